@@ -12,7 +12,7 @@ import torch
 from rankfall import components
 from rankfall.design import Training
 from rankfall.run.config.types import read
-from rankfall.run.jobs.cells import shape_of, stacked
+from rankfall.run.jobs.cells import shape_of, stack_data
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.engines import MACHINE
@@ -88,7 +88,7 @@ def stack(
         from rankfall.train.machine.engine import Machined  # needs numba, which not everybody has
 
         made.engine = Machined(made, cell.architecture, shape, training)
-    data = stacked([cell], [dataset] * members, cpu)
+    data = stack_data([cell], [dataset] * members, cpu)
     batch = next(iter(data.epoch(seeds, 0, training.batch, training.shuffle)))
     return made, batch, recipe.objective(training)
 

@@ -56,7 +56,7 @@ def test_who_waited_for_a_folder_that_is_gone_makes_it_again(home: Path) -> None
     found = []
 
     def wait() -> None:
-        with kernels.locked(folder):
+        with kernels.lock_folder(folder):
             found.append(sorted(path.name for path in folder.iterdir()))
 
     with (folder / "lock").open("a") as file:

@@ -140,7 +140,7 @@ def test_a_column_that_a_data_set_has_not(tmp_path):
 def test_a_tokenizer_that_is_not_there(tmp_path):
     pytest.importorskip("transformers")
     with pytest.raises(RankfallError, match=r"cannot be loaded .*leave the key out") as caught:
-        texts.pretrained(str(tmp_path), "task.tokenizer")
+        texts.load_tokenizer(str(tmp_path), "task.tokenizer")
     assert "\n" not in str(caught.value)
 
 
@@ -150,7 +150,7 @@ def test_a_pretrained_tokenizer_cuts_as_it_does_itself():
     found = list(Path(folder).rglob("tokenizer.json"))
     if not found:
         pytest.skip("no tokenizer in the package")
-    cutter = texts.pretrained(str(found[0].parent))
+    cutter = texts.load_tokenizer(str(found[0].parent))
     own = transformers.AutoTokenizer.from_pretrained(str(found[0].parent))
     assert cutter.whole(("Hello there.", "General!")) == own("Hello there.", "General!")["input_ids"]
     assert cutter.size == 30522

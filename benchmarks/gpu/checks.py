@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import Setting, settings
-from rankfall.train.captured import Captured, unserved
+from rankfall.train.captured import Captured, say_unserved
 from rankfall.train.fit import Course, fit
 from rankfall.train.history import TrainingHistory
 from rankfall.train.members import Members
@@ -110,7 +110,7 @@ def trained(members: Members, net: Setting, samples: int, epochs: int, dtype: st
 
 def engines(net: Setting, device: torch.device) -> list[str]:
     """Those that serve steps of this network on the device."""
-    captured = not unserved(net.members([0], device), net.training.objective.name)
+    captured = not say_unserved(net.members([0], device), net.training.objective.name)
     return ["plain", "captured"] if captured else ["plain"]
 
 

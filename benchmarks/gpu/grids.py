@@ -12,7 +12,7 @@ import torch
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import PARTS, Setting, settings
 from benchmarks.gpu.timing import wait
-from rankfall.train.captured import Captured, unserved
+from rankfall.train.captured import Captured, say_unserved
 from rankfall.train.fit import Course, fit
 
 PUBLISHED = {"sorting": (1000, 65), "hull": (10_000, 70)}  # samples and epochs
@@ -60,7 +60,7 @@ def train(net: Setting, seeds: list[int], device: torch.device, samples: int, ep
     stream = torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else nullcontext()
     with stream:
         members = net.members(seeds, device, epochs=epochs)
-        if not unserved(members, net.training.objective.name):
+        if not say_unserved(members, net.training.objective.name):
             members.engine = Captured()
 
         def after_step() -> None:

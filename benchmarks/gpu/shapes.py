@@ -54,7 +54,7 @@ class Setting:
                 to.copy_(value.to(device).expand_as(to))
         t = self.training
         made = components.bound("optimizer", t.optimizer)
-        return Members(network, range(members), made, [recipe.own(t)] * members, dropout)
+        return Members(network, range(members), made, [recipe.hyperparameters_of(t)] * members, dropout)
 
     def objective(self) -> Objective:
         return recipe.objective(self.training)

@@ -6,7 +6,7 @@ from benchmarks.gpu.limits import Card, Work, work_of
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import Setting, settings
 from benchmarks.gpu.timing import seconds_of
-from rankfall.train.captured import Captured, unserved
+from rankfall.train.captured import Captured, say_unserved
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096)
 SLOWEST = 3.0  # seconds: a step longer than that is not taken again
@@ -48,7 +48,7 @@ def point(
             net.objective(),
         )
         if about_it["engine"] == "captured":
-            reason = unserved(members, net.training.objective.name)
+            reason = say_unserved(members, net.training.objective.name)
             if reason:
                 rows.add("rate", status="skipped", reason=reason, **about_it)
                 return False

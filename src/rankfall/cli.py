@@ -13,7 +13,7 @@ from typing import TextIO, cast
 
 from rankfall import __version__
 from rankfall.errors import RankfallError
-from rankfall.run.forks.client import forked
+from rankfall.run.forks.client import run_in_fork
 from rankfall.run.keys import loader
 from rankfall.terminal import Cleaning
 
@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = int(options.run(options) or 0)
         if getattr(options, "expect", None):  # a job of a run
-            print(used())
+            print(describe_use())
         sys.stdout.flush()
         return code
     except RankfallError as error:
@@ -90,7 +90,7 @@ def _summary(path: Path) -> str:
     return (docstring or "").partition("\n")[0].rstrip(".").replace("%", "%%")
 
 
-def used() -> str:
+def describe_use() -> str:
     """What this process has used so far, for the end of a job's log."""
     own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     seconds = sum(one.ru_utime + one.ru_stime for one in (own, others))
@@ -99,7 +99,7 @@ def used() -> str:
 
 def program() -> int:
     """A job of a run: by a fork of the run's server, if there is one."""
-    code = forked(sys.argv[1:])
+    code = run_in_fork(sys.argv[1:])
     return main() if code is None else code
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankfall.design import Architecture, Task, Training, declared, with_default
+from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, nearest
 
 AUTO = "auto"  # the component that fits the task, for kinds that depend on its inputs and targets
@@ -39,7 +39,7 @@ LISTS = {  # of these a file declares several, under this name
     "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "CLAIMS", "published": "PUBLISHED",
 }  # fmt: skip
 KINDS: Mapping[str, tuple[str, ...]] = {  # where the files of a kind may be, with * for the name
-    **{kind: (f"{about['folder']}/*.py",) for kind, about in declared(Task, Architecture, Training).items()},
+    **{kind: (f"{about['folder']}/*.py",) for kind, about in field_declarations(Task, Architecture, Training).items()},
     **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
 }
 
@@ -88,7 +88,7 @@ def locate(kind: str, name: str) -> Location | None:
         return _locate_external(name)
     if "." in name and kind in OF_A_STUDY:
         return _locate_in_quantity(kind, name)
-    places = [] if name.startswith("_") else _own(kind, name)
+    places = [] if name.startswith("_") else _own_locations(kind, name)
     for place in places:
         if os.path.isfile(place.file):  # asked anew each time; a plan asks a hundred thousand times
             if place is not places[0]:  # where it was is asked first the next time
@@ -105,16 +105,16 @@ def describe(kind: str, name: str) -> Description | None:
     location = locate(kind, name)
     if location is None:
         return None
-    text = planned(location.module)
+    text = frozen_source(location.module)
     if text is not None:  # in a job the file may have been edited since
         return _describe(location, text.content)
     stat = location.file.stat()
-    return _described(location, stat.st_mtime_ns, stat.st_size)
+    return _describe_file(location, stat.st_mtime_ns, stat.st_size)
 
 
 def facts(location: Location) -> dict[str, Any]:
     """The facts of a file, whatever it defines."""
-    text = planned(location.module)
+    text = frozen_source(location.module)
     return _facts(ast.parse(location.file.read_bytes() if text is None else text.content))
 
 
@@ -168,13 +168,13 @@ def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSp
         return spec
 
 
-def planned(module: str) -> Any:
+def frozen_source(module: str) -> Any:
     """What a job that runs has frozen of a module (`run/keys/loader.py`): its file and content; None without a job."""
     return next((finder.frozen[module] for finder in sys.meta_path if module in getattr(finder, "frozen", ())), None)  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(maxsize=4096)
-def _own(kind: str, name: str) -> list[Location]:
+def _own_locations(kind: str, name: str) -> list[Location]:
     """Where a component of this package may be, first where it was when it was last asked for."""
     attributes = (LISTS[kind],) if kind in LISTS else (name, _camel(name) + _camel(kind), _camel(name))
     files = (place.replace("*", name) for place in KINDS[kind])
@@ -194,7 +194,7 @@ def _camel(name: str) -> str:
 
 def _locate_external(name: str) -> Location:
     module, _, attribute = name.partition(":")
-    text = planned(module)
+    text = frozen_source(module)
     if text is not None:
         return Location(module, Path(text.file), (attribute,))
     if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
@@ -211,7 +211,7 @@ def _locate_in_quantity(kind: str, quantity: str) -> Location:
     word, last = OF_A_STUDY[kind].removesuffix(".py"), quantity.rpartition(".")[2]
     in_file = (LISTS.get(kind, word),)
     in_folder = in_file if kind in LISTS else (last, _camel(last) + _camel(kind), _camel(last), word)
-    inside, whole = planned(f"{quantity}.{word}"), planned(quantity)
+    inside, whole = frozen_source(f"{quantity}.{word}"), frozen_source(quantity)
     if inside is not None:
         return Location(inside.module, Path(inside.file), in_folder)
     if whole is not None and not whole.is_package:
@@ -231,7 +231,7 @@ def _locate_in_quantity(kind: str, quantity: str) -> Location:
 
 
 @functools.lru_cache(maxsize=4096)
-def _described(location: Location, mtime: int, size: int) -> Description:
+def _describe_file(location: Location, mtime: int, size: int) -> Description:
     """Keyed by the file's stamp too, so that a long-lived process sees an edit."""
     return _describe(location, location.file.read_bytes())
 

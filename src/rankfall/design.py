@@ -199,7 +199,7 @@ def components_of(architecture: Architecture) -> list[tuple[str, Component]]:
     return [(kind, component) for kind, component in named if component is not None]
 
 
-def declared(*designs: type) -> dict[str, Mapping[str, Any]]:
+def field_declarations(*designs: type) -> dict[str, Mapping[str, Any]]:
     """Kind -> what its field declares, `folder` above all."""
     return {item.name: item.metadata for design in designs for item in fields(design) if "folder" in item.metadata}
 

@@ -44,7 +44,7 @@ def cause(error: OSError) -> str:
     return CAUSES.get(error.errno or 0, error.strerror or str(error))
 
 
-def odd(path: Path | str) -> str | None:
+def describe_non_file(path: Path | str) -> str | None:
     """What lies at a path instead of a file, in words, for example a pipe; None for a file and for an empty path."""
     try:
         mode = os.stat(path).st_mode
@@ -86,7 +86,7 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     writing process.
     """
     temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-    what = odd(path)
+    what = describe_non_file(path)
     if what in ("a device", "a named pipe", "a socket"):  # which the file would replace
         raise StoreError(f"cannot write {path}: it is {what} and no file")
     try:

@@ -19,7 +19,7 @@ def nearest(given: Any, allowed: Iterable[str]) -> str | None:
     return lowered[found[0]] if found else None
 
 
-def told(error: BaseException, longest: int = 200) -> str:
+def describe_error(error: BaseException, longest: int = 200) -> str:
     """An error in one line, without memory addresses of functions and objects, so that it is the same in every run."""
     line = " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", str(error)).split())
     return f"{type(error).__name__}: {line}"[:longest]

@@ -174,7 +174,7 @@ def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutte
     return Cutter(cut, len(numbers), *(numbers[token] for token in (PADDING, START, END, UNKNOWN)))
 
 
-def pretrained(name: str, key: str = "tokenizer") -> Cutter:
+def load_tokenizer(name: str, key: str = "tokenizer") -> Cutter:
     """A named tokenizer, with its whole vocabulary."""
     stay_offline_without_a_network()
     try:

@@ -17,7 +17,7 @@ from rankfall.run.plan import make_plan
 from rankfall.run.plan.cost import stack_megabytes
 from rankfall.run.store import Store
 from rankfall.train.history import means
-from rankfall.train.resume import without
+from rankfall.train.resume import strip_prefix
 
 LOGITS = '''"""A step of 32 members and 30,000 words on samples of 128 tokens: all logits asked of 256 are 19 GB, of 32 2.3 GB."""
 import resource, sys
@@ -103,7 +103,9 @@ def test_killed_resumed_and_within_its_memory(tmp_path: Path) -> None:
         assert record["status"] == "done" and record["steps"] == 300
         assert set(record["final"]) == {"train", "test", "longer"}
         losses = [
-            v for _, s, m, v in means(without("history", undisturbed.tensors), member) if (s, m) == ("train", "loss")
+            v
+            for _, s, m, v in means(strip_prefix("history", undisturbed.tensors), member)
+            if (s, m) == ("train", "loss")
         ]
         assert losses[-1] < losses[0] - 0.5
         assert 0.7 < record["megabytes"] / estimate < 1.3, (record["megabytes"], estimate)

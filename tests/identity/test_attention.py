@@ -12,7 +12,7 @@ from scipy import optimize
 
 from rankfall.identity import effective, programs, scores, witness
 from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers, _quantities
-from rankfall.identity.cells import _allowed, cell_views
+from rankfall.identity.cells import _find_mask, cell_views
 from rankfall.identity.nullspace import _ones_left, column_space, null_dimension, null_dimension_simplex, rank
 from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.rows import outlier_channels, rows_of
@@ -132,7 +132,7 @@ def test_directions_of_rounding_are_none() -> None:
 @settings(max_examples=40, deadline=None)
 def test_a_second_distribution_has_the_same_output(tokens: int, causal: bool, seed: int, spread: float) -> None:
     rows = rows_of(drawn(tokens, causal=causal, seed=seed, spread=spread))
-    moved = witness.stepped(rows)
+    moved = witness.find_farthest(rows)
     assert (moved >= 0).all() and (moved[~rows.allowed[:, None].expand_as(moved)] == 0).all()
     assert float(witness.output_error(rows, moved).max()) < 1e-10
     assert float(witness.sum_error(rows, moved).max()) < 1e-12
@@ -174,13 +174,13 @@ def test_with_one_direction_intervals_and_the_farthest_point_are_those_of_a_line
     assert far is not None
     assert np.abs(far - row).sum() == pytest.approx(max(np.abs(end - row).sum() for end in ends), abs=1e-11)
     rows = rows_of(drawn(6))
-    stepped = witness.distance(witness.stepped(rows), rows.weights)[0, 0, -1, -1]
+    stepped = witness.distance(witness.find_farthest(rows), rows.weights)[0, 0, -1, -1]
     assert 2 * float(stepped) == pytest.approx(np.abs(far - row).sum(), rel=1e-9)  # both directions of a line are tried
 
 
 def test_the_farthest_distribution_is_a_local_best_and_beats_steps() -> None:
     rows = rows_of(drawn(12))
-    stepped = witness.distance(witness.stepped(rows), rows.weights)
+    stepped = witness.distance(witness.find_farthest(rows), rows.weights)
     basis = column_space(rows)
     for place in range(12):
         row = rows.weights[0, 0, 0, place].numpy()
@@ -208,7 +208,7 @@ def test_what_a_solver_leaves_is_mended(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_entries_of_an_attention_without_a_mask_are_those_that_any_row_uses() -> None:
     weights = torch.zeros(2, 1, 1, 2, 2)
     weights[0, 0, 0, 0, 0] = weights[1, 0, 0, 1, 0] = 1
-    assert _allowed(object(), weights).tolist() == [[True, False], [True, False]]
+    assert _find_mask(object(), weights).tolist() == [[True, False], [True, False]]
 
 
 def test_effective_attention_is_the_projection_and_gives_the_same_output() -> None:
@@ -253,7 +253,7 @@ def test_scores_of_a_head_s_width_are_recognised() -> None:
     view = drawn(12, head=4)
     rows = rows_of(view)
     assert (scores.score_rank(view.weights) == 4).all()
-    moved = witness.stepped(rows, extent=0.5)
+    moved = witness.find_farthest(rows, extent=0.5)
     assert (scores.score_rank(moved[:, :, 0]) > 4).all()
     assert scores.free_block(view.allowed) == (slice(0, 12), slice(0, 12))
     block = scores.free_block(view.allowed.tril())

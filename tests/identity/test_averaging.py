@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rankfall.identity.influence.averaging import averaged, continuum, exact, in_squares
+from rankfall.identity.influence.averaging import average_uniformly, continuum, exact, in_squares
 
 CASES = [(2, 1, 0.3), (7, 3, 1.0), (64, 24, 0.1), (64, 24, 0.5), (200, 12, 0.9)]
 
@@ -14,7 +14,7 @@ CASES = [(2, 1, 0.3), (7, 3, 1.0), (64, 24, 0.1), (64, 24, 0.5), (200, 12, 0.9)]
 def test_closed_form_is_the_product_of_averages(length: int, depth: int, alpha: float) -> None:
     average = np.tril(np.ones((length, length))) / np.arange(1, length + 1)[:, None]
     row = np.linalg.matrix_power((1 - alpha) * np.eye(length) + alpha * average, depth)[-1]
-    assert np.abs(averaged(length, depth, alpha) - row).max() < 1e-14
+    assert np.abs(average_uniformly(length, depth, alpha) - row).max() < 1e-14
     assert np.abs(exact(length, depth, alpha) - row).max() < 1e-12
     for form in (exact, continuum, in_squares):
         assert form(length, depth, alpha).sum() == pytest.approx(1.0, abs=1e-12)

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from rankfall.errors import RankfallError
 from rankfall.identity.model_token_identity.figure import model_token_identity
 from rankfall.identity.token_identity.figure import token_identity
-from rankfall.identity.token_identity.rates import own
+from rankfall.identity.token_identity.rates import select_own
 from rankfall.report import style
 
 
@@ -38,7 +38,7 @@ def test_many_networks_stand_in_blocks_that_can_be_read() -> None:
     one = table[table.architecture == "transformer"]
     names = ["a" * 30, *(f"net{number}" for number in range(6))]
     many = pd.concat([one.assign(architecture=name, key=name + one.key) for name in names])
-    with style.applied():
+    with style.apply_style():
         figure = token_identity(lambda name: many, training="init", candidates=["sentence"]).figure
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
@@ -65,7 +65,7 @@ def test_candidates_that_were_not_measured_are_refused() -> None:
 
 
 def test_a_map_is_shown_with_the_loss_that_it_is_asked_by() -> None:
-    found = own(cells(rates))
+    found = select_own(cells(rates))
     assert (found.loss.isna() | (found.loss == found.distance)).all()
     assert (found.trained_layer.isna() | (found.trained_layer == found.layer)).all()
 
@@ -90,7 +90,7 @@ def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> No
         for row in rates(LEFT[variant])
     ]
     table = pd.DataFrame(rows).convert_dtypes()
-    with style.applied():
+    with style.apply_style():
         picture = model_token_identity(lambda name: table)
         style.save(picture, tmp_path / "figure.png")
     assert picture.numbers is not None

@@ -8,7 +8,7 @@ import torch
 from helpers import cells, data_of
 
 from rankfall.identity.cell_influence.measure import cell_influence
-from rankfall.identity.influence.measure import influence, measured, stack
+from rankfall.identity.influence.measure import influence, measure_shares, stack
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
@@ -47,7 +47,7 @@ def test_many_draws_add_in_squares() -> None:
         network = stack(3, 0.4, "none", 16, 2, 8, seed)
         for block in network.blocks:
             block.attention.query.weight.data.zero_()
-        total = total + measured(network, [3], 8, seed, 1, 16)[0]
+        total = total + measure_shares(network, [3], 8, seed, 1, 16)[0]
     assert total / 12 == pytest.approx(in_squares(8, 3, 0.4), rel=0.1)
 
 
@@ -60,7 +60,7 @@ def test_all_samples_at_once_give_the_blocks_of_each(alpha: float | None, direct
         layers = lambda states: [list(network.layers(states[None, None]))[depth][0, 0] for depth in (1, 3)]  # noqa: E731
         squares.append(blocks_of(layers, x, torch.tensor([5]), directions, rng)[JACOBIAN].mean(0)[:, 0])
     one_by_one = torch.stack(squares).mean(0).sqrt()
-    together = measured(network, [1, 3], 6, 1, 4, directions)
+    together = measure_shares(network, [1, 3], 6, 1, 4, directions)
     assert torch.from_numpy(np.stack(together)).allclose(one_by_one / one_by_one.sum(1, keepdim=True), rtol=1e-12)
 
 

@@ -8,7 +8,7 @@ import torch
 from helpers import cells
 from scipy.stats import rankdata, spearmanr
 
-from rankfall.identity.attribution.layers import mixed
+from rankfall.identity.attribution.layers import compute_layers
 from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
 from rankfall.identity.shares import BANDS, NOT_FIRST, OWN, correlations, quantities, ranks, shares
@@ -72,7 +72,7 @@ def test_contributions_and_ratios_by_a_loop(architecture: dict[str, Any]) -> Non
 
 def test_rollout_by_a_loop() -> None:
     views = [view for view in cell_views(network(depth=3), INPUTS) if view.member == 1]
-    matrices, missing, ratios = mixed(views)
+    matrices, missing, ratios = compute_layers(views)
     product = np.eye(views[0].tokens)
     for view, found, ratio in zip(views, matrices, ratios):
         layer = np.zeros_like(product)

@@ -11,7 +11,7 @@ from tiny_models import CONFIGS, VOCABULARY
 
 from rankfall.errors import RankfallError
 from rankfall.identity.model_token_identity.measure import model_token_identity
-from rankfall.identity.model_token_identity.rates import collected
+from rankfall.identity.model_token_identity.rates import collect_states
 from rankfall.measure.context import Context
 from rankfall.models.embeddings import entering, vocabulary
 from rankfall.models.source import ModelSource
@@ -29,7 +29,7 @@ FAMILIES = ["bert", "albert", "roberta", "distilbert", "xlnet", "gpt2", "llama",
 @pytest.mark.parametrize("family", FAMILIES)
 def test_any_word_is_what_the_model_makes_of_it(family: str) -> None:
     it = subject(Request(ModelSource(family, config=CONFIGS[family]), Texts("zipf", 4, 9), variants=("SAN",)), 0)
-    words, states = it.batch.inputs["input_ids"], collected(it, VARIANTS["transformer"], [0])[0]
+    words, states = it.batch.inputs["input_ids"], collect_states(it, VARIANTS["transformer"], [0])[0]
     assert torch.equal(entering(it, words), states)
     for place, found in zip((1, 7), vocabulary(it, [1, 7], words, states), strict=True):
         assert found.shape == (VOCABULARY, 24)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rankfall.identity.intervals import clustered, wilson
+from rankfall.identity.intervals import estimate_rate, wilson
 from rankfall.identity.nearest import once, shares
 from rankfall.identity.probes import Probes, Start, least_squares
 from rankfall.identity.recovery import Recipe, at_once, recover
@@ -271,11 +271,11 @@ def test_wilson_solves_its_equation(count: int, right: int) -> None:
 def test_tokens_that_stand_and_fall_with_their_sentence_count_as_one() -> None:
     asked = torch.full((20,), 50)
     right = torch.where(torch.arange(20) < 15, 50.0, 0.0)
-    rate, low, high = clustered(right, asked)
+    rate, low, high = estimate_rate(right, asked)
     assert rate == 0.75
     assert (low, high) == pytest.approx(wilson(0.75, 19))  # n - 1, as an unbiased variance has it
-    assert clustered(asked.double(), asked) == (1.0, *wilson(1.0, 1000))
-    assert clustered(right[[0, 19]], asked[:2]) == (0.5, *wilson(0.5, 1.0))  # of two, one
+    assert estimate_rate(asked.double(), asked) == (1.0, *wilson(1.0, 1000))
+    assert estimate_rate(right[[0, 19]], asked[:2]) == (0.5, *wilson(0.5, 1.0))  # of two, one
 
 
 def test_intervals_cover_the_rate_as_often_as_they_say() -> None:
@@ -284,7 +284,7 @@ def test_intervals_cover_the_rate_as_often_as_they_say() -> None:
     for _ in range(400):
         rates = rng.beta(3, 1.5, 25)
         right, asked = torch.from_numpy(rng.binomial(30, rates).astype(float)), torch.full((25,), 30)
-        rate, low, high = clustered(right, asked)
+        rate, low, high = estimate_rate(right, asked)
         covered += low <= 2 / 3 <= high
         naive += wilson(rate, 750)[0] <= 2 / 3 <= wilson(rate, 750)[1]
     assert 0.92 < covered / 400 < 0.98

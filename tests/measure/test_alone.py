@@ -16,7 +16,7 @@ from rankfall import components
 from rankfall.run.guards.trial.candidate import Refused
 from rankfall.run.jobs.again import Repeats, text
 from rankfall.run.jobs.engine import Settings
-from rankfall.run.jobs.measuring import MeasuringWork, measured
+from rankfall.run.jobs.measuring import MeasuringWork, measure_cells
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
@@ -90,7 +90,7 @@ def rows_of(plan: Plan, store: Store, stack: int) -> dict[str, str]:
     shutil.rmtree(store.root / "measures", ignore_errors=True)
     job = MeasuringWork(plan, plan.measure("it"), store, settings, lambda: None)
     found: dict[str, str] = {}
-    for key, rows in itertools.groupby(measured(list(plan.cells), job), lambda row: row["key"]):
+    for key, rows in itertools.groupby(measure_cells(list(plan.cells), job), lambda row: row["key"]):
         listed = list(rows)
         assert {row["status"] for row in listed} == {"done"}, listed[0]
         found[key] = text(listed)

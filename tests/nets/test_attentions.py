@@ -195,7 +195,7 @@ def test_what_linear_attention_cannot_do_is_said() -> None:
         bias = None
 
     with pytest.raises(RankfallError, match="no scores for a position"):
-        linear.untouched(Odd())
+        linear.refuse_position(Odd())
     with pytest.raises(RankfallError, match="mask is none or causal"):
         linear.causal(lambda length, device: torch.eye(length, dtype=torch.bool))
 

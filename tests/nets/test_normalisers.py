@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rankfall import components
-from rankfall.nets.normalisers._prepared import prepared
+from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Sizes
 
 NAMES = ("softmax", "exp", "l2", "swish_l2", "relu2", "sigmoid", "softmax_off_by_one", "log_n", "relu2_sum", "zero_sum")
@@ -138,7 +138,7 @@ def test_lengths_of_queries_and_keys(name: str, options: dict[str, float], causa
     hidden = torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else torch.zeros(5, 5, dtype=torch.bool)
 
     def weights(q: Tensor, k: Tensor) -> Tensor:
-        q, k = prepared(one, q, k)
+        q, k = prepare(one, q, k)
         return one((q @ k.transpose(-1, -2) * 4**-0.5).masked_fill(hidden, -math.inf))
 
     got = weights(q, k)

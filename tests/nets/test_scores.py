@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rankfall import components
-from rankfall.nets.normalisers._prepared import prepared
+from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Sizes
 
 K, B, H, T, D = 2, 2, 3, 5, 4
@@ -105,7 +105,7 @@ def test_score_scale_by_log_n_is_log_n() -> None:
 @pytest.mark.parametrize("options", [{}, {"scale": "log_n", "learned": True}], ids=str)
 def test_qk_norm_is_its_formula(norm: str, options: dict[str, Any]) -> None:
     one, (q, k) = made("qk_norm", norm=norm, **options), drawn(2, K, B, H, T, D)
-    got = one(torch.matmul(*(lambda a, b: (a, b.transpose(-1, -2)))(*prepared(one, q, k))) * D**-0.5)
+    got = one(torch.matmul(*(lambda a, b: (a, b.transpose(-1, -2)))(*prepare(one, q, k))) * D**-0.5)
 
     def normed(vector: list[float], gain: list[float]) -> list[float]:
         mean = sum(vector) / D if norm == "layer" else 0.0
@@ -123,5 +123,5 @@ def test_qk_norm_is_its_formula(norm: str, options: dict[str, Any]) -> None:
         torch.testing.assert_close(
             got[m, b, h, i], torch.tensor(softmax(scores), dtype=torch.float64), rtol=1e-10, atol=1e-12
         )
-    again = prepared(one, 7 * q, 3 * k)
-    assert all(torch.allclose(x, y) for x, y in zip(again, prepared(one, q, k)))
+    again = prepare(one, 7 * q, 3 * k)
+    assert all(torch.allclose(x, y) for x, y in zip(again, prepare(one, q, k)))

@@ -67,7 +67,7 @@ def ours(**changes: Any) -> pd.DataFrame:
 
 
 def beside(value: dict[str, Any], frame: pd.DataFrame | None) -> list[dict[str, Any]]:
-    return module.beside(value, None if frame is None else Searched(frame))
+    return module.place_beside(value, None if frame is None else Searched(frame))
 
 
 def test_ours_is_the_mean_over_seeds_of_means_within_each() -> None:

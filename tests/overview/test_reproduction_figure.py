@@ -49,7 +49,7 @@ ROWS = [
 def drawn(rows: list[dict[str, Any]], folder: Path) -> style.Picture:
     """From rows written and read as the pipeline does."""
     tables.write("reproduction", rows, folder / "reproduction.parquet")
-    with style.applied():
+    with style.apply_style():
         return reproduction(lambda name: tables.read_frame(folder / f"{name}.parquet", name))
 
 

@@ -306,7 +306,7 @@ def test_every_column_of_a_cell_is_design_setting_or_neither() -> None:
 def test_table_and_figure(tmp_path: Path) -> None:
     rows = scores_of(cells=CELLS, residuals=lines(VALUES, CELLS))
     tables.write("scorecard", rows, tmp_path / "scorecard.parquet")
-    with style.applied():
+    with style.apply_style():
         picture = components.load("figure", "scorecard")(
             lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), setting=FLAT
         )

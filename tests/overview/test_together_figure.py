@@ -29,7 +29,7 @@ def tables() -> dict[str, pd.DataFrame]:
 
 
 def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tmp_path: Any) -> None:
-    with style.applied():
+    with style.apply_style():
         picture = together(tables().__getitem__)
         style.save(picture, tmp_path / "figure.png")
     assert (

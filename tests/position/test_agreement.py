@@ -15,7 +15,7 @@ from rankfall.position.agreement import (
     MORE,
     OPEN,
     agreement,
-    alike,
+    are_rows_alike,
     rests_on,
     untrained_reason,
     why_fewer,
@@ -85,7 +85,7 @@ def test_rows_of_weights_are_alike_up_to_a_tolerance_of_the_largest() -> None:
         weights = 50 * torch.ones(2, 2, 2, dtype=torch.float64)
         weights[..., 1] = 1
         weights[1, 1, 0] -= factor * 50 * TOLERANCE
-        assert alike(weights) is same
+        assert are_rows_alike(weights) is same
 
 
 @pytest.mark.parametrize("placement", ["post", "pre"])

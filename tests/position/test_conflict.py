@@ -13,7 +13,7 @@ from matplotlib.collections import PathCollection
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.report import style, tables
-from rankfall.report.joins import MADE_OF, beside
+from rankfall.report.joins import MADE_OF, find_beside
 
 ROWS = {"softmax": 1, "l2": 32}
 ORDERS = {"softmax": 3.0, "l2": 1.0}
@@ -65,7 +65,7 @@ def reader(given: Tables, folder: Path) -> Callable[[str], pd.DataFrame]:
 
 
 def drawn(given: Tables, folder: Path, **options: Any) -> style.Picture:
-    with style.applied():
+    with style.apply_style():
         picture: style.Picture = components.load("figure", "conflict")(reader(given, folder), **options)
     return picture
 
@@ -156,6 +156,6 @@ def test_what_other_tables_lack_is_said(given: Tables, tmp_path: Path) -> None:
 def test_an_attention_that_reads_no_normaliser_joins_with_none() -> None:
     frame = pd.DataFrame([{**dict.fromkeys(MADE_OF, "none"), "attention": "linear", "normaliser": None, "n": 1},
                           {**dict.fromkeys(MADE_OF, "none"), "attention": "linear", "normaliser": "l2", "n": 2}])  # fmt: skip
-    found, exact = beside(frame.iloc[0].to_dict(), frame, "probe", "conflict")
+    found, exact = find_beside(frame.iloc[0].to_dict(), frame, "probe", "conflict")
     assert found is not None and found.n == 1 and exact
-    assert beside({**frame.iloc[0].to_dict(), "mask": "causal"}, frame, "probe", "conflict") == (None, False)
+    assert find_beside({**frame.iloc[0].to_dict(), "mask": "causal"}, frame, "probe", "conflict") == (None, False)

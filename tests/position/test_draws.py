@@ -5,11 +5,11 @@ from helpers import cells
 
 from rankfall.nets.network import Shape
 from rankfall.nets.primitives import Initial
-from rankfall.position.draws import drawn, last_rows, random_networks
+from rankfall.position.draws import draw_initial, last_rows, random_networks
 
 
 def test_every_parameter_is_the_same_draw_times_the_size_of_its_kind() -> None:
-    normal = drawn("a", Initial("embedding", "weight", 9), (200, 3), 2)
+    normal = draw_initial("a", Initial("embedding", "weight", 9), (200, 3), 2)
     assert normal.shape == (2, 200, 3) and not torch.equal(normal[0], normal[1])
     assert 0.9 < float(normal.std()) < 1.1
     for start, expected in (
@@ -18,7 +18,7 @@ def test_every_parameter_is_the_same_draw_times_the_size_of_its_kind() -> None:
         (Initial("position", "weight", 9), 0.5 * normal),
         (Initial("norm", "constant", 9, 1.0), 1 + 0.5 * normal),
     ):
-        torch.testing.assert_close(drawn("a", start, (200, 3), 2), expected, rtol=1e-12, atol=0)
+        torch.testing.assert_close(draw_initial("a", start, (200, 3), 2), expected, rtol=1e-12, atol=0)
 
 
 def test_the_last_rows_are_those_of_equal_tokens_without_sentinels() -> None:

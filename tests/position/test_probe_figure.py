@@ -53,7 +53,7 @@ def shades(picture: style.Picture) -> list[str]:
 
 
 def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
-    with style.applied():
+    with style.apply_style():
         picture = module.probe(read)
         style.save(picture, tmp_path / "probe.png")
     assert len(picture.figure.axes) == 4  # two masks by two sentinels
@@ -70,7 +70,7 @@ def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Pa
 
 def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Callable[[str], pd.DataFrame]) -> None:
     shown = read("probe")
-    learned, keys = module.trained(read("probe_trained"), shown)
+    learned, keys = module.match_trained(read("probe_trained"), shown)
     ((index, seeds),) = learned.items()
     assert len(keys) == 3
     row = shown.loc[index]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.colours import Sight, joined
+from rankfall.position.colours import Sight, join_labels
 from rankfall.position.theory import Key, decide, verdict
 
 N, WIDTH, HEAD = 32, 6, 4
@@ -94,7 +94,7 @@ def test_two_tokens_with_positions_in_their_states_are_two() -> None:
 
 def test_pairs_of_labels_have_a_label_each() -> None:
     first, second = (part.reshape(-1) for part in np.meshgrid(np.arange(4), np.arange(3)))
-    assert len(set(joined(first, second).tolist())) == 12
+    assert len(set(join_labels(first, second).tolist())) == 12
 
 
 def decided(visible: list[str], tokens: list[int], depth: int = 3, fixed: bool = False) -> tuple[int | None, str]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rankfall.position.theory import Verdict
-from rankfall.position.trained import AGAINST, AGREE, OPEN, SHORT, Answers, answers, compared, zero_share
+from rankfall.position.trained import AGAINST, AGREE, OPEN, SHORT, Answers, answers, compare_with_theory, zero_share
 
 N = 8
 GUESSED = math.log(N)
@@ -23,7 +23,9 @@ def asked_of(
     second = {"accuracy": accuracy, "loss": loss, "rows": rows, "ceiling": ceiling}
     both = {name: torch.tensor([first[name], second[name]], dtype=torch.float64) for name in first}
     found = Answers(length=length, asked=asked, narrowest=torch.ones(2), **both)
-    return compared(found, 1, Verdict(theory, "", "a part says nothing"), untrained, N, 0.875, dead, "rests on X")
+    return compare_with_theory(
+        found, 1, Verdict(theory, "", "a part says nothing"), untrained, N, 0.875, dead, "rests on X"
+    )
 
 
 @pytest.mark.parametrize(

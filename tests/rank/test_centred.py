@@ -14,7 +14,7 @@ from helpers import cells
 from rankfall import components
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank.centred.assumptions import kept_by, standing_for
-from rankfall.rank.centred.attention import usual, vanished
+from rankfall.rank.centred.attention import is_vanished, usual
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.scaled import Scaled, add, plain
 from rankfall.rank.centred.scores import PREPARING
@@ -159,9 +159,9 @@ def test_weights_have_vanished_beside_what_they_are_elsewhere() -> None:
     made = network(0.3, normaliser="softmax")
     attention, full = made.blocks[0].attention, made.lift(INPUTS)
     small = Weights(plain(torch.full((1, 1, 2, 4, 4), 1e-11, dtype=torch.float64)), None)
-    assert vanished(attention, small, full)
+    assert is_vanished(attention, small, full)
     attention.normaliser = lambda x: 1e-8 * x.softmax(-1)
-    assert not vanished(attention, small, full)
+    assert not is_vanished(attention, small, full)
 
 
 def test_rope_rows_differ_at_order_one() -> None:

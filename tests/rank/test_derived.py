@@ -18,7 +18,7 @@ from rankfall.design import Architecture, Component
 from rankfall.nets.primitives import Sizes
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
-from rankfall.rank.centred.derived import derived
+from rankfall.rank.centred.derived import derive_weights
 from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.state import State
@@ -124,7 +124,7 @@ def test_derived_in_400_digits(name: str, log10: float, level: bool) -> None:
         function = module.requires_grad_(False)
     s = scores(log10, level=level)
     base = s.base.expand_as(s.both.unit).contiguous()
-    found = derived(function, traits(function, base, level), s)
+    found = derive_weights(function, traits(function, base, level), s)
     with mp.workdps(400):
         for h in range(2):
             p = [exact([[score(s, g, i, j) for j in range(5)] for g in range(2)], h) for i in range(5)]
@@ -203,7 +203,7 @@ def test_a_kink_on_the_way_is_left_to_the_plain_pass(log10: float, holds: bool) 
     def kinked(x: Tensor) -> Tensor:
         return (x + (x - edge).relu()).softmax(-1)
 
-    found = derived(kinked, Traits("felt", "constant"), s)
+    found = derive_weights(kinked, Traits("felt", "constant"), s)
     assert found.holds is not None
     assert bool(found.holds.all()) is holds
 
@@ -212,7 +212,7 @@ def test_a_kink_between_rows_that_are_hardly_apart_is_refused() -> None:
     s = scores(-7.0)
     edge = s.base + 2e-8
     with pytest.raises(Unknown, match="changes too fast"):
-        derived(lambda x: (x + (x - edge).relu()).softmax(-1), Traits("felt", "constant"), s)
+        derive_weights(lambda x: (x + (x - edge).relu()).softmax(-1), Traits("felt", "constant"), s)
 
 
 def test_a_centred_form_beside_a_normaliser_is_used() -> None:

@@ -18,7 +18,7 @@ from rankfall.nets.network import Shape, build
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import mix, step
-from rankfall.rank.centred.expanded import expanded
+from rankfall.rank.centred.expanded import expand_map
 from rankfall.rank.centred.scaled import spread
 from rankfall.rank.law.measure import law
 from rankfall.rank.orders import draws as order_draws
@@ -55,7 +55,7 @@ def prepared(design: Architecture, draws: int = 2, tokens: int = 5) -> tuple[Any
 def test_derivatives_give_what_was_worked_out_on_paper(parts: dict[str, str]) -> None:
     made, state = prepared(alone(**parts))
     wide, attention = order_draws.at(state, SCALES), made.blocks[0].attention
-    paper, found = attend(attention, wide).rest, expanded(attention, wide, "it").rest
+    paper, found = attend(attention, wide).rest, expand_map(attention, wide, "it").rest
     torch.testing.assert_close(found.log, paper.log, rtol=1e-11, atol=1e-11)
     again = found.unit * spread((found.log - paper.log).exp(), found.unit)
     torch.testing.assert_close(again, paper.unit, rtol=1e-9, atol=1e-9)
@@ -66,7 +66,7 @@ def test_a_whole_block_too() -> None:
     transformer = replace(alone(mlp="gelu", norm="layer", residual="add"), norm_placement="pre")
     made, state = prepared(transformer)
     wide, block = order_draws.at(state, SCALES), made.blocks[0]
-    paper, found = step(block, wide).rest, expanded(block, wide, "it").rest
+    paper, found = step(block, wide).rest, expand_map(block, wide, "it").rest
     torch.testing.assert_close(found.log, paper.log, rtol=1e-11, atol=1e-11)
     torch.testing.assert_close(found.unit, paper.unit, rtol=1e-9, atol=1e-9)
 

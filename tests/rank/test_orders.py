@@ -13,7 +13,7 @@ from rankfall.measure.context import Context
 from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as module
 from rankfall.rank.orders import slopes as order_slopes
-from rankfall.rank.orders.theory import expected
+from rankfall.rank.orders.theory import expect_order
 from rankfall.report.conform import conform
 
 
@@ -90,7 +90,7 @@ def test_direct_float64_agrees() -> None:
         output = network.blocks[0](order_draws.at(state, scales).full())
         found = order_slopes.fit(scales, order_slopes.relative(output).log10(), "float64")
         assert found["order"] == pytest.approx(p, abs=0.1)
-        assert expected(design, biases=True)[0] == p
+        assert expect_order(design, biases=True)[0] == p
 
 
 def sharp(logits: torch.Tensor) -> torch.Tensor:

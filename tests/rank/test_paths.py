@@ -18,7 +18,7 @@ from rankfall.rank.paths import ends as _path_ends
 from rankfall.rank.paths import measure as module
 from rankfall.rank.paths.at_once import at_once
 from rankfall.rank.paths.ends import SKIP, path_ends
-from rankfall.rank.paths.equal_tokens import Symbols, alike, indistinct
+from rankfall.rank.paths.equal_tokens import Symbols, are_states_alike, indistinct
 from rankfall.rank.paths.measure import draw, paths, read
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
@@ -259,7 +259,7 @@ def test_equal_tokens_are_computed_once_where_the_code_as_it_is_shows_them_alike
         edit(network, monkeypatch)
     inputs = torch.tensor([[[0, 1, 2, 3, 4], [3, 1, 4, 2, 0]]])  # in which nothing could be seen
     assert indistinct(network, inputs)
-    assert alike(network, inputs, EVERY) == (edit is None)
+    assert are_states_alike(network, inputs, EVERY) == (edit is None)
 
 
 @pytest.mark.parametrize("frozen", [False, True])

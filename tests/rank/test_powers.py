@@ -12,7 +12,7 @@ from torch import Tensor
 from rankfall.rank import residual as res
 from rankfall.rank.carried import Carried, again, begin, carry, through
 from rankfall.rank.powers import exponent_of, least, length, measurable, reason_of, shift, unit
-from rankfall.rank.rounding import apart, second_apart
+from rankfall.rank.rounding import relative_difference, second_difference
 
 POWERS = st.sampled_from([-1080, -1022, -970, -500, -333, -1, 1, 2, 333, 500, 970, 1020])
 
@@ -35,8 +35,8 @@ RATIOS: dict[str, Callable[[Tensor], Tensor]] = {
     "spectral": lambda x: res.relative_residual(x, "spectral"),
     "sigma ratio": res.sigma_ratio,
     "stable rank": res.stable_rank,
-    "apart": lambda x: apart(x, nearby(x), "composite"),
-    "second apart": lambda x: second_apart(x, nearby(x)),
+    "apart": lambda x: relative_difference(x, nearby(x), "composite"),
+    "second apart": lambda x: second_difference(x, nearby(x)),
 }
 
 

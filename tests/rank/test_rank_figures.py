@@ -54,7 +54,7 @@ def test_orders(tmp_path: Path, quantity: str) -> None:
         Context(),
         normalisers=["softmax", "exp"], positions=["none"], masks=["none", "causal"], sentinels=["none"], heads=[2], draws=3
     )  # fmt: skip
-    with style.applied():
+    with style.apply_style():
         picture = components.load("figure", "orders")(reader(tmp_path, "orders", rows), quantity=quantity)
     caption = saved(picture, tmp_path)
     assert "Of 4 attention layers 1 are cubic (softmax), 2 are of first order and 1 of order 0" in caption

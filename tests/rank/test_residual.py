@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as npst
 from scipy.optimize import linprog
 
 from rankfall.rank import residual as res
-from rankfall.rank.rounding import second_apart
+from rankfall.rank.rounding import second_difference
 
 MATRIX = torch.tensor([[1.0, -2.0, 0.0], [3.0, 4.0, -1.0]], dtype=torch.float64)
 
@@ -272,7 +272,7 @@ def test_what_passes_differ_by_beside_the_first_direction(width: int) -> None:
     other = x.clone()
     other[:2, :2] += torch.tensor([[0.5, 0.25], [0.125, 2e-4]], dtype=torch.float64)[:, :width]
     expected = 0.2 if width > 1 else 0.0
-    assert float(second_apart(x, other)) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert float(second_difference(x, other)) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 def test_unknown_names_are_refused():

@@ -16,7 +16,7 @@ from rankfall.rank import residual
 from rankfall.rank.centred.block import propagate
 from rankfall.rank.law.measure import law
 from rankfall.rank.residuals.measure import places, residuals
-from rankfall.rank.rounding import second_apart
+from rankfall.rank.rounding import second_difference
 
 INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 DATA = data_of(INPUTS)
@@ -125,10 +125,10 @@ def test_second_direction_is_noise_where_rows_are_multiples() -> None:
         for shape in ((6, 1), (1, 4), (6, 4), (6, 4), (6, 4))
     )
     x = column @ row
-    assert second_apart(x + 1e-9 * noise, x + 1e-9 * again) > 0.5
-    assert second_apart(x + small + 1e-9 * noise, x + small + 1e-9 * again) < 1e-7
+    assert second_difference(x + 1e-9 * noise, x + 1e-9 * again) > 0.5
+    assert second_difference(x + small + 1e-9 * noise, x + small + 1e-9 * again) < 1e-7
     # A turn of the first direction as small as rounding is no noise in the second.
-    assert second_apart(x + 1e-6 * small, (x + 1e-6 * small) * (1 + 1e-5)) < 1e-4
+    assert second_difference(x + 1e-6 * small, (x + 1e-6 * small) * (1 + 1e-5)) < 1e-4
 
 
 @pytest.mark.parametrize("placement", ["post", "pre"])

@@ -7,7 +7,7 @@ import torch
 
 from rankfall.rank.centred.scaled import Scaled
 from rankfall.rank.centred.state import State
-from rankfall.rank.orders.slopes import log10_beside
+from rankfall.rank.orders.slopes import log10_second_ratio
 
 TURN = torch.tensor([[0.6, 0.8, 0.0], [-0.8, 0.6, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
 COLUMNS = torch.tensor(
@@ -21,6 +21,6 @@ def test_the_second_singular_value_is_of_what_is_at_right_angles_to_the_common_r
     common = (size * TURN[0]).expand(1, 2, 1, 3)
     rest = Scaled((COLUMNS @ TURN).expand(1, 2, 4, 3), torch.tensor([[-400 * math.log(10), -math.inf]]).double())
     state = State(common, rest, torch.zeros(1, 2, 0, 3), torch.arange(4), torch.arange(0))
-    log, share = log10_beside(state)
+    log, share = log10_second_ratio(state)
     assert log[0].tolist() == pytest.approx([-400 - math.log10(4 * size), -math.inf])
     assert share[0].tolist() == pytest.approx([0.25, 1.0])

@@ -36,7 +36,7 @@ def test_means_are_those_of_the_rows(tmp_path: Path, measure: str, quantity: str
         return tables.read_frame(tmp_path / "table.parquet", wanted)
 
     figure = components.load("figure", measure)
-    with style.applied():
+    with style.apply_style():
         by_layer, by_length = figure(read), figure(read, x="tokens", panels=[])
     chosen = [
         row["value"]

@@ -20,7 +20,7 @@ from rankfall.report.account import account, lacking
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import BLUE, ORANGE
 from rankfall.report.looks import looks
-from rankfall.report.selection import asked
+from rankfall.report.selection import select_asked
 
 WHOLE, WARM, COLD = "net_whole", "net_warm", "net_cold"
 LABELS = {WHOLE: "Complete", WARM: "Warm", COLD: "Frozen"}
@@ -210,7 +210,7 @@ CUT = (
 
 @pytest.fixture(scope="module", params=FIGURES)
 def picture(request: pytest.FixtureRequest) -> style.Picture:
-    with style.applied(), looks(LABELS, {WARM: "#123456"}):
+    with style.apply_style(), looks(LABELS, {WARM: "#123456"}):
         made: style.Picture = components.load("figure", request.param)(tables().__getitem__, **FIGURES[request.param])
     return made
 
@@ -429,7 +429,7 @@ def test_nothing_is_said_where_all_is_drawn() -> None:
     assert (found.seeds, found.left_out) == ("3 seeds", "")
     one = table[table.seed == 0]
     assert account(one, one, ["architecture"]).seeds == "1 seed"
-    assert len(asked(table, {"seed": [0, 2]}, training="short", architecture=[])) == 6
+    assert len(select_asked(table, {"seed": [0, 2]}, training="short", architecture=[])) == 6
 
 
 def test_lines_on_each_other_are_named_and_others_are_not() -> None:

@@ -71,7 +71,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
 def drawn(name: str, read: Read, folder: Path, **options: Any) -> style.Picture:
     """On paper too, in one kind of file: the same figures in all kinds are in test_rank_figures.py."""
     folder.mkdir(exist_ok=True)
-    with style.applied():
+    with style.apply_style():
         picture: style.Picture = components.load("figure", name)(read, **options)
         picture.figure.savefig(folder / f"{name}.png")
     assert (folder / f"{name}.png").stat().st_size > 5000

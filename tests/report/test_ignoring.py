@@ -159,7 +159,7 @@ def test_headlines(read: Any) -> None:
     "name", ["orders", "probe", *(pytest.param(one, marks=pytest.mark.slow) for one in ("scorecard", *MEASURES))]
 )
 def test_figures(read: Any, name: str) -> None:
-    with style.applied():
+    with style.apply_style():
         picture = components.load("figure", name)(lambda table: none_of(table) if read(table) is None else read(table))
         picture.figure.savefig(io.BytesIO(), format="png")
     assert not {"nan", "None", "<NA>"} & set(picture.caption.replace("(", " ").replace(",", " ").split()), (

@@ -39,7 +39,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pd.DataFra
 
 
 def drawn(name: str, read: Callable[[str], pd.DataFrame], folder: Path, **options: Any) -> style.Picture:
-    with style.applied():
+    with style.apply_style():
         picture: style.Picture = components.load("figure", name)(read, **options)
         style.save(picture, folder / f"{name}.png")
     return picture

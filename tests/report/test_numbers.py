@@ -9,7 +9,7 @@ from rankfall import cli
 from rankfall.errors import RankfallError
 from rankfall.report import pages, tables
 from rankfall.report.numbers import Numbers, read
-from rankfall.report.values import Tables, compute, compute_spread, written, written_table
+from rankfall.report.values import Tables, compute, compute_spread, write_number, written_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -77,8 +77,8 @@ def test_arithmetic_digits_and_each(results, tmp_path):
     assert [compute(f"part_{n}", numbers, at) for n in ("1_first", "1_last", "2_first", "2_last")] == [
         0.25, 0.75, 0.5, 0.0,
     ]  # fmt: skip
-    assert written("ratio", numbers, at) == "100%"
-    assert written("large", numbers, at) == "1,230,000"
+    assert write_number("ratio", numbers, at) == "100%"
+    assert write_number("large", numbers, at) == "1,230,000"
 
 
 def test_several_statistics_are_written_together(results, tmp_path):
@@ -88,11 +88,11 @@ def test_several_statistics_are_written_together(results, tmp_path):
         "  all: {table: path_counts, value: sum proportion, by: heads, of: all, digits: 1}\n"
     )
     numbers, at = read(the_file(tmp_path, text)), Tables({"default": results / "tables"})
-    assert [written(name, numbers, at) for name in ("pair", "spread")] == [
+    assert [write_number(name, numbers, at) for name in ("pair", "spread")] == [
         "0 to 2",
         "0.8125 +- 0.2652",
     ]  # 0.375 / sqrt 2
-    assert written("all", numbers, at) == "1.0 / 0.6"
+    assert write_number("all", numbers, at) == "1.0 / 0.6"
 
 
 def test_a_spread_is_over_numbers_of_one_seed_alone(results, tmp_path):
@@ -104,10 +104,10 @@ def test_a_spread_is_over_numbers_of_one_seed_alone(results, tmp_path):
     numbers, at = read(the_file(tmp_path, text)), Tables({"default": results / "tables"})
     assert compute_spread("sum", numbers, at) == (pytest.approx(0.5 / 2**0.5), 2)  # of 1.0 and 0.5
     assert compute_spread("share", numbers, at) == (pytest.approx(0.75 / 2**0.5), 2)  # of 0.25 and 1
-    assert [written(name, numbers, at) for name in ("sum", "share")] == ["1.50 ± 0.354", "50% ± 53%"]
+    assert [write_number(name, numbers, at) for name in ("sum", "share")] == ["1.50 ± 0.354", "50% ± 53%"]
     one = read(the_file(tmp_path, "  n: {table: path_counts, value: sum length, where: heads == 1, spread: heads}\n"))
     with pytest.raises(RankfallError, match="n: its spread is over heads, and its rows have 1 of it"):
-        written("n", one, at)
+        write_number("n", one, at)
 
 
 ZEN, XEON = "AMD EPYC, family 25 model 17, AVX512", "Intel Xeon, family 6 model 143, AVX512"
@@ -156,7 +156,7 @@ def test_on_another_processor_a_number_agrees_within_its_spread(tmp_path, monkey
 def test_logarithms_are_written_as_numbers_and_powers(tmp_path, log10, said):
     tables.write("path_counts", [count(0, 1, 0.5) | {"log10_paths": log10}], tmp_path / "path_counts.parquet")
     numbers = read(the_file(tmp_path, "  n: {table: path_counts, value: mean log10_paths, shown: power}\n"))
-    assert written("n", numbers, Tables({"default": tmp_path})) == said
+    assert write_number("n", numbers, Tables({"default": tmp_path})) == said
 
 
 TABLE = (
@@ -215,7 +215,7 @@ def test_the_command_writes_tables_and_finds_a_cell_that_differs(results, tmp_pa
         assert page.read_text() == wrong
         assert cli.main(ask) == 0
         assert page.read_text() == whole
-    assert pages.typed(whole) == ["0.5"]
+    assert pages.find_typed(whole) == ["0.5"]
 
 
 @pytest.mark.parametrize(
@@ -380,8 +380,8 @@ def test_no_result_in_the_readme_is_typed_by_hand():
     text = (ROOT / "README.md").read_text()
     findings = text[text.index("## What the default run finds") :].partition("\n## ")[0]
     assert len(pages.NUMBER.findall(findings)) >= 20
-    assert pages.typed(pages.RUN.sub("", findings)) == []
-    assert pages.typed("it keeps .94, or 12 % of 0.5, of `0.1` <!-- 0.2 --> version 1.2.3 <!--=n-->0.3<!--/-->") == [
+    assert pages.find_typed(pages.RUN.sub("", findings)) == []
+    assert pages.find_typed("it keeps .94, or 12 % of 0.5, of `0.1` <!-- 0.2 --> version 1.2.3 <!--=n-->0.3<!--/-->") == [
         ".94", "12 %", "0.5",
     ]  # fmt: skip
 
@@ -389,4 +389,4 @@ def test_no_result_in_the_readme_is_typed_by_hand():
 @pytest.mark.parametrize("name", ["reproduction.md", "atlas.md"])
 def test_pages_of_one_run_say_which(name):
     text = (ROOT / "docs" / name).read_text()
-    assert pages.typed(pages.RUN.sub("", text)) == []
+    assert pages.find_typed(pages.RUN.sub("", text)) == []

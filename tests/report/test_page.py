@@ -28,15 +28,15 @@ from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import findings
 from rankfall.report.page.glossary import say_architecture, say_training, terms
 from rankfall.report.page.opening import choose_findings
-from rankfall.report.page.pack import finite, packed, shared, unpacked
-from rankfall.report.page.rows import chart_rows, encoded, lacking_rows
+from rankfall.report.page.pack import finite, pack, share_values, unpack
+from rankfall.report.page.rows import chart_rows, encode, lacking_rows
 from rankfall.report.page.sections import write_links
 from rankfall.report.page.specs import spec
 from rankfall.report.page.words import SOURCES, WORDS
 from rankfall.report.published_numbers import published_numbers
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.report.variants import placed
+from rankfall.report.variants import number_variants
 
 COUNT = 40
 
@@ -114,10 +114,10 @@ def test_provenance_is_of_each_cell(text: str) -> None:
 
 def test_packed_data_come_back() -> None:
     value = {"a": [1, 2.5, None, "ü", True], "b": {"c": []}}
-    assert unpacked(packed(value)) == value
+    assert unpack(pack(value)) == value
     assert finite({"a": [float("inf"), 1.0, (2,)]}) == {"a": ["inf", 1.0, [2]]}
     one, other = {"key": "k", "x": {"deep": 1}, "y": 1}, {"key": "l", "x": {"deep": 1}, "y": 2}
-    assert shared([one, other]) == {
+    assert share_values([one, other]) == {
         "fields": ["x", "y"],
         "values": {"x": [{"deep": 1}], "y": [1, 2]},
         "cells": {"k": [0, 0], "l": [0, 1]},
@@ -128,7 +128,7 @@ def test_nulls_and_infinities() -> None:
     frame = pd.DataFrame(
         {"x": [1.5, float("nan"), float("inf")], "n": pd.array([1, None, 3], dtype="Int64"), "t": ["a", None, "a"]}
     )
-    found = encoded(frame)["columns"]
+    found = encode(frame)["columns"]
     assert found["x"]["values"] == [1.5, None, "inf"] and found["n"]["values"] == [1, None, 3]
     assert [found["t"]["of"][place] for place in found["t"]["values"]] == ["a", None, "a"]
 
@@ -226,9 +226,9 @@ def test_titles_with_quotes_are_what_they_are(kind: str) -> None:
 def test_networks_at_different_settings_are_told_apart() -> None:
     """Networks that differ in an option of their task were averaged as if they were seeds."""
     rows = [row | {"task_component": f"sorting(length={4 + row['seed'] % 2})"} for row in cell_rows(4)]
-    cells = placed(pd.DataFrame(rows))
-    assert build.apart(cells) == ["length 4", "length 5", "length 4", "length 5"]
-    assert build.apart(placed(pd.DataFrame(cell_rows(4)))) == [""] * 4
+    cells = number_variants(pd.DataFrame(rows))
+    assert build.differing_fields(cells) == ["length 4", "length 5", "length 4", "length 5"]
+    assert build.differing_fields(number_variants(pd.DataFrame(cell_rows(4)))) == [""] * 4
     assert all("apart" in chart.choose for chart in charts() if "training" in chart.choose)
 
 
@@ -269,7 +269,7 @@ def test_only_networks_that_were_measured_are_behind_a_number(folder: Path) -> N
     tables = frames(folder / "tables", COUNT)
     left_out = tables["cells"].key[0]
     fewer = tables["residuals"][tables["residuals"].key != left_out]
-    found = behind(tables | {"residuals": fewer}, placed(tables["cells"]))["residual_last"]["networks"]
+    found = behind(tables | {"residuals": fewer}, number_variants(tables["cells"]))["residual_last"]["networks"]
     assert found["rows"] == COUNT - 1 and 0 not in found["columns"]["cell"]["values"]
 
 

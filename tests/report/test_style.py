@@ -14,7 +14,7 @@ from rankfall import components
 from rankfall.rank.paths.figure import paths
 from rankfall.report import style
 from rankfall.report.colours import FIXED, OTHERS, SERIES, colour, colours
-from rankfall.report.lines import LETTER, fitted, lines, summary
+from rankfall.report.lines import LETTER, fit_title, lines, summary
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
@@ -75,7 +75,7 @@ def test_titles_of_panels_do_not_meet(shared: bool) -> None:
     """Four panels a row, with labels of the axis at the first or at each; a long title has two lines."""
     titles = [f"attention+skip, norm layer {number}" for number in range(4)]
     many = pd.concat([table().assign(panel=title) for title in titles])
-    with style.applied():
+    with style.apply_style():
         grid = lines(
             many, "x", "y", "architecture", {"SAN": "#000000"}, col="panel", col_order=titles, shared=(True, shared)
         )
@@ -95,14 +95,14 @@ def test_titles_of_panels_do_not_meet(shared: bool) -> None:
 def test_panels_need_no_order() -> None:
     """`col` alone, as the guide on components names it, ended with a KeyError."""
     many = pd.concat([table().assign(panel=title) for title in ("b", "a")])
-    with style.applied():
+    with style.apply_style():
         grid = lines(many, "x", "y", "architecture", {"SAN": "#000000"}, col="panel")
     assert list(grid.axes_dict) == ["a", "b"]
 
 
 def test_bands_are_what_the_summary_says() -> None:
     """One standard deviation on both sides; on a logarithmic axis, of the logarithm."""
-    with style.applied():
+    with style.apply_style():
         plain = lines(table(), "x", "y", "architecture", {"SAN": "#000000"}).axes.flat[0]
         scaled = lines(table(), "x", "y", "architecture", {"SAN": "#000000"}, log="y").axes.flat[0]
     points = summary(table(), ["architecture", "x"], "y").query("architecture == 'SAN'").iloc[0]
@@ -121,7 +121,7 @@ def test_bands_are_what_the_summary_says() -> None:
 
 def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
     def drawn() -> dict[str, bytes]:
-        with style.applied():
+        with style.apply_style():
             grid = lines(table(), "x", "y", "architecture", {"SAN": "#000000", "transformer": "#aa0000"})
         return style.files(style.Picture(grid.figure, "What it shows.", table()))
 
@@ -160,6 +160,6 @@ def test_figures_are_drawn_without_torch() -> None:
 )
 def test_a_title_has_as_many_lines_as_it_needs(title: str, lines: int) -> None:
     """Of 36 panels titles lay on each other."""
-    found = fitted(title, 1.4).split("\n")
+    found = fit_title(title, 1.4).split("\n")
     assert len(found) == lines and max(map(len, found)) * LETTER <= 1.4
     assert "".join(found).replace(" ", "") == title.replace(" ", "")

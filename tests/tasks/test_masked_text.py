@@ -17,10 +17,10 @@ from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 from rankfall.streams import stream
-from rankfall.tasks.masked_text import masked_text, shortened
+from rankfall.tasks.masked_text import masked_text, shorten_repeats
 from rankfall.train.history import means
 from rankfall.train.progress import Progress
-from rankfall.train.resume import without
+from rankfall.train.resume import strip_prefix
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 
@@ -70,9 +70,9 @@ def test_without_longer_windows_there_is_no_such_split(text: str) -> None:
 
 
 def test_a_sign_is_not_repeated_more_often_than_said() -> None:
-    assert shortened(("+------+--+ a == b ......", "x____y 0000"), 3) == ("+---+--+ a == b ...", "x____y 0000")
-    assert shortened(("------",), 1) == ("-",)
-    assert shortened(("------",), None) == ("------",)
+    assert shorten_repeats(("+------+--+ a == b ......", "x____y 0000"), 3) == ("+---+--+ a == b ...", "x____y 0000")
+    assert shorten_repeats(("------",), 1) == ("-",)
+    assert shorten_repeats(("------",), None) == ("------",)
 
 
 def test_drawn_rules_are_not_what_is_learned(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_killed_job_goes_on_to_the_same_bits(
     assert calm.tensors.keys() == killed.tensors.keys()
     assert all(torch.equal(value, killed.tensors[name]) for name, value in calm.tensors.items())
     for member, record in enumerate(calm.records):
-        course = {split: [v for _, s, m, v in means(without("history", calm.tensors), member) if (s, m) == (split, "loss")]
+        course = {split: [v for _, s, m, v in means(strip_prefix("history", calm.tensors), member) if (s, m) == (split, "loss")]
                   for split in ("train", "test")}  # fmt: skip
         assert course["train"][-1] < 0.8 * course["train"][0]
         assert set(record["final"]) == {"train", "test", "longer"}

@@ -6,7 +6,7 @@ import torch
 from rankfall import texts
 from rankfall.errors import RankfallError
 from rankfall.streams import stream
-from rankfall.tasks.memorization import memorization, renumbered, whole, windows
+from rankfall.tasks.memorization import cut_or_pad, memorization, number_symbols, windows
 
 SMALL = {"train": 60, "test": 16, "length": 24, "vocabulary": 1000}
 
@@ -48,7 +48,7 @@ def test_real_text_in_windows():
     source = list(texts.read("topics"))
     cutter = texts.wordpiece(source, 1000)
     found = [tuple(sample) for sample in windows(source, cutter, 24)]
-    symbols = renumbered(found, cutter.padding)
+    symbols = number_symbols(found, cutter.padding)
     known = {tuple(symbols[number] for number in sample) for sample in found}
     assert {tuple(row) for row in data.train.inputs.tolist()} <= known and len(symbols) == data.size_in
     assert len({tuple(row) for row in data.train.inputs.tolist()}) == 60  # none twice, though the text repeats itself
@@ -57,15 +57,19 @@ def test_real_text_in_windows():
 
 
 def test_symbols_have_no_gaps_and_padding_is_the_first():
-    assert renumbered([(7, 101, 7), (9, 102, 50)], padding=50) == {50: 0, 7: 1, 9: 2, 101: 3, 102: 4}
-    assert renumbered([(7, 3)], padding=0) == {0: 0, 3: 1, 7: 2}  # kept free where nothing is padded
+    assert number_symbols([(7, 101, 7), (9, 102, 50)], padding=50) == {50: 0, 7: 1, 9: 2, 101: 3, 102: 4}
+    assert number_symbols([(7, 3)], padding=0) == {0: 0, 3: 1, 7: 2}  # kept free where nothing is padded
 
 
 def test_windows_are_consecutive_and_full():
     cutter = texts.Cutter(lambda part: [int(word) for word in part.split()], 50, 0, 2, 3, 1)
     source = [("10 11 12 13 14",), ("20 21",), ("30 31", "32 33")]
     assert list(windows(source, cutter, 2)) == [[10, 11], [12, 13], [20, 21], [30, 31], [32, 33]]
-    assert list(whole(source, cutter, 6)) == [[2, 10, 11, 12, 13, 14], [2, 20, 21, 3, 0, 0], [2, 30, 31, 3, 32, 33]]
+    assert list(cut_or_pad(source, cutter, 6)) == [
+        [2, 10, 11, 12, 13, 14],
+        [2, 20, 21, 3, 0, 0],
+        [2, 30, 31, 3, 32, 33],
+    ]
 
 
 def test_padding_asks_for_no_label(pairs):

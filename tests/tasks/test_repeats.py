@@ -13,8 +13,8 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report.shares import most_frequent
 from rankfall.streams import stream
-from rankfall.tasks._dataset import draw, fresh
-from rankfall.tasks._repeats import alike, sequences
+from rankfall.tasks._dataset import draw, draw_fresh
+from rankfall.tasks._repeats import count_common, sequences
 from rankfall.tasks.even_tokens import EvenTokens
 from rankfall.tasks.places import Places
 from rankfall.train.data import Data
@@ -42,8 +42,8 @@ def test_a_share_of_exactly_rho_is_common(rho: float) -> None:
     """Of 100,000 symbols tokens that are drawn by themselves hardly ever agree."""
     tokens = sequences(stream(0, "data"), 40, 20, 100_000, rho)
     most = torch.stack([row.bincount().max() for row in tokens])
-    assert alike(20, rho) == floor(20 * rho + 0.5)
-    assert (most == max(1, alike(20, rho))).all()
+    assert count_common(20, rho) == floor(20 * rho + 0.5)
+    assert (most == max(1, count_common(20, rho))).all()
 
 
 def test_the_extremes_are_exact() -> None:
@@ -52,7 +52,7 @@ def test_the_extremes_are_exact() -> None:
     assert torch.equal(sequences(stream(7, "data"), 50, 12, 10, 0.0), drawn)
     same = sequences(stream(7, "data"), 50, 12, 10, 1.0)
     assert (same == same[:, :1]).all() and same[:, 0].bincount(minlength=10).min() > 0
-    assert alike(12, 1.0) == 12 and alike(12, 0.95) == 11
+    assert count_common(12, 1.0) == 12 and count_common(12, 0.95) == 11
     almost = sequences(stream(7, "data"), 50, 12, 10, 0.95)
     assert ((almost != same).sum(1) <= 1).all() and (almost != same).any()
 
@@ -75,8 +75,10 @@ def test_sequences_of_one_generator_are_nested(rho: float) -> None:
 def test_batches_belong_to_seed_and_step(task: type) -> None:
     """The same in any stack, other than those of another seed or step, and none of them the data set."""
     made = task(length=8, train=20, test=6, rho=0.5)
-    whole = Data.of([draw(made, seed) for seed in (3, 4)], torch.float32, torch.device("cpu"), partial(fresh, made))
-    alone = Data.of([draw(made, 4)], torch.float32, torch.device("cpu"), partial(fresh, made))
+    whole = Data.of(
+        [draw(made, seed) for seed in (3, 4)], torch.float32, torch.device("cpu"), partial(draw_fresh, made)
+    )
+    alone = Data.of([draw(made, 4)], torch.float32, torch.device("cpu"), partial(draw_fresh, made))
     together, single = list(whole.epoch([3, 4], 1, 10, True)), list(alone.epoch([4], 1, 10, True))
     assert [len(batch.inputs[0]) for batch in together] == [10, 10]
     for one, other in zip(together, single):

@@ -18,7 +18,7 @@ from rankfall.nets.network import Shape
 from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
-from rankfall.train.captured import Captured, Replay, unserved
+from rankfall.train.captured import Captured, Replay, say_unserved
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import TrainingHistory
@@ -181,11 +181,11 @@ def test_too_little_memory_is_the_callers_business() -> None:
 
 def test_who_is_served() -> None:
     members = stack()[0]
-    assert unserved(members, "classes") == "only steps on a GPU are recorded"
+    assert say_unserved(members, "classes") == "only steps on a GPU are recorded"
     assert members.engine is None  # so a recipe leaves it
     members.device = torch.device("cuda")
-    assert unserved(members, "classes") == ""
-    assert "masked_tokens is not one of" in unserved(members, "masked_tokens")
+    assert say_unserved(members, "classes") == ""
+    assert "masked_tokens is not one of" in say_unserved(members, "masked_tokens")
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from torch.cuda.jiterator import _CodeParser
 
 from rankfall.streams import stream, words
 from rankfall.train.dropout import DeviceDropout, SeededDropout, dropout_of
-from rankfall.train.philox import KERNEL, Four, integers, keys_of, random_raw, rounds, uniform, verified
+from rankfall.train.philox import KERNEL, Four, integers, keys_of, random_raw, rounds, uniform, verify
 
 CPU = torch.device("cpu")
 WORD = st.integers(0, 2**64 - 1) | st.integers(2**64 - 40, 2**64 - 1) | st.integers(0, 3)
@@ -89,7 +89,7 @@ def test_the_kernel_makes_the_same_words(tmp_path: Path) -> None:
             library.words(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(w.data_ptr()))
         return made[..., 0], made[..., 1], made[..., 2], made[..., 3]
 
-    assert verified(compiled, CPU) is compiled
+    assert verify(compiled, CPU) is compiled
 
 
 def test_a_kernel_with_other_bits_is_not_used() -> None:
@@ -98,4 +98,4 @@ def test_a_kernel_with_other_bits_is_not_used() -> None:
         return w0, w1, w2 ^ 1, w3
 
     with pytest.raises(RuntimeError, match="other bits"):
-        verified(other, CPU)
+        verify(other, CPU)

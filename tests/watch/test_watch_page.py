@@ -10,7 +10,7 @@ from watched import gpt, train
 import rankfall
 from rankfall import cli
 from rankfall.commands import open as opening
-from rankfall.report.style import applied, canvas
+from rankfall.report.style import apply_style, canvas
 from rankfall.watch import read_table
 from rankfall.watch.columns import CURVES, SCHEMA
 from rankfall.watch.page import TITLES, draw_layers, draw_steps, found, last_log, page_of, some, spread_widely
@@ -36,7 +36,7 @@ def table(run):
 
 
 def test_curves_are_of_the_table(table):
-    with applied():
+    with apply_style():
         _, ((steps, layers),) = canvas(1, 2, 7, 3)
         draw_steps(steps, table, "residual")
         draw_layers(layers, table, "residual")

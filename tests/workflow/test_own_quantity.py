@@ -15,7 +15,7 @@ from checkout import CONFIG, ROOT, Checkout
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import headlines
 from rankfall.report.page.chart import charts
-from rankfall.report.quantities import declared, lend
+from rankfall.report.quantities import declarations_of, lend
 from rankfall.report.schema import schema
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.statements import Statements
@@ -42,7 +42,7 @@ def test_it_is_found_by_its_module(write: Callable[[Path], Path], tmp_path: Path
     assert "entropy_last" in {column.name for column in schema("scorecard").columns}
     assert "entropy" in {column.name for column in schema("mylab.entropy").columns}
     assert "entropy" in {chart.name for chart in charts()}
-    assert declared("sentence")[-1].name == "Who looks at most tokens?"
+    assert declarations_of("sentence")[-1].name == "Who looks at most tokens?"
     make_plan(CONFIG)  # which has no such measure
     assert "entropy_last" not in {headline.name for headline in headlines()}
 

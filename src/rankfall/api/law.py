@@ -30,7 +30,7 @@ from rankfall.errors import RankfallError
 from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.exponent import OUT
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
-from rankfall.rank.rounding import NOISE, apart
+from rankfall.rank.rounding import NOISE, relative_difference
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -145,7 +145,9 @@ def of_layers(found: Layers, x: Tensor) -> Law:
             again(lambda x, layer=layer: [layer(x)], Carried(unit, state.exponent, state.lost), step, [after])[0]  # type: ignore[misc]
             for unit in (other.unit, less)
         )
-        gap = apart(residual(after.unit), residual(moved.unit), "composite")  # (1, B), the share that is rounding
+        gap = relative_difference(
+            residual(after.unit), residual(moved.unit), "composite"
+        )  # (1, B), the share that is rounding
         relative = after.known(relative_residual(after.unit))
         clear = ~at_floor(relative, x.dtype) & (gap <= NOISE) & ~after.lost
         sizes = [matrix_norm(residual(one.unit), "composite") for one in (after, smaller)]  # (1, B)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from rankfall import components
 from rankfall.api.functions import AS_ONE, functions_of, name
 from rankfall.api.steady import Steady
-from rankfall.design import Architecture, Component, declared
+from rankfall.design import Architecture, Component, field_declarations
 from rankfall.errors import RankfallError, nearest
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
@@ -209,7 +209,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     from rankfall.rank.orders.measure import ALONE
 
     whole_numbers(**sizes)
-    kinds = declared(Architecture)
+    kinds = field_declarations(Architecture)
     values: dict[str, Any] = {}
     for field, value in parts.items():
         _known("part of an architecture", field, list(vars(ALONE)))

@@ -11,7 +11,7 @@ from typing import Any
 from rankfall.api.layers import seeded, unused, whole_numbers
 from rankfall.api.residuals import Residuals
 from rankfall.errors import RankfallError
-from rankfall.measure.models import requested
+from rankfall.measure.models import make_request
 from rankfall.models.source import MINILM, ModelSource
 from rankfall.models.subject import Request
 from rankfall.models.texts import Texts
@@ -44,7 +44,9 @@ def request(
         source = ModelSource(name, phase or ("pretrained" if local else "init"), config=config or {})
         if source.phase == "pretrained":
             unused("pretrained weights have none", seed=seed)
-        made = requested(source, Texts(text, samples, length), variants=None if variants is None else tuple(variants))
+        made = make_request(
+            source, Texts(text, samples, length), variants=None if variants is None else tuple(variants)
+        )
         assert made is not None  # only an optional one is None
         yield made
 

@@ -49,7 +49,7 @@ def order_of_contraction(
     position="rope"`, and measured without a rounding floor.
     """
     from rankfall.rank.centred.state import begin
-    from rankfall.rank.orders.slopes import measured, near_fit, relative
+    from rankfall.rank.orders.slopes import measure_slopes, near_fit, relative
 
     count = 2 if heads is None else heads
     whole_numbers(draws=draws, tokens=tokens, width=width, heads=count)
@@ -59,7 +59,7 @@ def order_of_contraction(
     if attention is None:
         design = architecture(parts, width=width, heads=count, depth=1)
         with as_before():
-            found = measured(design, True, draws, tokens, seeded(seed))[0]
+            found = measure_slopes(design, True, draws, tokens, seeded(seed))[0]
     elif parts:
         raise RankfallError(
             f"parts of an architecture ({', '.join(parts)}) are for a layer made of components, not for a function"

@@ -16,7 +16,7 @@ from rankfall.errors import RankfallError
 from rankfall.rank.carried import again, begin, through
 from rankfall.rank.powers import reason_of
 from rankfall.rank.residual import NORMS, at_floor, relative_residual, residual
-from rankfall.rank.rounding import NOISE, UNITS, apart
+from rankfall.rank.rounding import NOISE, UNITS, relative_difference
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -162,7 +162,7 @@ def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
             (other,) = again(lambda x, layer=layer: [layer(x)], other, step, after)  # type: ignore[misc]
             (state,) = after
         relative = state.known(relative_residual(state.unit, norm))  # (1, B)
-        noise = apart(residual(state.unit), residual(other.unit), norm) > NOISE
+        noise = relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
         value = relative.mean().item()
         values.append(value if math.isfinite(value) else None)
         low = at_floor(relative, x.dtype) | (noise if layer is not None else torch.zeros_like(noise))

@@ -18,7 +18,7 @@ from rankfall.census.outcomes import (
     OVER,
     REFUSED,
 )
-from rankfall.errors import RankfallError, told
+from rankfall.errors import RankfallError, describe_error
 
 Rows = list[dict[str, Any]]
 ABSENT = re.compile(r"requires the .* librar|No module named|is not installed|needs? .* to be installed|pip install")
@@ -79,7 +79,7 @@ def unmeasured(outcome: str, reason: str) -> dict[str, Any]:
 
 def why_not(error: BaseException, kind: str) -> dict[str, Any]:
     """The outcome of a type that cannot be built, or runs on nothing."""
-    line = told(error, 400) if not isinstance(error, RankfallError) else str(error)
+    line = describe_error(error, 400) if not isinstance(error, RankfallError) else str(error)
     if FULL.search(line):
         return unmeasured(OVER, line)
     if ASKS.search(line):
@@ -102,7 +102,7 @@ def refused_defaults(kind: str) -> str:
             config = CONFIG_MAPPING[kind]()
             maker(config)(config)
     except Exception as error:  # whatever the library raises
-        line = told(error, 400)
+        line = describe_error(error, 400)
         return "" if STORAGE.search(line) else line
     return ""
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rankfall.errors import RankfallError, told
+from rankfall.errors import RankfallError, describe_error
 from rankfall.models.families.classes import NoModel, maker
 from rankfall.models.families.example import FAILURES, example_inputs
 from rankfall.models.families.mended import mended
@@ -70,7 +70,7 @@ def small_example(
     if part is not None:
         return part
     known = isinstance(first, RankfallError)
-    line = str(first) if known else f"model type {kind!r} cannot be made small: {told(first)}"
+    line = str(first) if known else f"model type {kind!r} cannot be made small: {describe_error(first)}"
     return of_few_layers(kind, settings, seed, tokens, RankfallError(line))
 
 
@@ -136,7 +136,7 @@ def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
     try:
         make = maker(config)
     except FAILURES as error:
-        raise RankfallError(f"model {name!r} cannot be built: {told(error)}") from error
+        raise RankfallError(f"model {name!r} cannot be built: {describe_error(error)}") from error
     try:
         prepare_config(config)
         with quiet(), torch.device("meta"):
@@ -152,5 +152,5 @@ def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
             torch.manual_seed(seed)
             model: nn.Module = make(config)
     except FAILURES as error:
-        raise RankfallError(f"model {name!r} cannot be built: {told(error)}") from error
+        raise RankfallError(f"model {name!r} cannot be built: {describe_error(error)}") from error
     return model.float().eval()

@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import nn
 
-from rankfall.errors import RankfallError, nearest, told
+from rankfall.errors import RankfallError, describe_error, nearest
 
 HELP = "FILE.py:FUNCTION, a function without arguments that returns an nn.Module"
 
@@ -50,7 +50,7 @@ def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
         try:
             spec.loader.exec_module(made)
         except Exception as error:  # whatever the file may raise
-            raise RankfallError(f"{path.name} fails when it is imported: {told(error)}") from error
+            raise RankfallError(f"{path.name} fails when it is imported: {describe_error(error)}") from error
         finally:
             if before is not None:
                 sys.modules[path.stem] = before
@@ -97,7 +97,7 @@ def called(function: Callable[[], Any], name: str, path: Path) -> Any:
         except RankfallError:
             raise
         except Exception as error:  # whatever it may raise
-            raise RankfallError(f"{path.name}:{name}() fails: {told(error)}") from error
+            raise RankfallError(f"{path.name}:{name}() fails: {describe_error(error)}") from error
 
 
 def of_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tuple[nn.Module, Any, str]:

@@ -31,7 +31,7 @@ def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: P
         if show is not None:
             show(frame, args.name)
         for figure in figures:
-            with style.applied():
+            with style.apply_style():
                 picture = components.load("figure", figure)(lambda _, frame=frame: frame)
             style.save(picture, out / f"{figure}.png", out / f"{figure}.rst")
             print(f"{picture.caption}\nwritten to {out}/: {name}.parquet, {figure}.png, .pdf, .svg, .csv")
@@ -43,11 +43,11 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from rankfall.identity.token_identity.rates import MAPS, own
+    from rankfall.identity.token_identity.rates import MAPS, select_own
     from rankfall.identity.token_identity.rows import NEAREST
     from rankfall.report.selection import select
 
-    part = own(select(frame, NEAREST))
+    part = select_own(select(frame, NEAREST))
     title = f"{name}: share of tokens whose own embedding is the nearest in the sentence, by cosine"
     table = Table(
         title=clean(title), title_justify="left", caption="95% intervals over sentences", caption_justify="left"

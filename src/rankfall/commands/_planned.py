@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
     )
 
 
-def planned(
+def make_plan(
     args: argparse.Namespace,
     read: "Callable[[WrittenPlan], Slice] | None" = None,
     state: "Callable[[Statements], Statement] | None" = None,

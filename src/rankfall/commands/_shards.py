@@ -26,7 +26,7 @@ class Shards:
         """`made` is the record that the tables keep of what they were made from."""
         from rankfall.report import tables
         from rankfall.report.rows import cell_row
-        from rankfall.run.jobs.cells import recorded
+        from rankfall.run.jobs.cells import find_records
         from rankfall.run.jobs.training import train_cells
         from rankfall.run.keys.commit import commit
         from rankfall.train.progress import Progress
@@ -44,7 +44,7 @@ class Shards:
         epochs = course_rows(cells, self.store, train) if training_out else []
         about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(self.settings.device)) | made
         if out:
-            found = recorded(cells, self.store, train)
+            found = find_records(cells, self.store, train)
             tables.write("cells", [cell_row(cell, found[cell.key].record) for cell in cells], out, about)
         if training_out:
             tables.write("training", epochs, training_out, about)
@@ -52,13 +52,13 @@ class Shards:
     def measure(self, name: str, task: str, shard: str, made: dict[str, str], out: Path) -> None:
         from rankfall.report import tables
         from rankfall.run.jobs.engine import stop_signals
-        from rankfall.run.jobs.measuring import MeasuringWork, measured
+        from rankfall.run.jobs.measuring import MeasuringWork, measure_cells
 
         plan = self.own.plan
         cells = plan.measured_cells(name, task, shard)
         with stop_signals() as stopped:
             job = MeasuringWork(plan, plan.measure(name), self.store, self.settings, stopped)
-            rows = measured(cells, job)
+            rows = measure_cells(cells, job)
         about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(self.settings.device)) | made
         tables.write(job.measure.table, rows, out, about)
 
@@ -68,15 +68,15 @@ def course_rows(
 ) -> list[dict[str, Any]]:
     """The course of each cell's training, read from the store."""
     from rankfall.report.rows import epoch_rows
-    from rankfall.run.jobs.cells import loaded
+    from rankfall.run.jobs.cells import load_stacks
     from rankfall.train.history import means
-    from rankfall.train.resume import without
+    from rankfall.train.resume import strip_prefix
 
     by_key = {cell.key: cell for cell in cells}
     rows = []
     for group in sorted({cell.group for cell in cells}):
-        for part in loaded([cell for cell in cells if cell.group == group], store, train):
-            course = without("history", part.tensors)
+        for part in load_stacks([cell for cell in cells if cell.group == group], store, train):
+            course = strip_prefix("history", part.tensors)
             for member, (key, record) in enumerate(zip(part.keys, part.records)):
                 rows += epoch_rows(by_key[key], record, means(course, member))
     return rows

@@ -61,16 +61,16 @@ def made(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str,
 
     from rankfall.census.folded import folded
     from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
-    from rankfall.run.guards.unchanged import proved
+    from rankfall.run.guards.unchanged import prove_code
     from rankfall.run.jobs.engine import Settings, stop_signals
-    from rankfall.run.jobs.measuring import MeasuringWork, measured_freely
+    from rankfall.run.jobs.measuring import MeasuringWork, measure_without_cells
     from rankfall.run.store import Store
 
     plan = planned(args)
     measure = plan.measure("census_layers")
     settings = Settings(torch.device("cpu"), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
-    with proved([measure.code], plan.texts), stop_signals() as stopped:
-        rows = measured_freely(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
+    with prove_code([measure.code], plan.texts), stop_signals() as stopped:
+        rows = measure_without_cells(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
     shared = [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)]
     full = [{name: row.get(name) for name in names()} for row in rows]
     return full, folded(full, shared)

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
         raise RankfallError(
             f"{path} is no file: make run CONFIG=workflow/presets/claims.yaml makes it, or --results names another run that measures claims"
         )
-    export.named(path)
+    export.read_named(path)
     table = tables.read_frame(path, "claims")
     if args.docs:
         return _docs(args.docs, as_page(table), args.check)

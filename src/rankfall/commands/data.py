@@ -17,12 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.guards.unchanged import proved
+    from rankfall.run.guards.unchanged import prove_code
 
-    own = _planned.planned(args, lambda written: written.data(args.task), lambda said: said.data(args.task))
+    own = _planned.make_plan(args, lambda written: written.data(args.task), lambda said: said.data(args.task))
     own.plan.shards_of(args.task)  # or an error that names the tasks
     cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
-    with proved((cell.data_code for cell in cells.values()), own.plan.texts):
+    with prove_code((cell.data_code for cell in cells.values()), own.plan.texts):
         return make_data(args, own, cells)
 
 

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
     from rankfall.report.numbers import read, write_processor
-    from rankfall.report.pages import computed_elsewhere, of_other_runs, problems, render
+    from rankfall.report.pages import is_computed_elsewhere, of_other_runs, problems, render
     from rankfall.report.values import Tables
 
     numbers = read(NUMBERS)
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         if drawn is None:
             print(f"{image}: kept as it is: of the run {quoted.run} there is no figure {quoted.figure} here")
         elif not image.is_file() or image.read_bytes() != drawn.read_bytes():
-            elsewhere = computed_elsewhere(quoted.run, numbers, tables)
+            elsewhere = is_computed_elsewhere(quoted.run, numbers, tables)
             near, different = near + elsewhere, different + (not elsewhere)
             print(f"{image}: differs from {drawn}" + ", drawn of another kind of processor" * elsewhere)
             if not args.check:

@@ -28,11 +28,11 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import style, tables
     from rankfall.report.looks import looks
-    from rankfall.run.guards.unchanged import check_unchanged, proved
-    from rankfall.run.guards.watch import given, numerics
+    from rankfall.run.guards.unchanged import check_unchanged, prove_code
+    from rankfall.run.guards.watch import hand_over, numerics
     from rankfall.run.plan.slices import Slice
 
-    own = _planned.planned(args, lambda written: Slice([]), lambda said: said.figure(args.name))
+    own = _planned.make_plan(args, lambda written: Slice([]), lambda said: said.figure(args.name))
     figure = own.plan.figure(args.name)
     made = own.check(own.statements.figure(args.name), f"figure {args.name}")
     folder = args.tables or own.results / "tables"
@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
         made = {}  # whether or not the tables are those of the plan
 
     def read(name: str) -> "DataFrame":
-        with given():
+        with hand_over():
             return tables.read_frame(folder / f"{name}.parquet", name)
 
-    with style.applied(), looks(own.plan.labels, own.plan.colours), proved([figure.code], own.plan.texts):
+    with style.apply_style(), looks(own.plan.labels, own.plan.colours), prove_code([figure.code], own.plan.texts):
         with numerics(figure.code):
             picture = components.load("figure", figure.component.name)(read, **figure.component.options)
         check_unchanged(figure.code)

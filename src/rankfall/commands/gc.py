@@ -123,9 +123,9 @@ def live(plans: "Iterable[Any]") -> "Live":
 def needed_by_running(store: "Store", needed: "Live") -> int:
     """Add to `needed` what live processes have announced; how many there are."""
     from rankfall.run.plan.cell import digest
-    from rankfall.run.store.announced import announced
+    from rankfall.run.store.announced import read_announcements
 
-    found, _ = announced(store.root)
+    found, _ = read_announcements(store.root)
     for one in found:
         needed.cells.update(one.cells)
         needed.data.update(one.data)

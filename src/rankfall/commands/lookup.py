@@ -25,20 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.guards.unchanged import proved
+    from rankfall.run.guards.unchanged import prove_code
 
     listed = None if args.jobs is None else listed_in(args.jobs)
     if listed is None:
-        own = _planned.planned(args)
+        own = _planned.make_plan(args)
     else:
         places = {job.place for job in listed}
-        own = _planned.planned(args, lambda written: written.shards(places), lambda said: said.lookup(listed))
+        own = _planned.make_plan(args, lambda written: written.shards(places), lambda said: said.lookup(listed))
     jobs = listed if listed is not None else to_make(own)
     own.check(own.statements.lookup(jobs), f"lookup of {len(jobs)} jobs")
     cells = {cell for job in jobs for cell in own.plan.shard(*job.place)}
     measures = [own.plan.measure(name) for name in sorted({job.measure for job in jobs} - {""})]
     codes = {id(code): code for code in [*(one.code for one in measures), *(cell.code for cell in cells)]}
-    with proved(codes.values(), own.plan.texts):
+    with prove_code(codes.values(), own.plan.texts):
         return look_up(own, jobs, cells, measures)
 
 

@@ -25,23 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.guards.unchanged import proved
+    from rankfall.run.guards.unchanged import prove_code
 
-    own = _own(args)
+    own = _plan_shard(args)
     measure = own.plan.measure(args.measure)
     cells = own.plan.measured_cells(args.measure, args.task, args.shard) if measure.needs == "cells" else []
-    with proved([measure.code, *(cell.code for cell in cells)], own.plan.texts):
+    with prove_code([measure.code, *(cell.code for cell in cells)], own.plan.texts):
         return measure_shard(args, own, cells)
 
 
-def _own(args: argparse.Namespace) -> _planned.Planned:
+def _plan_shard(args: argparse.Namespace) -> _planned.Planned:
     """Of a shard's cells, or of none."""
     from rankfall.run.plan.slices import Slice
 
     if args.task is None or args.shard is None:
-        return _planned.planned(args, lambda written: Slice([]), lambda said: said.freely(args.measure))
+        return _planned.make_plan(args, lambda written: Slice([]), lambda said: said.freely(args.measure))
     place = args.task, args.shard
-    return _planned.planned(
+    return _planned.make_plan(
         args, lambda written: written.shard(*place), lambda said: said.measure(args.measure, *place)
     )
 
@@ -81,7 +81,7 @@ def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", sett
     """A measure that needs no cells."""
     from rankfall.report import tables
     from rankfall.run.jobs.engine import stop_signals
-    from rankfall.run.jobs.measuring import MeasuringWork, measured_freely, measured_tables
+    from rankfall.run.jobs.measuring import MeasuringWork, measure_tables, measure_without_cells
     from rankfall.run.jobs.processor import processor
 
     measure = own.plan.measure(args.measure)
@@ -93,6 +93,6 @@ def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", sett
         made = {}  # whether or not the tables are those of the plan
     with stop_signals() as stopped:
         job = MeasuringWork(own.plan, measure, store, settings, stopped)
-        rows = measured_tables(job, folder) if measure.needs == "tables" else measured_freely(job)
+        rows = measure_tables(job, folder) if measure.needs == "tables" else measure_without_cells(job)
     about = tables.provenance(device=str(settings.device)) | {"processor": processor()}
     tables.write(measure.table, rows, args.out, about | made)

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.measure.models import requested
+    from rankfall.measure.models import make_request
     from rankfall.models.source import MINILM, ModelSource
     from rankfall.models.texts import Texts
     from rankfall.rank.model_residuals.profile import profile
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         Texts(args.text, args.samples, args.length),
     )
     chosen = None if args.variants is None else tuple(args.variants)
-    request = requested(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
+    request = make_request(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
     assert request is not None
     rows = profile(
         request, range(args.seeds), norms=("composite", "l1", "linf", "frobenius"), best_samples=0, spectrum_samples=4

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    own = _planned.planned(args)
+    own = _planned.make_plan(args)
     made = own.check(own.statements.page(), "page")
     own.check_tables(own.statements.tables)
     size = write(own, own.statements.tables, own.plan.figures, made, args.out)

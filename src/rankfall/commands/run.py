@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     child = Child(command, driver.environment(Path.cwd()))
     try:
         # While Snakemake starts: what this process needs of its own.
-        again = driver.typed(args.config, args.profile, args.snakemake)
+        again = driver.command_line(args.config, args.profile, args.snakemake)
         own = driver.Driver(child, RunState(began), title=str(args.config))
         prepare(own, args.config, again)
         code = own.follow(sys.stdout.isatty())
@@ -89,36 +89,36 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         left = cluster.cancel_left(name) if name else []
         if left:
             tell([f"==> cancelled {len(left)} of its jobs that were still in the queue: {', '.join(left)}"])
-        tell(ending.stopped(own.state, again, seconds))
+        tell(ending.say_stopped(own.state, again, seconds))
         return code
     if code and not own.began:
         other = record.read(own.results) if own.results else None
-        tell(ending.refused(own.state, own.child.text(), other, again, typed_unlock(again)), sys.stderr)
+        tell(ending.say_refused(own.state, own.child.text(), other, again, typed_unlock(again)), sys.stderr)
         return code
     assert own.results is not None
     if code:
-        tell(ending.failed(own.state, again, own.log))
+        tell(ending.say_failed(own.state, again, own.log))
         tell(ending.lacking(own.state, own.results))
         brief_of(own.results, args.config)
         return code
-    tell(ending.finished(own.state, own.results, args.config, seconds))
+    tell(ending.say_finished(own.state, own.results, args.config, seconds))
     if own.began and ending.page_of(own.results).is_file():
-        tell(found(own.results))
+        tell(read_findings(own.results))
     tell(ending.where(own.results))
     return brief_of(own.results, args.config)
 
 
-def found(results: Path) -> Iterable[str]:
+def read_findings(results: Path) -> Iterable[str]:
     """The first findings of the run's page."""
     from rankfall.report import tables
     from rankfall.report.page.findings import findings
-    from rankfall.run.screen.ending import told
+    from rankfall.run.screen.ending import say_findings
 
     def read(name: str) -> Any:
         path = results / "tables" / f"{name}.parquet"
         return tables.read_frame(path, name) if path.is_file() else None
 
-    return told([(one.question, one.answer) for one in findings(read)])
+    return say_findings([(one.question, one.answer) for one in findings(read)])
 
 
 def typed_unlock(again: str) -> str:

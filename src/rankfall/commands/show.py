@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     task = (cell.record.get("labels") or ("",))[0]
     log = log_of(args.results, task, cell.key)
     found = provenance(cell.key, cell.record, log)
-    found |= {"file": str(cell.stack), "time": found["time"] or written(cell.stack), "log_file": str(log or "")}
+    found |= {"file": str(cell.stack), "time": found["time"] or file_date(cell.stack), "log_file": str(log or "")}
     found["rows"] = rows_of(sorted((args.results / "tables").glob("*.parquet")), cell.key)
     print(json.dumps(found, indent=2) if args.json else "\n".join(as_lines(found)))
     return 0
@@ -85,7 +85,7 @@ def rows_of(tables: list[Path], key: str) -> dict[str, int]:
     return found
 
 
-def written(path: Path) -> str:
+def file_date(path: Path) -> str:
     """When a file was written, for records that do not say it."""
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
 
@@ -97,9 +97,11 @@ def as_lines(found: dict[str, Any]) -> Iterator[str]:
     yield f"status    {found['status']}{': ' + found['reason'] if found['reason'] else ''}"
     for split, metrics in (found["final"] or {}).items():
         yield f"{split:<9} " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items())
-    yield f"cost      {_known(found, 'steps', 'steps')}, {_known(found, 'seconds', 's', '.3g')}, {_known(found, 'megabytes', 'MB')}"
+    steps, seconds = _describe_number(found, "steps", "steps"), _describe_number(found, "seconds", "s", ".3g")
+    yield f"cost      {steps}, {seconds}, {_describe_number(found, 'megabytes', 'MB')}"
     versions = ", ".join(f"{name} {version}" for name, version in (found["versions"] or {}).items())
-    yield f"machine   {found['host']}, {found['device']}, {found['dtype']}, {_known(found, 'threads', 'threads')}; {versions}"
+    threads = _describe_number(found, "threads", "threads")
+    yield f"machine   {found['host']}, {found['device']}, {found['dtype']}, {threads}; {versions}"
     yield f"processor {found['processor'] or 'not recorded'}"
     yield f"time      {found['time']}"
     yield f"commit    {found['commit'] or 'not recorded: the code was in no git repository'}"
@@ -115,5 +117,5 @@ def as_lines(found: dict[str, Any]) -> Iterator[str]:
     yield from (f"  | {line}" for line in (found["log"] or "").splitlines())
 
 
-def _known(found: dict[str, Any], name: str, unit: str, form: str = "") -> str:
+def _describe_number(found: dict[str, Any], name: str, unit: str, form: str = "") -> str:
     return f"{unit} not recorded" if found[name] is None else f"{found[name]:{form}} {unit}"

@@ -54,11 +54,11 @@ def _show(args: argparse.Namespace) -> int:
         if getattr(args, option):
             raise RankfallError(f"--{option} is for `rankfall table scorecard`, on the screen or as LaTeX")
     if args.csv and args.out is None:
-        export.to_csv(export.named(path), sys.stdout.buffer)
+        export.to_csv(export.read_named(path), sys.stdout.buffer)
     elif args.out is None:
-        print("\n".join(export.as_lines(export.named(path))))
+        print("\n".join(export.as_lines(export.read_named(path))))
     else:
-        data = export.named(path)
+        data = export.read_named(path)
         export.write(data, args.out, "csv" if args.csv else None)
         print(f"{args.out}: {len(data)} rows")
     return 0
@@ -71,7 +71,7 @@ def _scorecard(args: argparse.Namespace, path: Path) -> int:
     from rankfall.report.looks import looks
     from rankfall.report.score_text import as_latex, as_lines
 
-    export.named(path)  # or which tables there are
+    export.read_named(path)  # or which tables there are
     scores = tables.read_frame(path, "scorecard")
     columns = [name.strip() for name in args.columns.split(",") if name.strip()] if args.columns else []
     with looks(_labels(args), {}):
@@ -115,7 +115,7 @@ def _combine(args: argparse.Namespace) -> int:
 
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
-    own = _planned.planned(args, lambda written: Slice([]), lambda said: said.table(args.name))
+    own = _planned.make_plan(args, lambda written: Slice([]), lambda said: said.table(args.name))
     parts = own.statements.parts(args.name, own.outputs)  # by the plan: a command line has no room for thousands
     made = own.check(own.statements.table(args.name), f"table {args.name}")
     out = args.out or Path(own.outputs.table(args.name))

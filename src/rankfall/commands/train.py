@@ -20,12 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.guards.unchanged import proved
+    from rankfall.run.guards.unchanged import prove_code
 
     place = args.task, args.shard
-    own = _planned.planned(args, lambda written: written.shard(*place), lambda said: said.train(*place))
+    own = _planned.make_plan(args, lambda written: written.shard(*place), lambda said: said.train(*place))
     cells = own.plan.shard(args.task, args.shard)
-    with proved((cell.code for cell in cells), own.plan.texts):
+    with prove_code((cell.code for cell in cells), own.plan.texts):
         return train_shard(args, own, cells)
 
 

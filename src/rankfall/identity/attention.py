@@ -114,20 +114,20 @@ def _quantities(
 ) -> Found:
     lost, none = view.lost().T, {"none": LOST}  # (H, B)
 
-    def known(values: Tensor) -> Tensor:
+    def mask_lost(values: Tensor) -> Tensor:
         return torch.where(lost, torch.nan, values)
 
     for tolerance in options.tolerances:
         at = {"tolerance": tolerance} | none
-        yield "rank", known(_over_groups(rank(rows, tolerance))), at
-        yield "null", known(_over_groups(null_dimension(rows, tolerance))), at
-        yield "null_simplex", known(_over_groups(null_dimension_simplex(rows, tolerance))), at
+        yield "rank", mask_lost(_over_groups(rank(rows, tolerance))), at
+        yield "null", mask_lost(_over_groups(null_dimension(rows, tolerance))), at
+        yield "null_simplex", mask_lost(_over_groups(null_dimension_simplex(rows, tolerance))), at
     projected = effective_attention(rows, TOLERANCE)
     projected = torch.where(lost.T[:, :, None, None, None], torch.nan, projected)
     yield "effective_error", effective.identity_error(rows, projected).T, none
     yield "correlation", effective.correlation(rows, projected).T, {"none": f"all weights are equal, or {LOST}"}
     yield "effective_sum", _over_rows(projected.sum(-1)), none
-    yield "effective_below_zero", known(_below_zero(rows, projected)), none
+    yield "effective_below_zero", mask_lost(_below_zero(rows, projected)), none
     for name, weights in (("share", rows.weights), ("effective_share", projected)):
         found = effective.shares(weights, view.kinds)  # (B, H, kinds)
         present = torch.nn.functional.one_hot(view.kinds, len(KINDS)).any(1)  # (B, kinds)
@@ -147,10 +147,10 @@ def _quantities(
         for name in ("step_distance", "step_error", *PROGRAMS):
             yield name, [LOST] * view.heads, {}
     else:
-        moved = witness.stepped(rows)
-        yield "step_distance", known(_over_rows(witness.distance(moved, rows.weights))), none
+        moved = witness.find_farthest(rows)
+        yield "step_distance", mask_lost(_over_rows(witness.distance(moved, rows.weights))), none
         error = torch.maximum(witness.output_error(rows, moved), witness.sum_error(rows, moved)).T
-        yield "step_error", known(error), none
+        yield "step_error", mask_lost(error), none
         if seed is not None:
             yield from _programs(view, rows, options.entries, seed, lost)
     if not without_first:
@@ -240,7 +240,7 @@ def _realisable(view: AttentionView, values: Tensor) -> Found:
         allowed=torch.ones(1, block[1].stop, dtype=torch.bool),
         places=torch.arange(block[0].start, block[0].stop)[None],
     )
-    moved = witness.stepped(inside, extent=0.5)
+    moved = witness.find_farthest(inside, extent=0.5)
     yield "score_rank", scores.score_rank(inside.weights[:, :, 0]).T, {}
     unmoved = bool((moved == inside.weights).all())
     yield (

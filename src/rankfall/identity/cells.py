@@ -39,7 +39,7 @@ def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[A
         values = attention.contexts(identity, read)  # (K, B, H, T', d)
         output = attention.output.weight.detach().unflatten(1, (attention.heads, -1))  # (K, H, d, D)
         bias = None if attention.output.bias is None else attention.output.bias.detach()  # (K, 1, D)
-        allowed = _allowed(attention, weights)
+        allowed = _find_mask(attention, weights)
         after = attention(read)
         for member in range(x.shape[0]):
             yield AttentionView(
@@ -58,7 +58,7 @@ def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[A
             )
 
 
-def _allowed(attention: Any, weights: Tensor) -> Tensor:
+def _find_mask(attention: Any, weights: Tensor) -> Tensor:
     """The mask (T, T); of an attention that does not tell its mask, the entries that are not zero everywhere."""
     if not hasattr(attention, "mask"):
         return (weights != 0).flatten(0, 2).any(0)

@@ -15,11 +15,11 @@ def correlation(rows: GroupedRows, other: Tensor) -> Tensor:
     mask = rows.allowed[:, None].expand_as(rows.weights).to(rows.weights.dtype)
     count = mask.sum((2, 3, 4))[:, :, None, None, None]
 
-    def centred(x: Tensor) -> Tensor:
+    def center(x: Tensor) -> Tensor:
         return (x - (x * mask).sum((2, 3, 4), keepdim=True) / count) * mask
 
     # Products of weights of 1e-200 would be zero.
-    a, b = (unit(centred(unit(x, (2, 3, 4))), (2, 3, 4)) for x in (rows.weights, other))
+    a, b = (unit(center(unit(x, (2, 3, 4))), (2, 3, 4)) for x in (rows.weights, other))
     return (a * b).sum((2, 3, 4)) / (a.square().sum((2, 3, 4)) * b.square().sum((2, 3, 4))).sqrt()
 
 

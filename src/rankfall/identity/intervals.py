@@ -12,7 +12,7 @@ from torch import Tensor
 NORMAL = 1.959963984540054  # the 97.5% point of a normal distribution: intervals hold 95%
 
 
-def clustered(right: Tensor, asked: Tensor) -> tuple[float, float, float]:
+def estimate_rate(right: Tensor, asked: Tensor) -> tuple[float, float, float]:
     """(rate, low, high) from sums by sentence (S,): of what is right and of tokens asked for.
 
     Where all or none are right, the variance over sentences cannot be estimated, and tokens count as independent.

@@ -33,7 +33,7 @@ MEMORY = 2**28  # bytes that the tangents of one pass may take, about
 def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
     """Squared norms of all blocks, (L, ..., T, T) with rows j and columns i, of states x (..., T, D)."""
     tokens, width = x.shape[-2:]
-    depth, cost = measured(layers, x)
+    depth, cost = measure_pass(layers, x)
     found = {name: x.new_zeros(depth, *x.shape[:-2], tokens, tokens) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
     carried = vmap(lambda tangent: jvp(lambda states: tuple(layers(states)), (x,), (tangent,))[1])
     for part in torch.arange(tokens * width, device=x.device).split(max(1, memory // cost)):
@@ -68,7 +68,7 @@ def blocks_of(
     e_j; they are differentiated exactly, and directions are drawn among the others.
     """
     length, width = x.shape
-    start, states, cost = recorded(layers, x)
+    start, states, cost = record_pass(layers, x)
     none = torch.zeros(0, dtype=torch.long)
     rows: dict[str, list[Tensor]] = {}
     for state, constant, apart in zip(
@@ -117,13 +117,13 @@ def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[b
     return found
 
 
-def measured(layers: Layers, x: Tensor) -> tuple[int, int]:
+def measure_pass(layers: Layers, x: Tensor) -> tuple[int, int]:
     """The number of layers, and about how many bytes one tangent needs."""
-    _, states, cost = recorded(layers, x)
+    _, states, cost = record_pass(layers, x)
     return len(states), cost
 
 
-def recorded(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
+def record_pass(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
     """Where gradients are taken, states with their graph, and about how many bytes one tangent needs: what a pass keeps for its gradient,
     by layer, twice."""
     kept = 0

@@ -30,7 +30,7 @@ class Interval:
 
 def interval(row: Array, basis: Array, entry: int) -> Interval | None:
     """Of one entry of a row (n,); `basis` (n, r): orthonormal columns that span the columns of [T, 1]."""
-    if determined(basis):
+    if is_determined(basis):
         return Interval(float(row[entry]), float(row[entry]), (row, row))
     slope = np.zeros_like(row)
     slope[entry] = 1.0
@@ -42,7 +42,7 @@ def interval(row: Array, basis: Array, entry: int) -> Interval | None:
 
 def farthest(row: Array, basis: Array) -> Array | None:
     """A distribution (n,) as far from the row as the ascent gets: it starts away from the entries that hold most of the weight."""
-    if determined(basis):
+    if is_determined(basis):
         return row
     order = np.argsort(-row)
     heavy = order[: 1 + int(np.searchsorted(np.cumsum(row[order]), 0.5 * row.sum()))]
@@ -61,7 +61,7 @@ def farthest(row: Array, basis: Array) -> Array | None:
     return found
 
 
-def determined(basis: Array) -> bool:
+def is_determined(basis: Array) -> bool:
     """Whether there are as many conditions as entries, so that the row itself is all there is."""
     return basis.shape[1] >= basis.shape[0]
 

@@ -18,7 +18,7 @@ from rankfall.train.history import TrainingHistory
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.optimizers.adam import Adam
-from rankfall.train.resume import Checkpoint, prefixed, restore, state_of, without
+from rankfall.train.resume import Checkpoint, add_prefix, restore, state_of, strip_prefix
 from rankfall.train.schedules.cosine import cosine
 
 LOSSES = ("cosine", "l2")
@@ -139,7 +139,7 @@ def recover(
             some = probes[first : first + many]
             seeds = [sources[probe.source].seed for probe in some]
             module = Probes([probe.start for probe in some], seeds, recipe.hidden)
-            data, own = numbered(train, tokens, len(some)), objective.of(slice(first, first + many))
+            data, own = number_tokens(train, tokens, len(some)), objective.of(slice(first, first + many))
             kept = train_stack(module, seeds, own, data, recipe, checkpoint, f"{name} {first}")
             stacks.append(module)
             ended += [replace(probe, epoch=epoch) for probe, epoch in zip(some, kept.tolist())]
@@ -158,7 +158,7 @@ def size(values: Tensor) -> float:
     return float(values.double().square().mean().sqrt()) or 1.0
 
 
-def numbered(train: int, tokens: int, members: int) -> Data:
+def number_tokens(train: int, tokens: int, members: int) -> Data:
     """Tokens by number, the same for all members: first those to train on, then those to validate on."""
     numbers = torch.arange(tokens).view(1, -1, 1).expand(members, -1, -1)
     first, rest = numbers[:, :train], numbers[:, train:]
@@ -179,29 +179,29 @@ def train_stack(
     history = TrainingHistory(len(members), recipe.epochs, members.device)
     best = {
         "weights": members.weights.clone(),
-        "loss": validated(members, data, objective),
+        "loss": validate(members, data, objective),
         "epoch": torch.zeros(len(seeds), dtype=torch.int64),
     }
     found = checkpoint.load(name)
     if found is not None:
         restore(members, history, found)
-        best = without("best", found)
+        best = strip_prefix("best", found)
     steps = steps_per_epoch(data.samples, recipe.batch)
 
     def after_step() -> None:
         if members.step_count % steps == 0:
-            loss = validated(members, data, objective)
+            loss = validate(members, data, objective)
             better = loss < best["loss"]
             best["weights"][better], best["loss"][better] = members.weights[better], loss[better]
             best["epoch"][better] = members.step_count // steps
-        checkpoint.after_step(name, members.step_count, lambda: state_of(members, history) | prefixed("best", best))
+        checkpoint.after_step(name, members.step_count, lambda: state_of(members, history) | add_prefix("best", best))
 
     fit(members, data, objective, Course(recipe.epochs, recipe.batch), history, after_step)
     members.weights.copy_(best["weights"])
     return best["epoch"]
 
 
-def validated(members: Members, data: Data, objective: Recovery) -> Tensor:
+def validate(members: Members, data: Data, objective: Recovery) -> Tensor:
     """(K,)"""
     sums = evaluate(members, data, objective, VALIDATION)
     return sums["loss"] / sums["asked"]

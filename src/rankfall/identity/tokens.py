@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.identity.intervals import clustered
+from rankfall.identity.intervals import estimate_rate
 from rankfall.identity.nearest import DISTANCES, once, shares
 from rankfall.identity.recovery import Recipe, Trained, recover
 from rankfall.identity.sentences import Sentences
@@ -50,7 +50,7 @@ def token_rates(
     return [
         {"member": member} | row
         for member, one in enumerate(networks)
-        for row in answered(one, maps(one, member, stacks, transfer))
+        for row in rates_of_maps(one, maps(one, member, stacks, transfer))
     ]
 
 
@@ -71,7 +71,7 @@ def maps(one: Sentences, member: int, stacks: dict[str, Trained], transfer: bool
                 yield Mapped(about, stack.map(number, one.tested(layer)).double())
 
 
-def answered(one: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]:
+def rates_of_maps(one: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]:
     """Rates of all maps under each distance, among the candidates of each kind."""
     words, embeddings = one.words[one.known :], one.tested(0).double()
     unique = once(words)
@@ -121,7 +121,7 @@ def rate(candidates: str, distance: str, right: Tensor, asked: Tensor, size: int
     if not tokens:
         nothing: Row = dict.fromkeys(("rate", "low", "high", "chance"))
         return about | nothing | {"tokens": 0, "sentences": 0, "rate_reason": "no word occurs once in its sentence"}
-    value, low, high = clustered(right[some], asked[some])
+    value, low, high = estimate_rate(right[some], asked[some])
     # A guess among as many candidates as tokens gets one token of a sentence right.
     chance = sentences / tokens if size is None else 1 / size
     numbers = {"rate": value, "low": low, "high": high, "chance": chance, "tokens": tokens, "sentences": sentences}

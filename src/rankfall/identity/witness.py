@@ -1,6 +1,6 @@
 """A second attention distribution with the same output: none of its entries is negative, rows keep their sums, A~ T = A T.
 
-`stepped` goes from each row along directions of LN([T, 1]) as far as entries stay above zero, and keeps the farthest of a few points:
+`find_farthest` goes from each row along directions of LN([T, 1]) as far as entries stay above zero, and keeps the farthest of a few points:
 fast, for all rows. How far rows could go at best is a linear program for each row (programs.py).
 """
 
@@ -15,7 +15,7 @@ from rankfall.identity.rows import GroupedRows
 INSIDE = 1 - 1e-12  # of the way to the first zero
 
 
-def stepped(rows: GroupedRows, extent: float = INSIDE) -> Tensor:
+def find_farthest(rows: GroupedRows, extent: float = INSIDE) -> Tensor:
     """The farthest point of four, (B, H, G, R, n): less and more of the largest weight, and of every second weight.
 
     `extent` is the part of the way that is gone; below 1 all entries that were above zero stay so.

@@ -1,7 +1,7 @@
 """What every measure is given: one object with its inputs, its random numbers, and a way to stop and go on.
 
 A measure of cells reads `network`, `data` and `cells`, of one cell in a job; a measure of tables `table(name)`. A measure
-that takes long keeps its state: where `rows` goes from item to item, or where probes are trained (`rankfall.train.resume.fit_resumed`),
+that takes long keeps its state: where `rows` goes from item to item, or where probes are trained (`rankfall.train.resume.fit_or_resume`),
 a job that is told to stop keeps what it has, and the next one goes on from there.
 """
 

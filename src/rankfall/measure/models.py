@@ -13,7 +13,7 @@ from rankfall.models.subject import Request
 from rankfall.models.texts import Texts
 
 
-def requested(source: ModelSource, texts: Texts, *, optional: bool = False, **chosen: Any) -> Request | None:
+def make_request(source: ModelSource, texts: Texts, *, optional: bool = False, **chosen: Any) -> Request | None:
     """The request, or None for an optional model whose package is not installed. `chosen`: fields of a request; None: its default."""
     lacking = importlib.util.find_spec("transformers") is None
     if lacking and not optional:

@@ -18,12 +18,12 @@ def asks(part: Any) -> bool:
     return bool(getattr(part, "asks_earlier", False))
 
 
-def told(part: Any, earlier: Earlier | None) -> Any:
+def bind_earlier(part: Any, earlier: Earlier | None) -> Any:
     """The part as it is called in this pass."""
-    return partial(part, earlier=needed(part, earlier)) if asks(part) else part
+    return partial(part, earlier=require_earlier(part, earlier)) if asks(part) else part
 
 
-def needed(part: Any, earlier: Earlier | None) -> Earlier:
+def require_earlier(part: Any, earlier: Earlier | None) -> Earlier:
     if earlier is None:
         raise RankfallError(
             f"{type(part).__name__} reads what earlier layers made, and a layer alone has none: run the whole network, or its `maps()`"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall import components
-from rankfall.design import Architecture, Component, declared
+from rankfall.design import Architecture, Component, field_declarations
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.earlier import Earlier, OfPass, asks
 from rankfall.nets.masks._mask import Mask
@@ -141,7 +141,7 @@ def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
     if component is None:
         return None
     found = components.load(kind, component.name)
-    if isclass(found) or declared(Architecture)[kind]["sized"]:
+    if isclass(found) or field_declarations(Architecture)[kind]["sized"]:
         return found(sizes, **component.options)
     return partial(found, **component.options)
 
@@ -154,7 +154,7 @@ def by_layer(kind: str, component: Component | None, sizes: Sizes) -> list[Any]:
     return [first, *(make(kind, component, replace(sizes, layer=layer)) for layer in range(2, sizes.depth + 1))]
 
 
-def given(function: Callable[..., Any], **offered: Any) -> Callable[..., Any]:
+def bind_named(function: Callable[..., Any], **offered: Any) -> Callable[..., Any]:
     """A function, or a class, with those of the arguments bound that it names among its parameters."""
     inner = function.func if isinstance(function, partial) else function
     asked = signature(inner).parameters
@@ -164,7 +164,7 @@ def given(function: Callable[..., Any], **offered: Any) -> Callable[..., Any]:
 def residual_of(component: Component, sizes: Sizes) -> Callable[[Tensor, Tensor], Tensor]:
     """Of one sublayer: a module of its own, or a function of the state, the branch, and what it asks for of depth and layer."""
     made: Callable[..., Any] = make("residual", component, sizes)
-    return made if isinstance(made, nn.Module) else given(made, depth=sizes.depth, layer=sizes.layer)
+    return made if isinstance(made, nn.Module) else bind_named(made, depth=sizes.depth, layer=sizes.layer)
 
 
 def is_shared(made: Any) -> bool:
@@ -200,7 +200,7 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
         mlp = make("mlp", a.mlp, own)
         residual = residual_of(a.residual, own)
         blocks.append(
-            given(block, sizes=own, new_norm=partial(make, "norm", a.norm, own))(
+            bind_named(block, sizes=own, new_norm=partial(make, "norm", a.norm, own))(
                 attention=mixer(
                     own, positions[index], normalisers[index], mask, f"blocks.{index}", **a.attention.options
                 ),
@@ -223,7 +223,7 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
         blocks=blocks,
         norm_out=make("norm", a.norm, sizes) if a.norm_placement == "pre" else no_norm,
         head=make("head", a.head, sizes),
-        init=given(make("init", a.init, sizes), depth=a.depth),
+        init=bind_named(make("init", a.init, sizes), depth=a.depth),
     )
     return network.to(dtype).requires_grad_(True).eval()
 

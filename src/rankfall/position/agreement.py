@@ -69,7 +69,7 @@ def why_fewer(found: Distinct, network: Network, tokens: int) -> str:
         weights = mixer.weights(
             x if network.blocks[0].placement == "post" else network.blocks[0].norm1(x)
         )  # (K, 1, H, T, T)
-        if alike(weights):
+        if are_rows_alike(weights):
             return "all rows of weights are the same: what scores add for places cancels in the normaliser"
         visible = mixer.logits(x).isfinite() if hasattr(mixer, "logits") else weights != 0
         zeros = float(((weights == 0) & visible).sum() / visible.sum())
@@ -78,6 +78,6 @@ def why_fewer(found: Distinct, network: Network, tokens: int) -> str:
     return "theory is an upper bound: with these functions some sums coincide that in general differ"
 
 
-def alike(weights: Tensor) -> bool:
+def are_rows_alike(weights: Tensor) -> bool:
     """Whether every row (.., T, T) is the first one."""
     return bool((weights - weights[..., :1, :]).abs().max() <= TOLERANCE * weights.abs().max())

@@ -40,8 +40,8 @@ class Sight:
 
 def refine(sight: Sight, colours: Places) -> Places:
     """The colours (T,) after one more layer."""
-    value = joined(np.broadcast_to(colours, sight.visible.shape), sight.values)  # (T, T) of what j offers to i
-    seen = joined(value, sight.scores)
+    value = join_labels(np.broadcast_to(colours, sight.visible.shape), sight.values)  # (T, T) of what j offers to i
+    seen = join_labels(value, sight.scores)
     hidden = seen.max() + 1
     rows = np.sort(np.where(sight.visible, seen, hidden), axis=1)  # (T, T) multisets
     if sight.fixed:
@@ -53,7 +53,7 @@ def refine(sight: Sight, colours: Places) -> Places:
     return np.unique(np.column_stack([colours, rows]), axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def joined(first: Places, second: Places) -> Places:
+def join_labels(first: Places, second: Places) -> Places:
     """One label for each pair of labels."""
     return first * (second.max() + 1) + second
 

@@ -23,12 +23,12 @@ def random_networks(design: Architecture, shape: Shape, draws: int) -> Network:
     network = build(design, shape, draws, torch.float64)
     for name, value in network.named_parameters():
         start: Initial = value.initial  # type: ignore[attr-defined]
-        value.data = drawn(name, start, tuple(value.shape[1:]), draws)
+        value.data = draw_initial(name, start, tuple(value.shape[1:]), draws)
     return network
 
 
 @lru_cache(maxsize=1024)
-def drawn(name: str, start: Initial, shape: tuple[int, ...], draws: int) -> Tensor:
+def draw_initial(name: str, start: Initial, shape: tuple[int, ...], draws: int) -> Tensor:
     """(K, *shape)"""
     normal = torch.stack([torch.from_numpy(stream(k, "probe", name).normal(size=shape)) for k in range(draws)])
     if start.kind == "constant":

@@ -21,7 +21,7 @@ def refusal(design: Architecture) -> str | None:
                 if all(name in fields_of(Architecture) for name in wanted) and fits(design, wanted) == (
                     fact == "REFUSES"
                 ):
-                    return f"{kind} {part.name!r} {verb} {told(wanted)}: {reason}"
+                    return f"{kind} {part.name!r} {verb} {write_fields(wanted)}: {reason}"
     offers = facts_of("attention", design.attention).get("OFFERS")
     for kind, part in (("position", design.position), ("normaliser", design.normaliser)):
         touches = () if part is None else facts_of(kind, part).get("TOUCHES", ())
@@ -39,12 +39,12 @@ def facts_of(kind: str, component: Component) -> Mapping[str, Any]:
 def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:
     """Whether every field's component is one of those named, whatever its options."""
     names = {field: getattr(getattr(design, field), "name", None) for field in wanted}
-    return all(name in listed(wanted[field]) for field, name in names.items())
+    return all(name in as_list(wanted[field]) for field, name in names.items())
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def told(wanted: Mapping[str, Any]) -> str:
-    return ", ".join(f"{field}={' or '.join(map(str, listed(value)))}" for field, value in wanted.items())
+def write_fields(wanted: Mapping[str, Any]) -> str:
+    return ", ".join(f"{field}={' or '.join(map(str, as_list(value)))}" for field, value in wanted.items())

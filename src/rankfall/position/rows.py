@@ -31,7 +31,7 @@ def distinct(rows: Tensor, tolerance: float = TOLERANCE) -> Distinct:
     rows = unit(torch.where(finite.view(-1, 1, 1), rows, 0.0))
     size = torch.where(finite, rows.abs().amax((1, 2)), 1.0)  # (K,)
     apart = torch.cdist(rows, rows, p=torch.inf) / size.view(-1, 1, 1)  # (K, n, n)
-    groups = joined(apart <= tolerance)
+    groups = first_equal_places(apart <= tolerance)
     same = groups.unsqueeze(2) == groups.unsqueeze(1)  # (K, n, n)
     places = torch.arange(rows.shape[1], device=rows.device)
     return Distinct(
@@ -42,7 +42,7 @@ def distinct(rows: Tensor, tolerance: float = TOLERANCE) -> Distinct:
     )
 
 
-def joined(equal: Tensor) -> Tensor:
+def first_equal_places(equal: Tensor) -> Tensor:
     """The first place (K, n) of each place's group, from which pairs (K, n, n) are equal."""
     members, n = equal.shape[:2]
     first = torch.arange(n, device=equal.device).expand(members, -1)

@@ -15,7 +15,7 @@ from rankfall import components
 from rankfall.design import Architecture, Component
 from rankfall.nets.network import make, sentinel_count
 from rankfall.nets.primitives import Sizes
-from rankfall.position.colours import Places, Sight, joined
+from rankfall.position.colours import Places, Sight, join_labels
 from rankfall.position.refusals import facts_of
 
 SCORES = ("queries", "products", "scores")  # all of them end in the scores
@@ -43,7 +43,7 @@ def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
     scores = np.zeros((total, total), dtype=np.int64)
     for more in (*(entering[place] for place in SCORES if place in entering), factors):
         if more is not None:
-            scores = joined(scores, more)
+            scores = join_labels(scores, more)
     _, flat = np.unique(scores, return_inverse=True)
     scores = flat.reshape(total, total)
     values = entering.get("values", np.zeros((total, total), dtype=np.int64))

@@ -47,7 +47,7 @@ def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
     )
 
 
-def compared(
+def compare_with_theory(
     found: Answers,
     member: int,
     verdict: Verdict,

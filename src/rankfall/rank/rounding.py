@@ -46,14 +46,14 @@ def shaken(network: "Network") -> Iterator[None]:
             hook.remove()
 
 
-def apart(x: Tensor, other: Tensor, norm: str) -> Tensor:
+def relative_difference(x: Tensor, other: Tensor, norm: str) -> Tensor:
     """The difference of two matrices (..., T, D) that should be equal, relative to the first: (...); zero where they are equal."""
     x, other = same_size(x, other)
     size, gap = matrix_norm(x, norm), matrix_norm(x - other, norm)
     return torch.where(gap > 0, gap / size, torch.zeros_like(gap))
 
 
-def second_apart(x: Tensor, other: Tensor) -> Tensor:
+def second_difference(x: Tensor, other: Tensor) -> Tensor:
     """The difference of two passes without the first singular direction of x, relative to sigma_2: (...)."""
     x, other = same_size(x, other)
     u, values, v = torch.linalg.svd(x, full_matrices=False)

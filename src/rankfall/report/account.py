@@ -53,7 +53,7 @@ def account(
         *absent(cells, drawn, varied, only_depth, why),
         *(valueless(drawn[drawn[value].isna()], value, varied) if value else ()),
     ]
-    listed = together(gone)
+    listed = merge_lines(gone)
     listed = listed[:NAMED] + [f"{len(listed) - NAMED} more"] * (len(listed) > NAMED)
     kinds = describe_mixture(shown)
     several = bool((count_seeds(shown, by) > 1).any())
@@ -64,7 +64,7 @@ def account(
 
 def lacking(rows: DataFrame, value: str, by: Sequence[str]) -> str:
     """Of a table without cells, such as one of models: a sentence on the values that do not exist, with a space before it, or nothing."""
-    gone = together(list(valueless(rows[rows[value].isna()], value, list(by))))
+    gone = merge_lines(list(valueless(rows[rows[value].isna()], value, list(by))))
     return f" Not drawn: {'; '.join(gone)}." if gone else ""
 
 
@@ -129,7 +129,7 @@ def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str,
         yield many(len(part), "value"), name_of(dict(zip(by, names)), by), f"({why})" if why else "(null)"
 
 
-def together(gone: list[tuple[str, str, str]]) -> list[str]:
+def merge_lines(gone: list[tuple[str, str, str]]) -> list[str]:
     """What is the same of several lines, once."""
     found: dict[tuple[str, str], list[str]] = {}
     for before, name, after in gone:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
-from rankfall.errors import RankfallError, told
-from rankfall.report.quantities import declared
+from rankfall.errors import RankfallError, describe_error
+from rankfall.report.quantities import declarations_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -98,7 +98,7 @@ class Claim:
 
 def claims() -> tuple[Claim, ...]:
     """All that quantities declare, ours and those of users."""
-    found: tuple[Claim, ...] = declared("claim")
+    found: tuple[Claim, ...] = declarations_of("claim")
     return found
 
 
@@ -108,7 +108,7 @@ def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
     try:
         every = claims()
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
-        raise RankfallError(f"a claim cannot be read: {told(error)}") from error
+        raise RankfallError(f"a claim cannot be read: {describe_error(error)}") from error
     for claim in every:
         where = f"claim {claim.name!r} of {claim.table}"
         for name in ("says", "paper", "setting", "threshold"):

@@ -37,7 +37,7 @@ def coincide(
     parts = means.groupby(list(panels), observed=True) if panels else [((), means)]
     for at, part in parts:
         for names in groups(part.pivot(index=x, columns=line, values="height"), near):
-            found.setdefault(listed(names), []).append(", ".join(label(one) for one in at))
+            found.setdefault(list_labels(names), []).append(", ".join(label(one) for one in at))
     if not found:
         return ""
     said = [f"{names}{where(places, len(list(parts)))}" for names, places in found.items()]
@@ -45,7 +45,7 @@ def coincide(
     return f" On each other lie {'; '.join(said[:NAMED])}{more}."
 
 
-def listed(names: Sequence[Any]) -> str:
+def list_labels(names: Sequence[Any]) -> str:
     *first, last = map(label, names)
     return f"{', '.join(first)} and {last}"
 

@@ -20,7 +20,7 @@ FORMS = ("csv", "parquet")
 SHOWN = 10  # rows
 
 
-def named(path: Path) -> pa.Table:
+def read_named(path: Path) -> pa.Table:
     """The table of this file; where there is none, which there are."""
     if not path.is_file():
         there = sorted(other.stem for other in path.parent.glob("*.parquet"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rankfall.report.quantities import declared
+from rankfall.report.quantities import declarations_of
 
 Rows = Callable[[Any], Any]  # a table -> the rows that numbers are made of
 # Of networks: these rows -> a row for each `key`, with its `number`, or `why` there is none, and a column for each name in `beside`.
@@ -73,7 +73,7 @@ class Headline:
 
 def headlines() -> tuple[Headline, ...]:
     """Of every study and of modules of users, in the order of the scorecard."""
-    found: tuple[Headline, ...] = declared("headline")
+    found: tuple[Headline, ...] = declarations_of("headline")
     return found
 
 

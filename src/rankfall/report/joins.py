@@ -19,17 +19,19 @@ if TYPE_CHECKING:
 MADE_OF = ("attention", "normaliser", "position", "mask", "sentinels")
 
 
-def beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: str) -> tuple[Series | None, bool]:
+def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: str) -> tuple[Series | None, bool]:
     """The one row of a table about the same components, and whether their options are the same too: where no row has the same options,
     it is the one whose components have the same names. None if there is no row; several are an error.
     """
     alike = table
     for column in MADE_OF:
-        wanted = whole(column, about[column])[0]
-        alike = alike.loc[[whole(column, value)[0] == wanted for value in alike[column]]]
+        wanted = complete_options(column, about[column])[0]
+        alike = alike.loc[[complete_options(column, value)[0] == wanted for value in alike[column]]]
     same = alike
     for column in MADE_OF:
-        same = same.loc[[whole(column, value) == whole(column, about[column]) for value in same[column]]]
+        same = same.loc[
+            [complete_options(column, value) == complete_options(column, about[column]) for value in same[column]]
+        ]
     found = same if len(same) else alike
     if len(found) > 1:
         keys = [column for column in (*MADE_OF, *schema(name).key) if found[column].map(str).nunique() > 1]
@@ -42,7 +44,7 @@ def beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: str) -
     return (found.iloc[0] if len(found) else None), len(same) > 0
 
 
-def whole(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
+def complete_options(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     """Name and all options of a component as a table has it: tables of cells write all options, others only those that a
     configuration names. Where nothing reads the field the name is empty."""
     if not isinstance(value, str):

@@ -74,7 +74,7 @@ def lines(
     width = width or (WIDTH if across > 1 else SINGLE)
     grid = sns.relplot(
         table[table[hue].isin(list(palette))], kind="line", x=x, y=y, height=height, aspect=width / across / height, facet_kws=facets,
-        **told(hue, palette) | USUAL | look,
+        **style_lines(hue, palette) | USUAL | look,
     )  # fmt: skip
     plt.close(grid.figure)  # which pyplot would keep
     for panel in grid.axes.flat:
@@ -83,11 +83,11 @@ def lines(
     room = width / across - 0.1 - (0.5 / across if shared[1] else 0.5)  # inches for a title: without labels of the axis
     for names, panel in grid.axes_dict.items():
         title = ", ".join(label(name) for name in (names if isinstance(names, tuple) else (names,)))
-        panel.set_title(fitted(title, room))
+        panel.set_title(fit_title(title, room))
     return grid
 
 
-def fitted(title: str, room: float) -> str:
+def fit_title(title: str, room: float) -> str:
     """A title on as many lines as fit into so many inches: the first part of several on a line of its own, and a long word broken."""
     letters = max(4, int(room / LETTER))
     pieces = title.replace(", ", ",\n", 1).split("\n") if len(title) > letters else [title]
@@ -107,7 +107,7 @@ def on(
     """The same in one panel of a figure whose panels differ in more than their rows. Its legend is left to `below`."""
     import seaborn as sns
 
-    sns.lineplot(table[table[hue].isin(list(palette))], x=x, y=y, ax=panel, **told(hue, palette) | USUAL | look)
+    sns.lineplot(table[table[hue].isin(list(palette))], x=x, y=y, ax=panel, **style_lines(hue, palette) | USUAL | look)
     cut(panel, bounds)
     whole_ticks(panel, table[x])
     legend = panel.get_legend()
@@ -170,7 +170,7 @@ def whole_ticks(panel: "Axes", values: "Series") -> None:
         panel.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
 
 
-def told(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
+def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
     """What tells lines apart. Those that lie on each other are all seen: each is thinner than the one below it."""
     names = list(palette)
     step = 1.5 / max(3, len(names) - 1)
@@ -186,14 +186,14 @@ def legend_below(grid: "FacetGrid", columns: int = 4, title: str = "", skip: Seq
     if old is not None:
         old.remove()
     handles = {
-        name: handle for name, handle in (handles | labelled(grid.axes.flat, handles)).items() if name not in skip
+        name: handle for name, handle in (handles | collect_labels(grid.axes.flat, handles)).items() if name not in skip
     }
     grid.figure.set_layout_engine("constrained")  # which seaborn changes whenever a line is added
     rows = below(grid.figure, handles, columns, title)
     grid.figure.set_figheight(grid.figure.get_figheight() + 0.17 * rows)  # panels keep their height
 
 
-def labelled(panels: "Iterable[Axes]", known: Iterable[str] = ()) -> dict[str, Any]:
+def collect_labels(panels: "Iterable[Axes]", known: Iterable[str] = ()) -> dict[str, Any]:
     """What in some panels has a label, each label once."""
     found: dict[str, Any] = {}
     for panel in panels:
@@ -239,7 +239,7 @@ def summary(table: "DataFrame", by: Sequence[str], *values: str, unit: str = "se
     return found.rename(columns={"std": f"{kind} {unit}s", "count": f"{unit}s"}).reset_index()
 
 
-def floored(values: "Series") -> "Series":
+def raise_zeros(values: "Series") -> "Series":
     """Values on a logarithmic axis, where 0 has no place: it is drawn at the smallest value that is not 0. Left out, the mean of a point
     would be that of what has not collapsed yet, and a line would rise where networks fall out of it. A null is not 0, and stays out."""
     above = values[values > 0]

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def measured(table: "DataFrame", figure: str, models: list[str] | None) -> "DataFrame":
+def select_models(table: "DataFrame", figure: str, models: list[str] | None) -> "DataFrame":
     """Of these models, or of all; an error if one was not measured."""
     there = sorted(table.model.unique())
     for model in models or []:

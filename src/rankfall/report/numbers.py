@@ -92,18 +92,18 @@ def read(path: Path) -> Numbers:
         raise RankfallError(f"{path} is missing: `rankfall docs` is for a checkout of Rankfall") from None
     except yaml.YAMLError as error:
         raise RankfallError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    runs = {name: _made(Run, values, f"{path}: run {name}") for name, values in given["runs"].items()}
+    runs = {name: _build(Run, values, f"{path}: run {name}") for name, values in given["runs"].items()}
     each = [one for name, values in given["numbers"].items() for one in _each(name, values)]
     page_tables = {}
     for name, values in given.get("tables", {}).items():
         page_tables[name], cells = page_table(name, values, f"{path}: table {name}")
         each += cells.items()
-    numbers = {name: _made(Number, values, f"{path}: {name}") for name, values in each}
+    numbers = {name: _build(Number, values, f"{path}: {name}") for name, values in each}
     for name, number in numbers.items():
         _check(f"{path}: {name}", number, runs, numbers)
-    pictures = {name: _made(Quoted, values, f"{path}: {name}") for name, values in given.get("pictures", {}).items()}
+    pictures = {name: _build(Quoted, values, f"{path}: {name}") for name, values in given.get("pictures", {}).items()}
     for name, picture in pictures.items():
-        _known(f"{path}: {name}", "run", picture.run, runs)
+        _check_known(f"{path}: {name}", "run", picture.run, runs)
     return Numbers(runs, numbers, pictures, page_tables)
 
 
@@ -136,44 +136,44 @@ def _each(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str,
         yield "_".join([name, *(short for short, _ in chosen)]), values | made
 
 
-def _made(kind: type[Any], values: Mapping[str, Any], about: str) -> Any:
+def _build(kind: type[Any], values: Mapping[str, Any], about: str) -> Any:
     allowed = [field.name for field in fields(kind)]
     for key in values:
-        _known(about, "key", key, allowed)
+        _check_known(about, "key", key, allowed)
     try:
         return kind(**values)
     except TypeError as error:
         raise RankfallError(f"{about}: {str(error).partition(') ')[2]}") from None
 
 
-def _known(about: str, what: str, name: str, allowed: Any) -> None:
+def _check_known(about: str, what: str, name: str, allowed: Any) -> None:
     if name not in allowed:
         near = difflib.get_close_matches(str(name), list(map(str, allowed)), 1)
         raise RankfallError(f"{about}: there is no {what} {name!r}" + (f"; the nearest is {near[0]!r}" if near else ""))
 
 
 def _check(about: str, number: Number, runs: Mapping[str, Run], numbers: Mapping[str, Number]) -> None:
-    _known(about, "run", number.run, runs)
+    _check_known(about, "run", number.run, runs)
     if not number.table:
         for other in names(about, number.value):
-            _known(about, "number", other, numbers)
+            _check_known(about, "number", other, numbers)
             if number.spread and not numbers[other].table:
                 raise RankfallError(f"{about}: a spread is of numbers of tables, and {other} is arithmetic itself")
             if numbers[other].table and ("," in numbers[other].value or numbers[other].of_groups() == ["all"]):
                 raise RankfallError(f"{about}: {other} is several numbers, and arithmetic is of single ones")
         return
-    _known(about, "table", number.table, table_names())
+    _check_known(about, "table", number.table, table_names())
     columns = [column.name for column in schema(number.table).columns]
     asked = number.asked()
     for statistic in [*(one for one, _ in asked), *(one for one in number.of_groups() if number.of != "all")]:
-        _known(about, "statistic", statistic, STATISTICS)
+        _check_known(about, "statistic", statistic, STATISTICS)
     if number.by and len(asked) > 1:
         raise RankfallError(f"{about}: with `by` there is one value, and `of` may be several statistics")
     if number.spread and (len(asked) > 1 or "," in number.of or number.of == "all"):
         raise RankfallError(f"{about}: `spread` is of one number")
     used = [*number.by.split(), *number.spread.split(), *(column for statistic, column in asked if statistic != "rows")]
     for name in [*used, *(names(about, number.where) if number.where else [])]:
-        _known(about, f"column of {number.table}", name, columns)
+        _check_known(about, f"column of {number.table}", name, columns)
 
 
 def names(about: str, expression: str) -> list[str]:

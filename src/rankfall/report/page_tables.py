@@ -55,7 +55,7 @@ def page_table(name: str, given: Mapping[str, Any], about: str) -> tuple[PageTab
         raise RankfallError(f"{about}: {wrong}; a table has {', '.join(allowed)}")
     rows, columns = dict(_lines(given["rows"])), dict(_lines(given["columns"]))
     numbers = {
-        f"{name}: {row}, {column}": _together(given["cells"], one, other)
+        f"{name}: {row}, {column}": _merge(given["cells"], one, other)
         for row, one in rows.items()
         for column, other in columns.items()
     }
@@ -72,6 +72,6 @@ def _lines(given: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield str(name), said if isinstance(said, Mapping) else {"where": str(said)}
 
 
-def _together(*parts: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
     wheres = [f"({part['where']})" for part in parts if part.get("where")]
     return {key: value for part in parts for key, value in part.items()} | {"where": " and ".join(wheres)}

@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers
-from rankfall.report.values import Tables, agrees, lacks, written, written_table
+from rankfall.report.values import Tables, agrees, lacks, write_number, written_table
 
 NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
 TABLE = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
@@ -65,14 +65,14 @@ def render(text: str, numbers: Numbers, tables: Tables) -> Page:
             failed.append(f"kept as it is: {error}")
             return None
 
-    def replaced(found: re.Match[str]) -> str:
+    def replace(found: re.Match[str]) -> str:
         name, said = found[1], found[2]
-        new = now((name,), lambda: written(name, numbers, tables))
+        new = now((name,), lambda: write_number(name, numbers, tables))
         if new is None:
             return found[0]
         if new != said:
             run, _ = lacks(name, numbers, tables)
-            elsewhere = computed_elsewhere(run, numbers, tables) and agrees(name, said, numbers, tables)
+            elsewhere = is_computed_elsewhere(run, numbers, tables) and agrees(name, said, numbers, tables)
             (near if elsewhere else changed).append(Rewritten(name, said, new))
         return f"<!--={name}-->{new}<!--/-->"
 
@@ -85,12 +85,12 @@ def render(text: str, numbers: Numbers, tables: Tables) -> Page:
         changed.extend(_differences(name, said, new))
         return f"<!-- table: {name} -->\n\n{new}\n<!-- /table -->"
 
-    new = TABLE.sub(replaced_table, NUMBER.sub(replaced, text))
+    new = TABLE.sub(replaced_table, NUMBER.sub(replace, text))
     reasons = tuple(f"{count} number{'s' * (count != 1)} {reason}" for reason, count in kept.items())
     return Page(new, tuple(changed), tuple(near), reasons, tuple(dict.fromkeys(failed)))
 
 
-def computed_elsewhere(run: str, numbers: Numbers, tables: Tables) -> bool:
+def is_computed_elsewhere(run: str, numbers: Numbers, tables: Tables) -> bool:
     """Whether tables are from another kind of processor than what the pages say; not where one of the two is not known."""
     said, now = numbers.runs[run].processor, tables.kinds(run)
     return bool(said and now and said != now)
@@ -129,13 +129,13 @@ def of_other_runs(text: str, numbers: Numbers) -> Iterator[str]:
     """One line for each run that a part of the page is from: how many numbers stand there by hand, and what made them."""
     counted: dict[str, int] = {}
     for name, part in RUN.findall(text):
-        counted[name] = counted.get(name, 0) + len(typed(part))
+        counted[name] = counted.get(name, 0) + len(find_typed(part))
     for name, count in counted.items():
         about = numbers.runs[name]
         yield f"{count or 'some'} numbers are of `{about.command}`, written {about.date} ({about.commit}), and kept as they are"
 
 
-def typed(text: str) -> list[str]:
+def find_typed(text: str) -> list[str]:
     """Decimals and percentages that no marker has: what a reader takes for a result. Code and comments are left out."""
     written = TABLE.sub(" ", NUMBER.sub(" ", text))
     return TYPED.findall(re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", " ", written, flags=re.DOTALL))

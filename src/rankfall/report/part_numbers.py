@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.design import canonical
 from rankfall.report.headlines import Headline
-from rankfall.report.joins import MADE_OF, whole
+from rankfall.report.joins import MADE_OF, complete_options
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -74,4 +74,4 @@ def made_of(parts: Iterable[Any]) -> Made:
 
 @cache
 def notation(kind: str, value: str | None) -> str:
-    return canonical(whole(kind, value))
+    return canonical(complete_options(kind, value))

@@ -65,15 +65,15 @@ def snippet(record: Mapping[str, Any]) -> str | None:
         "name": "one-cell",
         "results": f"results-{task}-{record['seed']}",
         "tasks": {task: options},
-        "architectures": {architecture: _written(content["architecture"])},
-        "trainings": {training: _written(content["training"])},
+        "architectures": {architecture: _write_fields(content["architecture"])},
+        "trainings": {training: _write_fields(content["training"])},
         "grid": [{"task": task, "architecture": architecture, "training": training, "seed": record["seed"]}],
         "compute": {"engine": engine},
     }
     return dump(config)
 
 
-def _written(content: Mapping[str, Any]) -> dict[str, Any]:
+def _write_fields(content: Mapping[str, Any]) -> dict[str, Any]:
     """Fields as a configuration has them; what nothing reads is left out."""
     return {name: _part(value) for name, value in content.items() if value is not None}
 

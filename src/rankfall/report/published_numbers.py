@@ -65,10 +65,10 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
         raise RankfallError(
             f"{file}: its columns are {', '.join(reader.fieldnames or ['none'])}; they have to be {', '.join(FIELDS)}"
         )
-    return tuple(_checked(row, settings, file) for row in reader)
+    return tuple(_check_row(row, settings, file) for row in reader)
 
 
-def _checked(row: dict[str, Any], settings: dict[str, str], file: Path) -> dict[str, Any]:
+def _check_row(row: dict[str, Any], settings: dict[str, str], file: Path) -> dict[str, Any]:
     where = f"{file}, {row['name']!r}"
     if None in row.values() or None in row:
         raise RankfallError(f"{where}: it has not {len(FIELDS)} fields; a field with a comma stands in quotes")

@@ -38,7 +38,7 @@ def lent() -> tuple[str, ...]:
     return tuple(_LENT)
 
 
-def declared(kind: str) -> tuple[Any, ...]:
+def declarations_of(kind: str) -> tuple[Any, ...]:
     """All that quantities declare of a kind, with the study and the table of their folder; by study and `place`."""
     found: dict[str, Any] = {}
     for quantity in sources(kind, lent()):
@@ -67,7 +67,7 @@ def declares(kind: str, module: str) -> bool:
         return False
     if location is None or location.module != module:
         return location is not None
-    text = components.planned(module)  # in a job as it was planned
+    text = components.frozen_source(module)  # in a job as it was planned
     tree = ast.parse(location.file.read_bytes() if text is None else text.content)
     targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
     return any(isinstance(target, ast.Name) and target.id in location.attributes for target in targets)

@@ -62,10 +62,10 @@ def ties(rows: DataFrame, one: Series, headline: Headline, written: Callable[[fl
     deviation = f"{headline.name}_deviation"
     value = one[headline.name]
     near = (rows[headline.name] - value).abs() <= headline.near * rows[headline.name].abs().clip(lower=abs(value))
-    return near | tied(rows[headline.name], rows[deviation].astype(float), value, one[deviation], write)
+    return near | find_ties(rows[headline.name], rows[deviation].astype(float), value, one[deviation], write)
 
 
-def tied(
+def find_ties(
     values: Series, deviations: Series, value: float, deviation: float | None, write: Callable[[float], str]
 ) -> Series:
     """Whether each value ties with one, whose deviation may not be known."""
@@ -120,7 +120,7 @@ def say_first(found: DataFrame, write: Callable[[float], str], *, most: bool) ->
         return [], "none"
     found = found.sort_values("mean", ascending=not most, kind="stable")
     first = found.iloc[0]
-    found = found[tied(found["mean"], found["std"], first["mean"], first["std"], write)]
+    found = found[find_ties(found["mean"], found["std"], first["mean"], first["std"], write)]
     names = [str(name) for name in found.index]
     low, high = write(found["mean"].min()), write(found["mean"].max())
     span = low if low == high else f"{low} to {high}"

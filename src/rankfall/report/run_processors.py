@@ -11,11 +11,11 @@ def find_kinds_of_run(tables: Path) -> list[str]:
     """The kinds that a run's tables say: of its cells, in their rows, and of measures that need no cells, in their files' metadata."""
     import pyarrow.parquet as pq
 
-    from rankfall.report.tables import about_of, opened
+    from rankfall.report.tables import about_of, open_table
 
     found: set[str | None] = set()
     for path in sorted(tables.glob("*.parquet")):
-        schema = opened(path, pq.read_schema)
+        schema = open_table(path, pq.read_schema)
         found.add(about_of(schema).get("processor"))
         if path.stem == "cells" and "processor" in schema.names:
             found.update(pq.read_table(path, columns=["processor"])["processor"].unique().to_pylist())

@@ -63,7 +63,7 @@ def _table_differences(
     if name not in one or name not in other:
         yield Difference(name, "", 0, 0, f"only the {'second' if name not in one else 'first'} run has this table")
         return
-    first, second = (_specified(pd.read_parquet(run[name]), run.get("cells")) for run in (one, other))
+    first, second = (_specify(pd.read_parquet(run[name]), run.get("cells")) for run in (one, other))
     for column in [c for c in (*first, *second) if c not in second or c not in first]:
         yield Difference(name, column, 0, 0, f"only the {'first' if column in first else 'second'} run has this column")
     keys = _identity(name, first, second)
@@ -86,7 +86,7 @@ def _table_differences(
         yield from _column_differences(name, column, shared, keys, tolerance)
 
 
-def _specified(table: pd.DataFrame, cells: Path | None) -> pd.DataFrame:
+def _specify(table: pd.DataFrame, cells: Path | None) -> pd.DataFrame:
     """A table of architectures at settings, which are names, with what else the cells of each row are, but for seeds: names may stand for
     another task or training in another run."""
     import pandas as pd

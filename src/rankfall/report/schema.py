@@ -101,7 +101,7 @@ def finds_headlines(name: str) -> bool:
     return described is not None and "headline" in described.facts.get("FINDS", ())
 
 
-def designed(design: type) -> Iterator[Column]:
+def design_columns(design: type) -> Iterator[Column]:
     """A column for each field of one of the types of `design.py`."""
     unread = {name for fields in UNREAD.values() for name in fields}
     for name, hint in get_type_hints(design).items():
@@ -123,8 +123,8 @@ CELL_COLUMNS = (
     Column("status", "text", "done, diverged (frozen at the step in `reason`), failed, or missing (not computed yet)"),
     Column("reason", "text", "why the cell is not done, or why it stopped early; empty otherwise"),
     Column("task_component", "text", "the component that makes the data"),
-    *designed(Architecture),
-    *designed(Training),
+    *design_columns(Architecture),
+    *design_columns(Training),
     Column("device", "text", "where the cell was trained; null: not recorded", nullable=True, provenance=True),
     Column(
         "engine",

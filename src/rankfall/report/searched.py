@@ -68,13 +68,13 @@ class Searched:
 
 def reads(found: Any, wanted: str) -> bool:
     """Whether a cell of a table is one of `value|value`."""
-    text = written(found).replace('"', "")
+    text = write_cell(found).replace('"', "")
     return any(matches_in_table(text, one) for one in wanted.split("|"))
 
 
 def equals(found: Any, wanted: str) -> bool:
     """Whether a cell of a table is exactly one of `value|value`, each with all its options; an option that is `any` may have any value."""
-    (name, options), texts = _exactly(written(found)), wanted.split("|")
+    (name, options), texts = _exactly(write_cell(found)), wanted.split("|")
     return any(
         name == other
         and options.keys() == chosen.keys()
@@ -96,7 +96,7 @@ def _number(text: str) -> Any:
         return text
 
 
-def written(value: Any) -> str:
+def write_cell(value: Any) -> str:
     """A cell of a table as the file of facts writes it: a nullable integer arrives as a float."""
     import pandas as pd
 

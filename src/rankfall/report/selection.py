@@ -24,7 +24,7 @@ def select(table: "DataFrame", where: Mapping[str, Any]) -> "DataFrame":
     return table
 
 
-def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFrame":
+def select_finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFrame":
     """The rows of cells that are done, narrowed by column to a value or a list of values: `{depth: 24, norm: [none, layer]}`."""
     ended = table[table.status != "done"]
     table = table[table.status == "done"]
@@ -34,18 +34,18 @@ def finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFra
         if column not in table:
             raise RankfallError(f"figure {figure}: where.{column}: there is no such column in its table")
         allowed = [
-            value for value in table[column].unique() if any(matches_in_table(value, item) for item in listed(wanted))
+            value for value in table[column].unique() if any(matches_in_table(value, item) for item in as_list(wanted))
         ]
         if not allowed:
             found = ", ".join(map(str, table[column].unique()))
             raise RankfallError(
-                f"figure {figure}: no finished cell has {said({column: wanted})}; there is: {found or 'nothing'}"
+                f"figure {figure}: no finished cell has {describe_filter({column: wanted})}; there is: {found or 'nothing'}"
             )
         table = table[table[column].isin(allowed)]
     return table
 
 
-def asked(table: "DataFrame", where: dict[str, Any], **columns: Any) -> "DataFrame":
+def select_asked(table: "DataFrame", where: dict[str, Any], **columns: Any) -> "DataFrame":
     """The rows that a figure asks for, whatever became of their networks: those of a filter, and of columns with a value or a list (empty:
     any)."""
     for column, wanted in {
@@ -53,7 +53,7 @@ def asked(table: "DataFrame", where: dict[str, Any], **columns: Any) -> "DataFra
         **{name: value for name, value in columns.items() if value not in ([], None)},
     }.items():
         values = [
-            value for value in table[column].unique() if any(matches_in_table(value, one) for one in listed(wanted))
+            value for value in table[column].unique() if any(matches_in_table(value, one) for one in as_list(wanted))
         ]
         table = table[table[column].isin(values)]
     return table
@@ -109,16 +109,16 @@ def one_a_seed(table: "DataFrame", figure: str, by: list[str]) -> "DataFrame":
     return table
 
 
-def said(where: dict[str, Any]) -> str:
+def describe_filter(where: dict[str, Any]) -> str:
     """A filter in words."""
-    asked = {column: [parts(value) for value in listed(wanted)] for column, wanted in where.items()}
+    asked = {column: [parts(value) for value in as_list(wanted)] for column, wanted in where.items()}
     return "; ".join(
         f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values)
         for column, values in asked.items()
     )
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 

@@ -67,7 +67,7 @@ class Picture:
     numbers: "DataFrame | None" = None
 
 
-def applied() -> AbstractContextManager[None]:
+def apply_style() -> AbstractContextManager[None]:
     """Within, what is drawn has our looks; outside, matplotlib is as it was."""
     import matplotlib
 
@@ -97,7 +97,7 @@ def power(log10: float) -> str:
     return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:,.0f}" if log10 > -1e9 else f"10^({log10:.2e})"
 
 
-def spaced(first: int, last: int, most: int = 7) -> list[int]:
+def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
     """Round numbers from first to last, few enough to be read as labels of an axis."""
     step = next(
         step for size in range(9) for step in (10**size, 2 * 10**size, 5 * 10**size) if last - first < step * most
@@ -131,7 +131,7 @@ def digest_of(content: bytes) -> str:
 def files(picture: Picture) -> dict[str, bytes]:
     """Kind of file -> its content. Places are found once, for the first of the three pictures: that takes longer than drawing."""
     found = {}
-    with applied():
+    with apply_style():
         for kind, metadata in WITHOUT_TIME.items():
             drawn = BytesIO()
             picture.figure.savefig(drawn, format=kind, metadata=metadata)

@@ -56,7 +56,7 @@ def write(
 ) -> None:
     """Check, sort and write one table atomically; `meta` is what `provenance` returns."""
     data = conform(name, rows)
-    about = {"table": name, "schema": schema(name).version, **_borrowed(name)} | dict(
+    about = {"table": name, "schema": schema(name).version, **_borrowed_modules(name)} | dict(
         provenance() if meta is None else meta
     )
     about["sealed"] = UNSEALED
@@ -70,11 +70,11 @@ def write(
 def read(path: Path, name: str | None = None) -> pa.Table:
     """One table, its schema checked against the declaration; `name` says which table is expected."""
     path = Path(path)
-    content: bytes = opened(path, Path.read_bytes)
+    content: bytes = open_table(path, Path.read_bytes)
     whole = is_whole(content)
     if not whole and MARK in content:  # before anything is made of its bytes
         raise RankfallError(f"{path} was changed after it was written: remove it and run again")
-    data: pa.Table = opened(path, lambda _: pq.read_table(pa.BufferReader(content)))
+    data: pa.Table = open_table(path, lambda _: pq.read_table(pa.BufferReader(content)))
     about = about_of(data)
     found = about.get("table")
     if found is None:
@@ -95,12 +95,12 @@ def read(path: Path, name: str | None = None) -> pa.Table:
     return data
 
 
-def _borrowed(name: str) -> dict[str, str]:
+def _borrowed_modules(name: str) -> dict[str, str]:
     """The modules of users that a table has columns of, where it has."""
     return {MODULES: " ".join(lent())} if lent() and finds_headlines(name) else {}
 
 
-def opened(path: Path, how: Callable[[Path], Any]) -> Any:
+def open_table(path: Path, how: Callable[[Path], Any]) -> Any:
     """A Parquet file, or its schema alone."""
     try:
         return how(path)
@@ -162,7 +162,7 @@ def read_part(name: str, part: PlannedFile) -> pa.Table:
 
 def check_made(path: Path, made: str, data: pa.Table | None = None) -> None:
     """Refuse a table that says it was made for something else than was planned. Its rows are checked when they are read."""
-    if about_of(opened(path, pq.read_schema) if data is None else data).get("made") != made:
+    if about_of(open_table(path, pq.read_schema) if data is None else data).get("made") != made:
         raise RankfallError(
             f"{path} was made for another configuration or by other code: run again, and it is made again"
         )

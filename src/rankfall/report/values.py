@@ -83,7 +83,7 @@ def compute_spread(name: str, numbers: Numbers, tables: Tables) -> tuple[float, 
     import statistics
 
     column = numbers.numbers[name].spread
-    shares = [_selected(one, numbers, tables)[column].dropna().unique() for one in _of_tables(name, numbers)]
+    shares = [_select(one, numbers, tables)[column].dropna().unique() for one in _of_tables(name, numbers)]
     each = sorted(set.intersection(*map(set, shares)))
     if len(each) < 2:
         raise RankfallError(f"{name}: its spread is over {column}, and its rows have {len(each)} of it")
@@ -113,7 +113,7 @@ def _of_tables(name: str, numbers: Numbers) -> list[str]:
 Only = tuple[str, Any]  # a column and its value: no other rows count
 
 
-def _selected(name: str, numbers: Numbers, tables: Tables, only: Only | None = None) -> pd.DataFrame:
+def _select(name: str, numbers: Numbers, tables: Tables, only: Only | None = None) -> pd.DataFrame:
     number = numbers.numbers[name]
     rows = tables.frame(number.run, number.table)
     if number.where:
@@ -126,7 +126,7 @@ def _values(name: str, numbers: Numbers, tables: Tables, only: Only | None = Non
     number = numbers.numbers[name]
     if not number.table:
         return [_arithmetic(ast.parse(number.value, mode="eval").body, numbers, tables, only)]
-    rows = _selected(name, numbers, tables, only)
+    rows = _select(name, numbers, tables, only)
     asked = number.asked()
     if asked == [("rows", "")] and not number.by:
         return [len(rows)]
@@ -167,10 +167,10 @@ def _arithmetic(node: ast.AST, numbers: Numbers, tables: Tables, only: Only | No
     raise RankfallError(f"{ast.unparse(node)!r}: numbers are combined by + - * / alone")
 
 
-def written(name: str, numbers: Numbers, tables: Tables) -> str:
+def write_number(name: str, numbers: Numbers, tables: Tables) -> str:
     """The number as a page has it."""
     number = numbers.numbers[name]
-    found = [_rounded(value, number.digits) for value in _values(name, numbers, tables)]
+    found = [_round(value, number.digits) for value in _values(name, numbers, tables)]
     shown: Callable[..., str] = _power if number.shown == "power" else number.shown.format
     if number.spread:
         return shown(found[0], compute_spread(name, numbers, tables)[0])
@@ -182,7 +182,7 @@ def written_table(name: str, numbers: Numbers, tables: Tables) -> str:
 
     def cell(number: str) -> str | None:
         try:
-            return written(number, numbers, tables)
+            return write_number(number, numbers, tables)
         except NoRowsError:
             return None
 
@@ -196,7 +196,7 @@ def _power(log10: float) -> str:
     return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:.0f}" if log10 > -1e6 else f"10^({log10:.1e})"
 
 
-def _rounded(value: Any, digits: int | None) -> Any:
+def _round(value: Any, digits: int | None) -> Any:
     import math
 
     return value if digits is None or not value else round(value, digits - 1 - math.floor(math.log10(abs(value))))

@@ -18,7 +18,7 @@ BY_TASK = ("embedding", "head")  # follow from the task, and tell variants apart
 USUAL = {name: str(getattr(Architecture("usual"), name)) for name in (*DESIGN, *BY_TASK)}
 
 
-def placed(cells: DataFrame) -> DataFrame:
+def number_variants(cells: DataFrame) -> DataFrame:
     """Cells with the number of their design among those of their name, and what it is called; and with their setting, as a label."""
     cells = cells.assign(setting=name_settings(cells), trained=cells.epochs > 0)
     filled = cells[[*DESIGN, *BY_TASK]].astype("string").fillna("")

@@ -63,7 +63,7 @@ class DrawnTask(Protocol):
     def __call__(self, rng: np.random.Generator) -> Dataset: ...
 
 
-def divided(inputs: Tensor, targets: Tensor, train: int) -> dict[str, Split]:
+def split_samples(inputs: Tensor, targets: Tensor, train: int) -> dict[str, Split]:
     """The first samples to train on, the others to test on."""
     return {
         TRAIN: Split(inputs[:train], targets[:train]),
@@ -83,7 +83,7 @@ def draw(task: DrawnTask, seed: int | None) -> Dataset:
     return task(stream(seed or 0, "data"))
 
 
-def fresh(task: Any, seed: int, step: int, samples: int) -> Split:
+def draw_fresh(task: Any, seed: int, step: int, samples: int) -> Split:
     """What a task without end gives a seed to train on at a step."""
     inputs, targets = task.batch(stream(seed, "batch", step), samples)
     return Split(inputs, targets)

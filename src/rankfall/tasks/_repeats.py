@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.tasks._dataset import Split, divided
+from rankfall.tasks._dataset import Split, split_samples
 
 
-def alike(length: int, rho: float) -> int:
+def count_common(length: int, rho: float) -> int:
     """Tokens of a sequence that take its common symbol."""
     return math.floor(rho * length + 0.5)
 
@@ -27,7 +27,7 @@ def sequences(rng: np.random.Generator, samples: int, length: int, symbols: int,
     """(N, T) of symbols."""
     own = rng.integers(symbols, size=(samples, length))
     common = rng.integers(symbols, size=(samples, 1))
-    count = alike(length, rho)
+    count = count_common(length, rho)
     if 0 < count < length:
         rank = rng.random((samples, length)).argsort(1).argsort(1)  # of each place, at random
         own = np.where(rank < count, common, own)
@@ -46,4 +46,4 @@ def splits(
     inputs = draw((repeated or train) + test)  # (N, T)
     kept, last = inputs[:-test], inputs[-test:]
     inputs = torch.cat([kept[torch.arange(train) % len(kept)], last])
-    return divided(inputs, answers(inputs), train)
+    return split_samples(inputs, answers(inputs), train)

@@ -7,7 +7,7 @@ axis. The labels do not change when all points are moved, turned, stretched or p
 import numpy as np
 import torch
 
-from rankfall.tasks._dataset import Dataset, divided, majority_chance
+from rankfall.tasks._dataset import Dataset, majority_chance, split_samples
 
 INPUTS = "vectors"
 TARGETS = "classes"
@@ -32,7 +32,7 @@ def convex_hull(
     targets = torch.from_numpy(corners(inputs.astype(np.float64)).astype(np.int64))  # (N, T)
     values = torch.from_numpy(inputs)
     return Dataset(
-        divided(values, targets, train),
+        split_samples(values, targets, train),
         size_in=2,
         size_out=2,
         chance=majority_chance(targets[:train], targets[train:], 2),

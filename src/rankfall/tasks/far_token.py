@@ -8,7 +8,7 @@ tokens have become one vector cannot, for the mean of all tokens is nearly that 
 import numpy as np
 import torch
 
-from rankfall.tasks._dataset import Dataset, divided, majority_chance
+from rankfall.tasks._dataset import Dataset, majority_chance, split_samples
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -32,7 +32,7 @@ def far_token(
     targets = torch.full_like(inputs, -1)
     targets[:, -1] = inputs[:, 0]
     return Dataset(
-        divided(inputs, targets, train),
+        split_samples(inputs, targets, train),
         size_in=letters + fillers,
         size_out=letters,
         chance=majority_chance(targets[:train], targets[train:], letters),

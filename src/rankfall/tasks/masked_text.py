@@ -61,15 +61,15 @@ def masked_text(
     one instead. `repeats`: how often in a row the same sign may stand, where the text has it more often; null: the text as it is.
     """
     found = source(text, dataset, split, column)
-    whole = [shortened(one, repeats) for one in found if any(part.strip() for part in one)]
+    whole = [shorten_repeats(one, repeats) for one in found if any(part.strip() for part in one)]
     held = whole[every - 1 :: every]
     kept = [one for index, one in enumerate(whole) if (index + 1) % every]
     cutter = (
-        texts.pretrained(tokenizer, "masked_text: tokenizer")
+        texts.load_tokenizer(tokenizer, "masked_text: tokenizer")
         if tokenizer
         else texts.wordpiece(kept, vocabulary - 1)  # and the symbol that hides
     )
-    running = {"train": joined(kept, cutter, train * length), "test": joined(held, cutter, test * length)}
+    running = {"train": join_texts(kept, cutter, train * length), "test": join_texts(held, cutter, test * length)}
     special = (cutter.padding, cutter.start, cutter.end, cutter.unknown)
     hides, words = len(special), sorted(set(range(cutter.size)) - set(special))
     symbols = {number: symbol for symbol, number in enumerate(special)}
@@ -106,14 +106,14 @@ def source(text: str, dataset: str | None, split: str, column: str) -> Iterator[
     return texts.rows(name, split, (column,), "masked_text: dataset", dataset)
 
 
-def shortened(text: texts.Text, repeats: int | None) -> texts.Text:
+def shorten_repeats(text: texts.Text, repeats: int | None) -> texts.Text:
     """No sign, neither letter nor digit nor space, more than `repeats` times in a row."""
     if repeats is None:
         return text
     return tuple(re.sub(rf"([^\w\s])\1{{{repeats},}}", lambda run: run[1] * repeats, part) for part in text)
 
 
-def joined(source: Iterable[texts.Text], cutter: texts.Cutter, most: int) -> list[int]:
+def join_texts(source: Iterable[texts.Text], cutter: texts.Cutter, most: int) -> list[int]:
     """The first tokens of the texts one after the other, each with an end."""
 
     def numbers() -> Iterator[int]:

@@ -55,9 +55,9 @@ def memorization(
         )
     source = list(texts.read(text, "memorization: text"))
     cutter = (
-        texts.pretrained(tokenizer, "memorization: tokenizer") if tokenizer else texts.wordpiece(source, vocabulary)
+        texts.load_tokenizer(tokenizer, "memorization: tokenizer") if tokenizer else texts.wordpiece(source, vocabulary)
     )
-    made = whole(source, cutter, length) if padded else windows(source, cutter, length)
+    made = cut_or_pad(source, cutter, length) if padded else windows(source, cutter, length)
     samples = list(
         dict.fromkeys(map(tuple, made))
     )  # twice the same text with two sets of labels could not be memorised
@@ -67,7 +67,7 @@ def memorization(
             f"lower train or length{'' if padded else ', or set padded: true'}"
         )
     chosen = rng.choice(len(samples), train, replace=False)
-    symbols = renumbered(samples, cutter.padding)
+    symbols = number_symbols(samples, cutter.padding)
     inputs = torch.tensor([[symbols[number] for number in samples[index]] for index in chosen])  # (N, T)
     targets = torch.from_numpy(rng.integers(labels, size=tuple(inputs.shape)))
     if padded:
@@ -80,14 +80,14 @@ def memorization(
     )
 
 
-def renumbered(samples: list[tuple[int, ...]], padding: int) -> dict[int, int]:
+def number_symbols(samples: list[tuple[int, ...]], padding: int) -> dict[int, int]:
     """The text's own symbols without gaps, padding first. A vector that is never looked up never trains and changes nothing, but Adam
     would still carry it through every step: most of a pretrained tokenizer's 30,000."""
     used = {number for sample in samples for number in sample} - {padding}
     return {number: symbol for symbol, number in enumerate((padding, *sorted(used)))}
 
 
-def whole(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iterator[list[int]]:
+def cut_or_pad(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iterator[list[int]]:
     """Each text from its beginning, cut or padded."""
     for text in source:
         numbers = cutter.whole(text)[:length]

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from rankfall.tasks._dataset import Dataset, divided, majority_chance
+from rankfall.tasks._dataset import Dataset, majority_chance, split_samples
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -18,7 +18,7 @@ def sorting(
     inputs = torch.from_numpy(rng.integers(symbols, size=(train + test, length)))  # (N, T)
     targets = inputs.sort(1).values
     return Dataset(
-        divided(inputs, targets, train),
+        split_samples(inputs, targets, train),
         size_in=symbols,
         size_out=symbols,
         chance=majority_chance(targets[:train], targets[train:], symbols),

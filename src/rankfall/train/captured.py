@@ -109,7 +109,7 @@ class Captured:
                 fill(recording, batch, members, step)
                 expected = passes().loss.clone(), members.grads.clone()
                 replay()
-                if not all(alike(one, other) for one, other in zip((graded.loss, members.grads), expected)):
+                if not all(is_close(one, other) for one, other in zip((graded.loss, members.grads), expected)):
                     raise RuntimeError("a replay differs from what was recorded")
         except torch.OutOfMemoryError:  # a smaller stack will do
             raise
@@ -129,13 +129,13 @@ def fill(recording: Recording, batch: Samples, members: Members, step: int) -> N
         members.dropout.at(step)
 
 
-def alike(found: Tensor, expected: Tensor) -> bool:
+def is_close(found: Tensor, expected: Tensor) -> bool:
     """But for rounding. A mask of another step would change a gradient by a tenth and more."""
     scale = expected.nan_to_num(0.0, 0.0, 0.0).abs().max()
     return bool(((found - expected).abs() <= 1e-3 * scale).logical_or(~expected.isfinite() & ~found.isfinite()).all())
 
 
-def unserved(members: Members, objective: str) -> str:
+def say_unserved(members: Members, objective: str) -> str:
     """Why steps on this objective cannot be recorded; empty where they can."""
     if members.device.type != "cuda":
         return "only steps on a GPU are recorded"

@@ -40,7 +40,7 @@ class Data(Splits):
         device: torch.device,
         fresh: Callable[[int, int, int], Split] | None = None,
     ) -> "Data":
-        def stacked(parts: list[Tensor]) -> Tensor:
+        def stack(parts: list[Tensor]) -> Tensor:
             shared = all(part is parts[0] for part in parts)
             if shared:  # expanded behind the copy, which would write all of it otherwise
                 return on(parts[0], dtype, device).expand(len(parts), *parts[0].shape)
@@ -48,9 +48,9 @@ class Data(Splits):
 
         def split(name: str) -> Split:
             splits = [dataset.splits[name] for dataset in datasets]
-            inputs = stacked([one.inputs for one in splits])
+            inputs = stack([one.inputs for one in splits])
             same = all(one.targets is one.inputs for one in splits)
-            return Split(inputs, inputs if same else stacked([one.targets for one in splits]))
+            return Split(inputs, inputs if same else stack([one.targets for one in splits]))
 
         chance = torch.tensor([dataset.chance for dataset in datasets], dtype=torch.float64)
         first = datasets[0]
@@ -76,7 +76,7 @@ class Data(Splits):
             else:
                 index = order[:, start : start + size]  # (K, B)
                 rows = torch.arange(len(index), device=index.device).unsqueeze(1)  # (K, 1)
-                part = picked(self.train, rows, index)
+                part = pick_samples(self.train, rows, index)
             yield self.batch(part, seeds, place, learned=True)
         if order is not None and waits(order.device):  # drawn while the device is still busy with this epoch
             self.ahead[epoch + 1, shuffle, *seeds] = self.orders(seeds, epoch + 1, shuffle)
@@ -114,7 +114,7 @@ class Data(Splits):
         return Samples(part.inputs, part.targets, seeds, place, *about, learned)
 
 
-def picked(split: Split, rows: Tensor, index: Tensor) -> Split:
+def pick_samples(split: Split, rows: Tensor, index: Tensor) -> Split:
     """The samples `index` (K, B) of each member."""
     inputs = split.inputs[rows, index]
     return Split(inputs, inputs if split.targets is split.inputs else split.targets[rows, index])
@@ -124,7 +124,7 @@ def on(values: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
     return to_device(values.to(dtype) if values.is_floating_point() else values, device)
 
 
-def grouped(values: Iterable[Value], size: int) -> Iterator[list[Value]]:
+def group(values: Iterable[Value], size: int) -> Iterator[list[Value]]:
     """Lists of that many of them; the last may be shorter."""
     left = iter(values)
     while some := list(islice(left, size)):

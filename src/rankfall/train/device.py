@@ -54,7 +54,7 @@ def keep_pages() -> None:
 
 
 @contextmanager
-def large_blocks_apart() -> Iterator[None]:
+def separate_large_blocks() -> Iterator[None]:
     """Gives back what was kept; within, large blocks come from the system and go back to it one by one. For work that happens once, with
     blocks of other sizes than a step has: among what steps left, they would find their place by luck, and peak memory be a matter of it.
     """

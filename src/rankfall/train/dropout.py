@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.streams import words
 from rankfall.train.device import waits
-from rankfall.train.philox import keys_of, random_raw, signed
+from rankfall.train.philox import keys_of, random_raw, to_signed
 
 LEVELS = 65536
 
@@ -77,7 +77,7 @@ class DeviceDropout:
             return x
         size = x[0].numel()
         if site not in self.places:  # looked up, because a compiler of steps cannot follow a hash
-            self.places[site] = signed(words(site)[0])
+            self.places[site] = to_signed(words(site)[0])
         draw = torch.ops.rankfall.mask_words if torch.compiler.is_compiling() else mask_words
         bits = draw(self.keys, self.places[site], self.step, -(-size // 16) * 4)  # (K, words), four elements a word
         # int16 for want of unsigned comparisons: with the first bit turned round they are in the order of unsigned ones.

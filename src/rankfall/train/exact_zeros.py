@@ -48,25 +48,25 @@ class Remainder:
 def remainder(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Remainder | None:
     """The first parameter of which the machine leaves such a remainder. The batch is of one member, whose network is made here
     and thrown away: nothing of the training that is to come is touched."""
-    members = alone(architecture, shape, training, batch)
+    members = make_member(architecture, shape, training, batch)
     eps = getattr(members.optimizer, "eps", None)
     if eps is None:  # a step as small as its gradient
         return None
     names = [name for name, size in sizes(members, by_autograd(members, training, batch)).items() if size == 0]
     if not names:
         return None
-    double = alone(architecture, shape, replace(training, dtype="float64"), batch)
+    double = make_member(architecture, shape, replace(training, dtype="float64"), batch)
     double.weights.copy_(members.weights)
     left = sizes(members, by_kernels(members, architecture, shape, training, batch))
     names = [name for name in names if left[name] > STEP * eps]
     if not names:
         return None
-    exact, other = (sizes(double, by_autograd(double, training, doubled(one))) for one in (batch, mixed(batch)))
+    exact, other = (sizes(double, by_autograd(double, training, to_double(one))) for one in (batch, mix_batch(batch)))
     names = [name for name in names if exact[name] < ROUNDING * left[name] < other[name]]
     return Remainder(names[0], left[names[0]]) if names else None
 
 
-def alone(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Members:
+def make_member(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Members:
     return recipe.initial(architecture, shape, batch.seeds, [training], batch.inputs.device)
 
 
@@ -90,11 +90,11 @@ def sizes(members: Members, gradient: Tensor) -> dict[str, float]:
     return {name: float(part.abs().max()) for name, part in each if not name.endswith(WITHOUT_EFFECT)}
 
 
-def mixed(batch: Samples) -> Samples:
+def mix_batch(batch: Samples) -> Samples:
     """Every token and every target drawn from all of the batch: of the same sizes, but no longer each other's negatives or alike."""
     rng = stream(batch.seeds[0], "exact zeros")
 
-    def drawn(values: Tensor) -> Tensor:
+    def draw(values: Tensor) -> Tensor:
         """(1, B, T) or (1, B, T, C); places where nothing is asked stay."""
         asked = torch.ones_like(values, dtype=torch.bool) if values.dim() > 3 else values != -1
         flat = values[asked].view(-1, *values.shape[3:])
@@ -102,11 +102,11 @@ def mixed(batch: Samples) -> Samples:
         made[asked] = flat[torch.from_numpy(rng.integers(len(flat), size=len(flat)))].flatten()
         return made
 
-    inputs = drawn(batch.inputs)
-    return replace(batch, inputs=inputs, targets=inputs if batch.targets is batch.inputs else drawn(batch.targets))
+    inputs = draw(batch.inputs)
+    return replace(batch, inputs=inputs, targets=inputs if batch.targets is batch.inputs else draw(batch.targets))
 
 
-def doubled(batch: Samples) -> Samples:
+def to_double(batch: Samples) -> Samples:
     given = [values.double() if values.is_floating_point() else values for values in (batch.inputs, batch.targets)]
     same = batch.targets is batch.inputs
     return replace(batch, inputs=given[0], targets=given[0] if same else given[1])

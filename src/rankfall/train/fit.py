@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train.clock import StepClock
-from rankfall.train.data import Data, grouped, steps_per_epoch
+from rankfall.train.data import Data, group, steps_per_epoch
 from rankfall.train.history import TrainingHistory, sums_of
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives._base import Objective
@@ -56,7 +56,7 @@ def fit(
         first = members.step_count - epoch * steps
         clock.begin()
         batches = data.epoch(members.seeds, epoch, course.batch, course.shuffle, first)
-        for some in grouped(batches, members.together):
+        for some in group(batches, members.together):
             for graded in members.steps(objective, some):
                 history.add(TRAIN, epoch, sums_of(graded), taking)
             if members.step_count < (epoch + 1) * steps:

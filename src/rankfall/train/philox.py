@@ -40,24 +40,24 @@ def random_raw(keys: Tensor, counter: Sequence[int | Tensor], count: int) -> Ten
     the first two tensors () on the device, which may change between replays of a captured step."""
     blocks = -(-count // 4)
     make = kernel(keys.device) if keys.device.type == "cuda" else rounds
-    four = make(*counted(counter, blocks, keys.device), keys[:, :1], keys[:, 1:])  # each (K, blocks)
+    four = make(*count_blocks(counter, blocks, keys.device), keys[:, :1], keys[:, 1:])  # each (K, blocks)
     return torch.stack(four, -1).flatten(1)[:, :count]
 
 
 def keys_of(words: Sequence[tuple[int, int]], device: torch.device) -> Tensor:
     """Keys (K, 2) from pairs of 64-bit words."""
-    keys = torch.tensor([[signed(word) for word in pair] for pair in words], dtype=torch.int64)
+    keys = torch.tensor([[to_signed(word) for word in pair] for pair in words], dtype=torch.int64)
     return to_device(keys, device)
 
 
-def counted(counter: Sequence[int | Tensor], blocks: int, device: torch.device) -> Four:
+def count_blocks(counter: Sequence[int | Tensor], blocks: int, device: torch.device) -> Four:
     """The four words of the counters of consecutive blocks, each (blocks,) or (): it counts from one above the one given, as NumPy does,
     and carries into the next word."""
     first, second, *others = counter
     assert isinstance(first, int) and isinstance(second, int)
-    x0 = torch.arange(1, blocks + 1, device=device) + signed(first)
+    x0 = torch.arange(1, blocks + 1, device=device) + to_signed(first)
     words = [
-        one if isinstance(one, Tensor) else torch.full((), signed(one), dtype=torch.int64, device=device)
+        one if isinstance(one, Tensor) else torch.full((), to_signed(one), dtype=torch.int64, device=device)
         for one in (second, *others)
     ]
     room = 2**64 - first  # blocks before the first word is zero again
@@ -74,7 +74,7 @@ def rounds(x0: Tensor, x1: Tensor, x2: Tensor, x3: Tensor, k0: Tensor, k1: Tenso
     for _ in range(ROUNDS):
         (high0, low0), (high1, low1) = product(MULTIPLIERS[0], x0), product(MULTIPLIERS[1], x2)
         x0, x1, x2, x3 = high1 ^ x1 ^ k0, low1, high0 ^ x3 ^ k1, low0
-        k0, k1 = k0 + signed(STEPS[0]), k1 + signed(STEPS[1])
+        k0, k1 = k0 + to_signed(STEPS[0]), k1 + to_signed(STEPS[1])
     return x0, x1, x2, x3
 
 
@@ -82,7 +82,7 @@ def product(a: int, b: Tensor) -> tuple[Tensor, Tensor]:
     """Upper and lower 64 bits of the product of two unsigned words."""
     low_a, high_a, low_b, high_b = a & LOW, a >> 32, b & LOW, upper(b)
     cross = high_a * low_b + upper(low_a * low_b)  # below 2**64, so nothing is lost
-    return high_a * high_b + upper(cross) + upper(low_a * high_b + (cross & LOW)), signed(a) * b
+    return high_a * high_b + upper(cross) + upper(low_a * high_b + (cross & LOW)), to_signed(a) * b
 
 
 def upper(word: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ def upper(word: Tensor) -> Tensor:
     return (word >> 32) & LOW
 
 
-def signed(word: int) -> int:
+def to_signed(word: int) -> int:
     """The int64 with the bits of an unsigned word."""
     return word - 2**64 if word >= 2**63 else word
 
@@ -100,16 +100,16 @@ def kernel(device: torch.device) -> Callable[..., Four]:
     """`rounds` as one kernel of a GPU; `rounds` itself where that cannot be had."""
     try:
         compiled: Callable[..., Four] = torch.cuda.jiterator._create_multi_output_jit_fn(KERNEL, num_outputs=4)
-        return verified(compiled, device)
+        return verify(compiled, device)
     except Exception as error:
         warnings.warn(f"random words are made slowly on {device}: {error}", stacklevel=2)
         return rounds
 
 
-def verified(made: Callable[..., Four], device: torch.device) -> Callable[..., Four]:
+def verify(made: Callable[..., Four], device: torch.device) -> Callable[..., Four]:
     """The same function, once it has given the bits of `rounds`."""
     keys = torch.arange(-3, 3, device=device).view(3, 2, 1) * 0x1234567812345678
-    given = (*counted((5, 2**64 - 1, 2**63 + 7, 11), 5, device), keys[:, 0], keys[:, 1])
+    given = (*count_blocks((5, 2**64 - 1, 2**63 + 7, 11), 5, device), keys[:, 0], keys[:, 1])
     if not all(torch.equal(one, other) for one, other in zip(made(*given), rounds(*given), strict=True)):
         raise RuntimeError("the compiled kernel of Philox gives other bits")
     return made

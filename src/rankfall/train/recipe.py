@@ -12,7 +12,7 @@ from rankfall import components
 from rankfall.design import Architecture, Training
 from rankfall.nets.network import Shape, build
 from rankfall.train import precision
-from rankfall.train.captured import Captured, unserved
+from rankfall.train.captured import Captured, say_unserved
 from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives._base import Objective, Samples
@@ -40,13 +40,15 @@ def initial(
     network = build(architecture, shape, len(seeds), getattr(torch, shared.dtype))
     network.initialise(list(seeds))
     optimizer = components.bound("optimizer", shared.optimizer) if shared.epochs else Untrained()
-    members = Members(network.to(device), seeds, optimizer, [own(one) for one in trainings], shared.dropout)
-    if not unserved(members, shared.objective.name):
+    members = Members(
+        network.to(device), seeds, optimizer, [hyperparameters_of(one) for one in trainings], shared.dropout
+    )
+    if not say_unserved(members, shared.objective.name):
         members.engine = Captured()
     return members
 
 
-def own(training: Training) -> Hyperparameters:
+def hyperparameters_of(training: Training) -> Hyperparameters:
     t = training
     schedule = components.bound("schedule", t.schedule) if t.epochs else constant
     return Hyperparameters(t.lr, t.weight_decay, t.clip, t.stop_loss, schedule)

@@ -24,7 +24,7 @@ class Checkpoint(Protocol):
         ...
 
 
-def fit_resumed(
+def fit_or_resume(
     checkpoint: Checkpoint, name: str, members: Members, data: Data, objective: Objective, course: Course
 ) -> TrainingHistory:
     """`fit` from the beginning, or from where a job that was stopped left the training of this name."""
@@ -39,18 +39,18 @@ def fit_resumed(
 
 
 def state_of(members: Members, history: TrainingHistory) -> dict[str, Tensor]:
-    return prefixed("members", members.state()) | prefixed("history", history.tensors)
+    return add_prefix("members", members.state()) | add_prefix("history", history.tensors)
 
 
 def restore(members: Members, history: TrainingHistory, found: Mapping[str, Tensor]) -> None:
-    members.restore(without("members", found))
-    history.restore(without("history", found))
+    members.restore(strip_prefix("members", found))
+    history.restore(strip_prefix("history", found))
 
 
-def prefixed(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def add_prefix(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {f"{name}.{key}": value for key, value in tensors.items()}
 
 
-def without(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def strip_prefix(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Those of this prefix, without it."""
     return {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}

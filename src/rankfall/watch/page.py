@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rankfall import __version__
-from rankfall.report.style import WIDTH, WITHOUT_TIME, applied, canvas
+from rankfall.report.style import WIDTH, WITHOUT_TIME, apply_style, canvas
 from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def section(rows: DataFrame, column: str) -> str:
 
 def picture(rows: DataFrame, column: str) -> str:
     """Over steps, a curve a layer; and over layers, a curve each for the first, middle and last log. As SVG."""
-    with applied():
+    with apply_style():
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
         draw_steps(over_steps, rows, column)
         draw_layers(over_layers, rows, column)

@@ -17,7 +17,7 @@ from helpers import config
 
 import rankfall
 from rankfall.report import tables
-from rankfall.run.forks.client import ADDRESS, THREADS, forked
+from rankfall.run.forks.client import ADDRESS, THREADS, run_in_fork
 from rankfall.run.forks.start import FEWEST, Forks, start, sweep
 
 # A measure that needs no cells, and can wait. It asks for its process in a way that no reading of the source sees.
@@ -209,13 +209,13 @@ def test_a_job_with_other_settings_does_its_own_work(run: Run, monkeypatch: pyte
         monkeypatch.delenv(name, raising=False)
     for name, value in run.environment.items():
         monkeypatch.setenv(name, value)
-    assert forked(words) == 0 and (run.folder / "tables.md").is_file()
+    assert run_in_fork(words) == 0 and (run.folder / "tables.md").is_file()
     for name, value in {"OMP_NUM_THREADS": "3", "PYTHONPATH": "elsewhere", ADDRESS: "gone"}.items():
         with monkeypatch.context() as other:
             other.setenv(name, value)
-            assert forked(words) is None
+            assert run_in_fork(words) is None
     monkeypatch.chdir(run.folder.parent)
-    assert forked(words) is None
+    assert run_in_fork(words) is None
 
 
 def test_a_few_jobs_are_worth_no_server(monkeypatch: pytest.MonkeyPatch) -> None:

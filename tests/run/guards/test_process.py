@@ -18,9 +18,9 @@ from helpers import config
 from rankfall import cli, components
 from rankfall.nets.normalisers import softmax as softmax_file
 from rankfall.run.guards import watch
-from rankfall.run.guards.process import Altered, same_process, unaltered
+from rankfall.run.guards.process import Altered, check_unaltered, same_process
 from rankfall.run.guards.settings import read_settings
-from rankfall.run.guards.unchanged import proved
+from rankfall.run.guards.unchanged import prove_code
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 
@@ -79,7 +79,7 @@ def test_a_component_that_changes_the_process_ends_the_job(lab: Path, text: str,
     plan, before = make_plan(raw()), state()
     (cell,) = plan.cells
     for _ in range(2):  # whoever imports it again is told again
-        with pytest.raises(Altered) as caught, proved([cell.code], plan.texts), watch.numerics(cell.code):
+        with pytest.raises(Altered) as caught, prove_code([cell.code], plan.texts), watch.numerics(cell.code):
             components.load("normaliser", "altered_lab:sharp")(torch.zeros(2))
         said = str(caught.value)
         assert re.match(r"altered_lab\.py(, when it is imported,)? (changes|replaces) ", said) and CHANGES[text] in said
@@ -94,7 +94,7 @@ def test_what_is_undone_is_no_change(lab: Path) -> None:
         write(lab, text, where)
         plan = make_plan(raw())
         (cell,) = plan.cells
-        with proved([cell.code], plan.texts), watch.numerics(cell.code):
+        with prove_code([cell.code], plan.texts), watch.numerics(cell.code):
             components.load("normaliser", "altered_lab:sharp")(torch.zeros(2))
 
 
@@ -130,7 +130,7 @@ def test_nothing_is_computed_in_a_process_that_cannot_be_put_back(lab: Path) -> 
     (cell,) = plan.cells
     before = softmax_file.softmax.__defaults__
     try:
-        with proved([cell.code], plan.texts):
+        with prove_code([cell.code], plan.texts):
             for _ in range(2):
                 said = r"replaces rankfall\.nets\.normalisers\.softmax\.softmax"
                 with pytest.raises(Altered, match=said), watch.numerics(cell.code):
@@ -146,7 +146,7 @@ def test_this_package_leaves_the_process_as_it_was(tmp_path: Path) -> None:
     from rankfall.train.progress import Progress
 
     plan = make_plan(config())
-    with same_process(), unaltered(lambda: "rankfall"):
+    with same_process(), check_unaltered(lambda: "rankfall"):
         train_cells(plan.cells, Store(tmp_path / "store"), Settings(torch.device("cpu")), Progress(), plan.origin)
 
 
@@ -156,7 +156,7 @@ def test_looking_costs_little() -> None:
 
     def seconds(names: bool) -> float:
         began = time.thread_time()
-        with unaltered(lambda: "nobody", names):
+        with check_unaltered(lambda: "nobody", names):
             pass
         return time.thread_time() - began
 

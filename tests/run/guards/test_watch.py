@@ -19,7 +19,7 @@ from helpers import config
 from rankfall import cli, components
 from rankfall.run.guards import watch
 from rankfall.run.guards.declared import Declared, NotInKey
-from rankfall.run.guards.unchanged import proved
+from rankfall.run.guards.unchanged import prove_code
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.store import Store
@@ -105,7 +105,7 @@ def compute(**options: Any) -> float:
     """The factor that the normaliser multiplies with, by a job."""
     plan = make_plan(raw(**options))
     (cell,) = plan.cells
-    with proved([cell.code], plan.texts), watch.numerics(cell.code):
+    with prove_code([cell.code], plan.texts), watch.numerics(cell.code):
         return scale(**options)
 
 
@@ -205,7 +205,7 @@ def test_what_is_not_passed_is_not_there_for_libraries_either(lab: Path, monkeyp
     monkeypatch.setenv("RANK_T", "3")
     monkeypatch.setenv("OMP_SCHEDULE", "static")
     (cell,) = (plan := make_plan(raw_of_package())).cells
-    with proved([cell.code], plan.texts), watch.given():  # this file is no component
+    with prove_code([cell.code], plan.texts), watch.hand_over():  # this file is no component
         assert "RANK_T" not in os.environ and os.environ["OMP_SCHEDULE"] == "static" and os.environ["PATH"]
         assert "RANK_T" not in subprocess.run(["env"], stdout=subprocess.PIPE, text=True, check=True).stdout
         with pytest.raises(KeyError):
@@ -301,7 +301,7 @@ def test_a_package_of_ones_own_may_import_its_modules_by_computed_names(lab: Pat
     (lab / "watched_other" / "norm.py").write_text(text + "    return (t * logits).softmax(-1)\n")
     architecture = {"normaliser": {"name": "watched_other.norm:sharp", "which": "a"}, "depth": 1}
     (cell,) = (plan := make_plan(config(architecture=architecture))).cells
-    with proved([cell.code], plan.texts), watch.numerics(cell.code):
+    with prove_code([cell.code], plan.texts), watch.numerics(cell.code):
         components.load("normaliser", "watched_other.norm:sharp")(torch.zeros(2), which="a")
 
 
@@ -383,7 +383,7 @@ def test_modules_that_another_cell_brought_do_not_hide_what_they_read(lab: Path)
         }
     )
     one, two = (next(cell for cell in plan.cells if cell.architecture.name == name) for name in ("first", "second"))
-    with proved([one.code, two.code], plan.texts):
+    with prove_code([one.code, two.code], plan.texts):
         with watch.numerics(one.code):
             components.load("normaliser", "watched_first:sharp")
         with pytest.raises(NotInKey, match=r"^watched_helper\.py: reads temperature\.txt"), watch.numerics(two.code):
@@ -497,9 +497,9 @@ def test_watching_costs_nothing_to_speak_of(lab: Path) -> None:
 
     plan = make_plan(raw())
     (cell,) = plan.cells
-    with proved([cell.code], plan.texts):
+    with prove_code([cell.code], plan.texts):
         pass
     idle = min(seconds() for _ in range(3))
-    with proved([cell.code], plan.texts), watch.numerics(cell.code):
+    with prove_code([cell.code], plan.texts), watch.numerics(cell.code):
         watched = min(seconds() for _ in range(3))
     assert watched - idle < 50e-6

@@ -15,7 +15,7 @@ from plans import changed, refusal
 
 from rankfall.errors import RankfallError
 from rankfall.run.keys import contents, files
-from rankfall.run.keys.contents import hashed
+from rankfall.run.keys.contents import hash_file
 from rankfall.run.plan import make_plan
 
 ENTRY = {"task": "sorting", "architecture": "san", "training": "short", "seed": 0}
@@ -31,7 +31,7 @@ def reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         found.append(path)
         return read(path)
 
-    contents._remembered.cache_clear()
+    contents._cached_hash.cache_clear()
     monkeypatch.setattr(contents, "LARGE", 1000)
     monkeypatch.setattr(contents, "_read", counted)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -52,7 +52,7 @@ def settle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def another_process() -> None:
-    contents._remembered.cache_clear()
+    contents._cached_hash.cache_clear()
 
 
 @pytest.mark.parametrize("place", [0, 1, 132, 1999, 2999])
@@ -62,32 +62,32 @@ def test_every_byte_counts(place: int, tmp_path: Path) -> None:
     size = 2**25 + 3000
     with path.open("wb") as file:
         file.truncate(size)
-    before = hashed(path)
+    before = hash_file(path)
     with path.open("r+b") as file:
         file.seek(place * size // 3000)
         file.write(b"x")
-    assert hashed(path) != before
+    assert hash_file(path) != before
 
 
 def test_what_a_hash_is(weights: Path) -> None:
-    assert hashed(weights) == sha256(bytes(3000)).hexdigest()
-    assert files.content(weights) == hashed(weights)[:12]
+    assert hash_file(weights) == sha256(bytes(3000)).hexdigest()
+    assert files.content(weights) == hash_file(weights)[:12]
 
 
 def test_a_large_file_is_read_once_by_all_processes(
     weights: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(monkeypatch)
-    expected = hashed(weights)
-    assert hashed(weights) == expected
+    expected = hash_file(weights)
+    assert hash_file(weights) == expected
     another_process()
-    assert hashed(weights) == expected
+    assert hash_file(weights) == expected
     assert len(reads) == 1
     small = weights.with_name("small")
     small.write_bytes(b"x")
-    hashed(small)
+    hash_file(small)
     another_process()
-    hashed(small)
+    hash_file(small)
     assert len(reads) == 3
     assert len(list((weights.parent / "cache" / "rankfall" / "contents").iterdir())) == 1
 
@@ -96,24 +96,24 @@ def test_an_edit_whose_times_are_set_back_is_seen(
     weights: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(monkeypatch)
-    before, times = hashed(weights), weights.stat()
+    before, times = hash_file(weights), weights.stat()
     weights.write_bytes(b"x" * 3000)  # as large
     os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert weights.stat().st_mtime_ns == times.st_mtime_ns
-    assert hashed(weights) != before
+    assert hash_file(weights) != before
     another_process()
-    assert hashed(weights) == sha256(b"x" * 3000).hexdigest()
+    assert hash_file(weights) == sha256(b"x" * 3000).hexdigest()
     other = weights.with_name("other")
     other.write_bytes(bytes(3000))
     os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
     other.replace(weights)  # another inode
-    assert hashed(weights) == before
+    assert hash_file(weights) == before
 
 
 def test_a_file_that_has_just_changed_is_not_remembered(weights: Path, reads: list[Path]) -> None:
     """It may change again within the same tick of the file system's clock."""
-    hashed(weights)
-    hashed(weights)
+    hash_file(weights)
+    hash_file(weights)
     assert len(reads) == 2
     assert not (weights.parent / "cache").exists()
 
@@ -130,7 +130,7 @@ def test_a_file_that_changes_while_it_is_read_has_no_hash(
 
     monkeypatch.setattr(contents, "_read", changing)
     with pytest.raises(RankfallError, match="weights: changes while it is read"):
-        hashed(weights)
+        hash_file(weights)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"1 2 3 4 abc\n", b"3000 1 1 1 " + b"0" * 64])
@@ -138,23 +138,23 @@ def test_an_entry_that_is_something_else_is_written_anew(
     content: bytes, weights: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle(monkeypatch)
-    expected = hashed(weights)
+    expected = hash_file(weights)
     (entry,) = (weights.parent / "cache" / "rankfall" / "contents").iterdir()
     good = entry.read_bytes()
     entry.write_bytes(content)
     another_process()
-    assert hashed(weights) == expected
+    assert hash_file(weights) == expected
     assert entry.read_bytes() == good
 
 
 def test_without_a_cache_folder_it_is_read(weights: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     settle(monkeypatch)
     (weights.parent / "cache").write_text("a file where a folder should be")
-    assert hashed(weights) == sha256(bytes(3000)).hexdigest()
+    assert hash_file(weights) == sha256(bytes(3000)).hexdigest()
     another_process()
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError))
-    assert hashed(weights) == sha256(bytes(3000)).hexdigest()
+    assert hash_file(weights) == sha256(bytes(3000)).hexdigest()
 
 
 def test_many_at_once_share_the_cache(weights: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,8 +165,8 @@ def test_many_at_once_share_the_cache(weights: Path, reads: list[Path], monkeypa
 
     def ask(number: int) -> bool:
         path = (weights, other)[number % 2]
-        contents._remembered.cache_clear()
-        return hashed(path) == wanted[path]
+        contents._cached_hash.cache_clear()
+        return hash_file(path) == wanted[path]
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(ask, range(200)))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rankfall import components
-from rankfall.design import Architecture, Task, Training, declared
-from rankfall.run.keys.fingerprint import Sources, _analysed
+from rankfall.design import Architecture, Task, Training, field_declarations
+from rankfall.run.keys.fingerprint import Sources, _analyse
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS
 from rankfall.run.plan.entries import MEASURE_ROOTS
 from rankfall.run.snakemake.statements import ROW_ROOTS, TABLE_ROOTS
@@ -76,7 +76,7 @@ def test_what_a_field_means_is_in_no_key() -> None:
     told = text.replace("number of blocks", "how many blocks")
     meant = text.replace("depth: Size = 6", "depth: Size = 7")
     assert len({text, told, meant}) == 3
-    plain, reworded, changed = (_analysed(one.encode(), "design", False, "design.py")[0] for one in (text, told, meant))
+    plain, reworded, changed = (_analyse(one.encode(), "design", False, "design.py")[0] for one in (text, told, meant))
     assert plain == reworded != changed
 
 
@@ -104,7 +104,7 @@ def imported(path: Path) -> Iterator[str]:
 
 def test_a_kind_is_declared_once() -> None:
     """Every folder of components belongs to a field of a design, or to the kinds that a quantity has."""
-    kinds = declared(Task, Architecture, Training)
+    kinds = field_declarations(Task, Architecture, Training)
     assert {kind: (f"{about['folder']}/*.py",) for kind, about in kinds.items()}.items() <= components.KINDS.items()
     assert set(components.KINDS) - set(kinds) == set(components.OF_A_STUDY)
     folders = {f"{path.parent.relative_to(PACKAGE)}/*.py" for path in (PACKAGE / "nets").glob("*/__init__.py")}

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from rankfall.run.screen import ending, lines
 from rankfall.run.screen.left import TRUST, TYPICAL, seconds_left
-from rankfall.run.screen.logs import Reached, of_text, reached
+from rankfall.run.screen.logs import Reached, of_text, read_reached
 from rankfall.run.screen.screen import view
 from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import SILENT, clock, error_in
@@ -136,11 +136,11 @@ def test_what_a_training_job_writes_is_understood(monkeypatch: pytest.MonkeyPatc
 
 def test_what_a_measuring_job_writes_is_understood(tmp_path: Path) -> None:
     log = tmp_path / "paths.log"
-    assert reached(log) is None
+    assert read_reached(log) is None
     log.write_text("paths: 9 cells: 1 in store, 8 to measure\n" + "x" * 9000 + "\npaths: 2/8 measured\n")
-    assert reached(log) == Reached(3, 9, 0.25)
+    assert read_reached(log) == Reached(3, 9, 0.25)
     log.write_text("an error\n")
-    assert reached(log) is None
+    assert read_reached(log) is None
 
 
 def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None:
@@ -149,7 +149,7 @@ def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None
     job = found.take(event("job_finished", 100.0, job_id=1))
     assert job is not None
     assert (
-        lines.ended(found, job, {}, 100.0)
+        lines.say_ended(found, job, {}, 100.0)
         == "[1/3] train sorting 0: 1 min 40 s; 1 min 40 s so far, 30 s to 1 min 30 s left"
     )
 
@@ -157,7 +157,7 @@ def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None
 def test_jobs_that_end_together_have_places_of_their_own() -> None:
     found = state(info(1, "train", "a/0"), info(2, "train", "a/1"))
     jobs = [found.take(event("job_finished", 9.0, job_id=number)) for number in (2, 1)]
-    assert [lines.ended(found, job, {}, 9.0)[:5] for job in jobs if job] == ["[1/3]", "[2/3]"]
+    assert [lines.say_ended(found, job, {}, 9.0)[:5] for job in jobs if job] == ["[1/3]", "[2/3]"]
 
 
 def test_the_view_says_what_runs_and_what_failed() -> None:
@@ -225,20 +225,20 @@ def test_the_error_of_a_log_is_one_line(tmp_path: Path, text: str, said: str) ->
 
 def test_findings_are_told_by_their_first_sentences() -> None:
     asked = [("Which?", "SAN: 0.5 of it after 1.25 layers (e.g. circle). Next: others.")] + [("Why?", "It is so.")] * 5
-    first, *_, last = ending.told(asked)
+    first, *_, last = ending.say_findings(asked)
     assert first == "==> Which? SAN: 0.5 of it after 1.25 layers (e.g. circle)."
     assert last == "==> the page answers 2 more questions"
-    assert len(list(ending.told(asked))) == ending.FINDINGS + 1
-    assert list(ending.told([])) == []
+    assert len(list(ending.say_findings(asked))) == ending.FINDINGS + 1
+    assert list(ending.say_findings([])) == []
 
 
 def test_who_holds_the_lock_is_named() -> None:
     other = {"pid": 2**22 + 1, "host": ending.socket.gethostname(), "command": "make run CONFIG=x", "config": "x"}
-    dead = ending.locked(other, "make run", "make run ARGS=--unlock")
+    dead = ending.say_locked(other, "make run", "make run ARGS=--unlock")
     assert "ended without removing its lock" in dead and "`make run ARGS=--unlock`" in dead
-    lives = ending.locked({**other, "host": "elsewhere"}, "make run", "make run ARGS=--unlock")
+    lives = ending.say_locked({**other, "host": "elsewhere"}, "make run", "make run ARGS=--unlock")
     assert "`make run CONFIG=x` is working on these results" in lives and "--unlock" not in lives
-    assert "another Snakemake" in ending.locked(None, "make run", "make run ARGS=--unlock")
+    assert "another Snakemake" in ending.say_locked(None, "make run", "make run ARGS=--unlock")
 
 
 def test_a_clock_that_is_set_back_gives_no_negative_times() -> None:

@@ -14,7 +14,7 @@ import rankfall.run.plan
 from rankfall.commands import _planned, data, figure, lookup, measure, table, train
 from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan
-from rankfall.run.plan.written import DamagedPlan, WrittenPlan, read_sealed, sealed
+from rankfall.run.plan.written import DamagedPlan, WrittenPlan, read_sealed, seal
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.statements import Statement
@@ -72,16 +72,16 @@ def jobs(wiring: Wiring) -> Iterator[tuple[str, dict[str, str], Statement]]:
 def own_of(verb: str, args: argparse.Namespace, monkeypatch: pytest.MonkeyPatch) -> _planned.Planned:
     """What a command plans, and no more of the command."""
     found: list[_planned.Planned] = []
-    plan = _planned.planned
+    plan = _planned.make_plan
 
     def stop(*given: Any) -> _planned.Planned:
         found.append(plan(*given))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_planned, "planned", stop)
+    monkeypatch.setattr(_planned, "make_plan", stop)
     with pytest.raises(KeyboardInterrupt):
         VERBS[verb].run(args)
-    monkeypatch.setattr(_planned, "planned", plan)
+    monkeypatch.setattr(_planned, "make_plan", plan)
     return found[0]
 
 
@@ -119,7 +119,7 @@ def test_looked_up_jobs_read_their_shards_alone(wiring: Wiring, grids: list[bool
     (tmp_path / "jobs.json").write_text(json.dumps(some))
     args = asked(wiring, "train", wiring.statements.lookup(some), task="", shard="")
     listed = lookup.listed_in(tmp_path / "jobs.json")
-    own = _planned.planned(
+    own = _planned.make_plan(
         args, lambda written: written.shards(job.place for job in listed), lambda s: s.lookup(listed)
     )
     assert grids == [False]
@@ -128,7 +128,7 @@ def test_looked_up_jobs_read_their_shards_alone(wiring: Wiring, grids: list[bool
 
 def edit(path: Path, change: Callable[[Any], Any]) -> None:
     """A whole file, with other content."""
-    path.write_bytes(sealed(change(read_sealed(path))))
+    path.write_bytes(seal(change(read_sealed(path))))
 
 
 def other_seed(content: Any) -> Any:
@@ -155,7 +155,7 @@ SPOILT: dict[str, Callable[[Path], Any]] = {
     "of other cells": lambda path: edit(path, other_seed),
     "of other networks": lambda path: edit(path, other_network),
     "of another grid": lambda path: edit(path, other_number),
-    "no slice": lambda path: path.write_bytes(sealed(["nothing"])),
+    "no slice": lambda path: path.write_bytes(seal(["nothing"])),
 }
 
 
@@ -172,7 +172,7 @@ def test_a_slice_that_is_not_the_planned_one_is_not_used(
     SPOILT[what](path)
     grids.clear()
     args = asked(mine, "train", mine.statements.train(*place), task=place[0], shard=place[1])
-    own = _planned.planned(args, lambda written: written.shard(*place), lambda said: said.train(*place))
+    own = _planned.make_plan(args, lambda written: written.shard(*place), lambda said: said.train(*place))
     assert grids[-1] is True and own.written is None
     assert own.plan.shard(*place) == mine.plan.shard(*place)
     assert "planning the whole grid instead of this job's part" in capsys.readouterr().err
@@ -191,7 +191,7 @@ def test_a_job_of_an_edited_configuration_or_of_other_code_stops(
     args = asked(mine, "train", statement, task=place[0], shard=place[1])
 
     def plan() -> _planned.Planned:
-        return _planned.planned(args, lambda written: written.shard(*place), lambda said: said.train(*place))
+        return _planned.make_plan(args, lambda written: written.shard(*place), lambda said: said.train(*place))
 
     plan().check(plan().statements.train(*place), "train")
     text = mine.config.read_text()
@@ -212,7 +212,7 @@ def test_who_is_told_nothing_plans_everything(wiring: Wiring, grids: list[bool])
     for given in ({"expect": None}, {"config": wiring.config.with_name("other.json")}):
         (wiring.config.with_name("other.json")).write_text(wiring.config.read_text())
         by_hand = argparse.Namespace(**(vars(args) | given))
-        own = _planned.planned(by_hand, lambda written: written.shard(*place), lambda said: said.train(*place))
+        own = _planned.make_plan(by_hand, lambda written: written.shard(*place), lambda said: said.train(*place))
         assert len(own.plan.cells) == len(wiring.plan.cells)
     assert grids == [True, True]
 

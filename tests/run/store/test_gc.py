@@ -22,7 +22,7 @@ from rankfall.run.plan.cell import digest
 from rankfall.run.snakemake.announcing import announce_plan
 from rankfall.run.snakemake.wiring import Wiring
 from rankfall.run.store import Store
-from rankfall.run.store.announced import announced
+from rankfall.run.store.announced import read_announcements
 from rankfall.run.store.inventory import Live, removable, remove
 
 
@@ -228,10 +228,10 @@ def test_announcements_of_the_dead_count_no_more(store, tmp_path, capsys, plans)
     )
     assert killed.stdout.readline() == "ready\n"
     (path,) = (store.root / "announced").iterdir()
-    assert [one.cells for one in announced(store.root)[0]] == [["x"]]
+    assert [one.cells for one in read_announcements(store.root)[0]] == [["x"]]
     killed.kill()
     killed.wait()
-    assert announced(store.root) == ([], [path])
+    assert read_announcements(store.root) == ([], [path])
     content = json.loads(path.read_text())
 
     def written(name, age=0.0, **changes):
@@ -245,7 +245,7 @@ def test_announcements_of_the_dead_count_no_more(store, tmp_path, capsys, plans)
     forgotten = written("forgotten.json", 86_401.0, machine="node7 pid:[1]")
     nonsense = path.with_name("nonsense.json")
     nonsense.write_text("[")
-    live, dead = announced(store.root)
+    live, dead = read_announcements(store.root)
     assert [one.path for one in live] == [elsewhere]
     assert set(dead) == {path, reused, forgotten, nonsense}
     assert cli.main(["gc", "--config", "a.yaml", "--results", str(tmp_path), "--delete"]) == 0

@@ -12,10 +12,10 @@ import torch
 from helpers import dataset_of
 
 from rankfall import cli
-from rankfall.disk import odd
+from rankfall.disk import describe_non_file
 from rankfall.run.doctor import local
 from rankfall.run.store import Store
-from rankfall.run.store.announced import announced
+from rankfall.run.store.announced import read_announcements
 from rankfall.run.store.inventory import Live, removable, remove, strange, verify
 from rankfall.run.store.trials import Trials
 
@@ -125,7 +125,7 @@ def test_small_files_of_the_store(what, tmp_path):
         (store.root / folder).mkdir()
         ODD[what](store.root / folder / "t.json")
     assert not Trials(store.root).holds("t")
-    assert announced(store.root) == ([], [])
+    assert read_announcements(store.root) == ([], [])
     assert len(strange(store)) == 2
 
 
@@ -151,6 +151,6 @@ def test_cleaning_leaves_a_folder_that_was_set_aside(tmp_path):
 
 
 def test_what_is_odd_in_words(tmp_path):
-    assert odd(tmp_path / "nothing") is None
-    assert odd("/dev/null") == "a device"
-    assert odd(__file__) is None
+    assert describe_non_file(tmp_path / "nothing") is None
+    assert describe_non_file("/dev/null") == "a device"
+    assert describe_non_file(__file__) is None

@@ -10,7 +10,7 @@ from torch.nn.functional import gelu, normalize
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.mlps._mlp import Mlp
-from rankfall.nets.normalisers._prepared import prepared
+from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Linear, Sizes
 from rankfall.streams import stream
 from rankfall.train.objectives._base import Graded, Samples
@@ -34,7 +34,7 @@ class Gated(nn.Module):
         return x.view(*x.shape[:-1], self.heads, -1).transpose(2, 3)
 
     def weights(self, x: Tensor) -> Tensor:
-        q, k = prepared(self.normaliser, self.split(self.q(x)), self.split(self.k(x)))
+        q, k = prepare(self.normaliser, self.split(self.q(x)), self.split(self.k(x)))
         q, k = self.position.rotate(q, k)
         scores = self.position.bias(self.position.products(q, k) * q.shape[-1] ** -0.5)
         mask = self.mask(x.shape[2], x.device)

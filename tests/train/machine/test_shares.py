@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from rankfall.train.machine.shares import Share, compute_shares, shares, together
+from rankfall.train.machine.shares import Share, compute_shares, shares, steps_at_once
 
 MANY = list(product(range(1, 24), range(1, 8)))  # members and threads
 
@@ -25,7 +25,7 @@ def taken_by(given: list[Share], steps: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(("members", "threads"), [(m, t) for m, t in MANY if t <= m])
 def test_each_step_is_taken_once_and_in_order(members: int, threads: int) -> None:
-    for steps in {1, together(members, threads), together(members, threads, 16), 3}:
+    for steps in {1, steps_at_once(members, threads), steps_at_once(members, threads, 16), 3}:
         taken = taken_by(shares(members, steps, threads), steps)
         assert sorted(taken) == sorted(product(range(members), range(steps)))
         for member in range(members):
@@ -36,7 +36,7 @@ def test_each_step_is_taken_once_and_in_order(members: int, threads: int) -> Non
 @pytest.mark.parametrize("most", [1, 16])
 def test_shares_are_equal_and_no_thread_waits(members: int, threads: int, most: int) -> None:
     """If each step takes one unit of time: all end after as many units as there are members, when the work divides by threads at all."""
-    steps = together(members, threads, most)
+    steps = steps_at_once(members, threads, most)
     given = shares(members, steps, threads)
     lengths = [len(one.before) + steps * (one.last - one.first) + len(one.behind) for one in given]
     assert set(lengths) == {members * steps // threads}

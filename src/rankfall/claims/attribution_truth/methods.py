@@ -20,7 +20,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
-from rankfall.identity.attribution.mixing import mixing, rolled
+from rankfall.identity.attribution.mixing import mixing, roll_out
 from rankfall.identity.cells import cell_views
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def attributions(network: Network, x: Tensor, said: Tensor) -> dict[str, list[Te
         "ALTI": [alti(view) for view in views],
     }
     depth = len(views)
-    found = {name: [rolled(each[: n + 1])[:, -1] for n in range(depth)] for name, each in matrices.items()}
+    found = {name: [roll_out(each[: n + 1])[:, -1] for n in range(depth)] for name, each in matrices.items()}
     found["raw attention"] = [layer.attention[:, -1] for layer in layers]
     found["flow"] = [flows([layer.rollout for layer in layers[: n + 1]]) for n in range(depth)]
     found["decomposed"] = [part[:, -1].norm(dim=-1) for part in decomposed(network, x, views)]

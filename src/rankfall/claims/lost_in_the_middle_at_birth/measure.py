@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rankfall.claims.rows import row
-from rankfall.identity.influence.averaging import agreement, averaged, in_squares
-from rankfall.identity.influence.measure import best, measured, stack
+from rankfall.identity.influence.averaging import agreement, average_uniformly, in_squares
+from rankfall.identity.influence.measure import best, measure_shares, stack
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
@@ -52,11 +52,11 @@ def lost_in_the_middle_at_birth(
         for position in ("none", "rope"):
             for kind, given in (("attention", alpha), ("transformer", None)):
                 network = stack(depth, given, position, width, heads, length, seed)
-                (shares,) = measured(network, [depth], length, seed, samples, directions)
+                (shares,) = measure_shares(network, [depth], length, seed, samples, directions)
                 weight = best(shares, depth) if given is None else given
                 line = f"{kind}, {'no positions' if position == 'none' else 'RoPE'}"
                 rows += [row(NAME, SHARE, line, place, seed, value) for place, value in enumerate(shares, 1)]
-                forms = {"averaging": averaged(length, depth, weight)}
+                forms = {"averaging": average_uniformly(length, depth, weight)}
                 if given is not None:  # of transformers `a` is fitted to averaging
                     forms["in squares"] = in_squares(length, depth, weight)
                 for form, found in forms.items():

@@ -18,7 +18,7 @@ from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.probe.measure import PROBED
 from rankfall.position.rows import distinct
 from rankfall.rank.orders.measure import ALONE
-from rankfall.rank.orders.slopes import measured
+from rankfall.rank.orders.slopes import measure_slopes
 from rankfall.rank.residual import relative_residual
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def numbers(parts: dict[str, Any], tokens: int, seed: int) -> list[tuple[str, in
 
 def order(design: Architecture, seed: int) -> tuple[float, str]:
     """Of one draw of weights."""
-    found = measured(design, biases=False, draws=1, tokens=6, seed=seed)[0]
+    found = measure_slopes(design, biases=False, draws=1, tokens=6, seed=seed)[0]
     return (float("nan"), found["reason"]) if found["order"] is None else (found["order"], "")
 
 

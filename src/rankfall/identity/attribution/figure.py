@@ -9,10 +9,10 @@ from rankfall.errors import RankfallError
 from rankfall.identity.attribution.rows import ALL_TOKENS, JACOBIAN, OWN
 from rankfall.report.account import account
 from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RED, SKY
-from rankfall.report.lines import below, labelled, on
+from rankfall.report.lines import below, collect_labels, on
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, asked, deepest, finished, one_a_seed, one_of, select
+from rankfall.report.selection import among, deepest, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -46,12 +46,12 @@ def attribution(
     where: dict[str, Any] = {},
 ) -> Picture:
     """A row of panels for each architecture and training, of the deepest networks, of the task that most cells have unless one is named."""
-    table, task = one_of(finished(read("attribution"), "attribution", where), "attribution", "task", task)
+    table, task = one_of(select_finished(read("attribution"), "attribution", where), "attribution", "task", task)
     table = among(among(table, "attribution", "architecture", architectures), "attribution", "training", trainings)
     table = deepest(table, ["architecture", "training"])
     one_a_seed(table, "attribution", ["architecture", "training"])
     known = account(
-        asked(read("attribution"), where, task=task, architecture=architectures, training=trainings),
+        select_asked(read("attribution"), where, task=task, architecture=architectures, training=trainings),
         table[table.quantity.isin(DRAWN)],
         ["architecture", "training"],
         "value",
@@ -66,10 +66,12 @@ def attribution(
     equal = say_span((1 / length for length in lengths), "{:.1%}".format)
     several = f" Equal shares of all tokens are {equal}, by the options of the task." if len(lengths) > 1 else ""
     length = int(lengths[0]) if len(lengths) == 1 else None
-    return drawn(networks, f"{several} Means over {known.seeds}.{known.left_out}", length, on=f", on {label(task)}")
+    return draw_networks(
+        networks, f"{several} Means over {known.seeds}.{known.left_out}", length, on=f", on {label(task)}"
+    )
 
 
-def drawn(
+def draw_networks(
     networks: "dict[str, DataFrame]", about: str, length: int | None = None, published: bool = False, on: str = ""
 ) -> Picture:
     """One row of panels for each network; numbers are means over its seeds. `about`: what is said of these at the caption's end; `length`:
@@ -81,7 +83,7 @@ def drawn(
     figure, axes = canvas(len(networks), 4, WIDTH, 1.5 * len(networks) + 1.1, sharex="row")
     for row, (name, table) in zip(axes, networks.items()):
         layers = sorted(table.layer.unique())
-        own(row[0], table, published)
+        draw_boxes(row[0], table, published)
         distances(row[1], table)
         table = table.assign(value=table.value.astype(float))
         methods(row[2], quantity(table, "not first"), "method")
@@ -103,7 +105,7 @@ def drawn(
         axis.set_title(title)
     for axis in axes[-1]:
         axis.set_xlabel("layer")
-    below(figure, labelled([axes[0][1], axes[0][2], axes[0][3], axes[0][0]]), 5)
+    below(figure, collect_labels([axes[0][1], axes[0][2], axes[0][3], axes[0][0]]), 5)
     equal = f"; dotted: equal shares of {length:g} tokens, {1 / length:.1%}" if length else ""
     caption = (
         f"Where each token's state comes from, by layer{on}: share of its own input in norms of whole Jacobian blocks (box: "
@@ -121,7 +123,7 @@ def quantity(table: "DataFrame", name: str) -> "DataFrame":
     return select(table, ALL_TOKENS | {"quantity": name})
 
 
-def own(axis: "Axes", table: "DataFrame", published: bool) -> None:
+def draw_boxes(axis: "Axes", table: "DataFrame", published: bool) -> None:
     """Boxes of the quantiles that the table has: the tokens themselves are not in it."""
     means = select(table, JACOBIAN | OWN).groupby("layer")[list(QUANTILES.values())].mean()
     boxes = [{key: line[column] for key, column in QUANTILES.items()} | {"fliers": []} for _, line in means.iterrows()]

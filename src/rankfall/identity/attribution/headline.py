@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def own(table: DataFrame) -> DataFrame:
+def select_own_share(table: DataFrame) -> DataFrame:
     return at_last(select(table, JACOBIAN | OWN))
 
 
@@ -27,7 +27,7 @@ HEADLINES = (
         "own share at the last layer",
         "how much of a token's last state comes from its own input, by the norms of its derivatives",
         ("layer", "method", "kept_tokens", "quantity", "value"),
-        own,
+        select_own_share,
         own_share,
         first="trained",
         beside={"chance": "1/n, where all tokens have equal shares"},

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.identity.attribution.mixing import Mixing, mixing, rolled
+from rankfall.identity.attribution.mixing import Mixing, mixing, roll_out
 from rankfall.identity.jacobian import JACOBIAN, SUMMED
 from rankfall.identity.shares import NOT_FIRST, correlations, quantities, shares
 from rankfall.identity.views import AttentionView
@@ -30,7 +30,9 @@ CONSTANT = "features behind a norm sum to a constant, so that this gradient is r
 Rows = list[dict[str, Any]]
 
 
-def mixed(views: list[AttentionView]) -> tuple[list[dict[str, Tensor]], list[dict[str, str]], list[dict[str, Tensor]]]:
+def compute_layers(
+    views: list[AttentionView],
+) -> tuple[list[dict[str, Tensor]], list[dict[str, str]], list[dict[str, Tensor]]]:
     """Of all layers of one network: by layer the matrices (B, T, T) from the first layer to this one, why any is missing, mixing ratios."""
     layers: list[Mixing] = [mixing(view) for view in views]
     matrices: list[dict[str, Tensor]] = []
@@ -38,10 +40,10 @@ def mixed(views: list[AttentionView]) -> tuple[list[dict[str, Tensor]], list[dic
     rollout, norms = None, None
     reason = ""
     for layer in layers:
-        rollout = layer.rollout if rollout is None else rolled([rollout, layer.rollout])
+        rollout = layer.rollout if rollout is None else roll_out([rollout, layer.rollout])
         reason = reason or layer.reason
         if layer.norms is not None and not reason:
-            norms = layer.norms if norms is None else rolled([norms, layer.norms])
+            norms = layer.norms if norms is None else roll_out([norms, layer.norms])
         found = {"attention": layer.attention, "rollout": rollout}
         if not reason:
             assert norms is not None
@@ -69,7 +71,7 @@ def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, st
         ]
     for method, value in kept.items():
         for kept_tokens in (ALL, WITHOUT_FIRST):
-            rows += _estimated(method, kept_tokens, value, tokens)
+            rows += _estimate_rows(method, kept_tokens, value, tokens)
     # Rows without shares have no ranks either.
     sizes = {method: value.mean(0).clamp_min(0).sqrt() for method, value in kept.items()}
     sizes = {method: torch.where(shares(value).isnan(), 0.0, value) for method, value in sizes.items()}
@@ -91,7 +93,7 @@ def ratio_rows(ratios: dict[str, Tensor], missing: dict[str, str]) -> Rows:
     ]
 
 
-def _estimated(method: str, kept_tokens: str, squares: Tensor, tokens: Tensor) -> Iterator[dict[str, Any]]:
+def _estimate_rows(method: str, kept_tokens: str, squares: Tensor, tokens: Tensor) -> Iterator[dict[str, Any]]:
     count = len(squares)
     whole = _values(squares.mean(0), tokens, kept_tokens)
     without = [
@@ -100,7 +102,7 @@ def _estimated(method: str, kept_tokens: str, squares: Tensor, tokens: Tensor) -
     for name, value in whole.items():
         found = row(method, kept_tokens, name, value, tokens, directions=count if count > 1 else None)
         if without:
-            others = [_described(each[name]) for each in without]
+            others = [_describe_values(each[name]) for each in without]
             for column, of in (("error", "value"), ("median_error", "median")):
                 found[column] = _jackknife([other[of] for other in others])
         if name == NOT_FIRST:
@@ -130,14 +132,14 @@ def row(
 ) -> dict[str, Any]:
     """One row; a number that does not exist is null, with the reason."""
     found: dict[str, Any] = {"method": method, "kept_tokens": kept_tokens, "quantity": quantity} | NOTHING
-    described = _described(values) if values is not None else dict.fromkeys(("value",))
+    described = _describe_values(values) if values is not None else dict.fromkeys(("value",))
     if described["value"] is None and not reason:
         reason = "all contributions are zero, equal, or beyond the range of their number format"
     counts = {"samples": tokens.shape[0], "tokens": tokens.numel() - int((tokens == 0).sum()) * (kept_tokens != ALL)}
     return found | described | counts | {"value_reason": reason} | more
 
 
-def _described(values: Tensor) -> dict[str, Any]:
+def _describe_values(values: Tensor) -> dict[str, Any]:
     """Mean and quantiles over tokens, deviation over samples of their means; tokens without a number (NaN) are left out."""
     numbers = values.cpu().double().numpy()
     good = numbers[~np.isnan(numbers)]

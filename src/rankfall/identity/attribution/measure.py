@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rankfall.identity.ablation import ablation
-from rankfall.identity.attribution.layers import ABLATION, mixed, ratio_rows, share_rows
+from rankfall.identity.attribution.layers import ABLATION, compute_layers, ratio_rows, share_rows
 from rankfall.identity.cells import cell_views
 from rankfall.identity.jacobian import MEMORY, every_block
 
@@ -42,7 +42,7 @@ def attribution(context: "Context", *, samples: int = 2) -> list[dict[str, Any]]
     views = list(cell_views(network, inputs)) if parts else []
     rows = []
     for member in range(x.shape[0]):
-        matrices, missing, ratios = mixed([view for view in views if view.member == member])
+        matrices, missing, ratios = compute_layers([view for view in views if view.member == member])
         for layer in range(len(network.blocks)):
             found = {name: value[layer, member][None] for name, value in squares.items()}
             found[ABLATION] = ablated[layer, member][None]

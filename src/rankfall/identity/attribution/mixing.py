@@ -61,12 +61,12 @@ def mixing(view: AttentionView) -> Mixing:
     own = own if skip is None else own + skip
     ratios["norms and skip"] = _ratio(own, other)
     whole = own + other + join.factor * view.bias
-    own, other = _normed(join, own, whole), _normed(join, other, whole)
+    own, other = _norm_part(join, own, whole), _norm_part(join, other, whole)
     ratios["norms, skip and norm"] = _ratio(own, other)
     return Mixing(attention, rollout, _rows(_sizes(view, join, own, whole)), "", ratios)
 
 
-def rolled(matrices: list[Tensor]) -> Tensor:
+def roll_out(matrices: list[Tensor]) -> Tensor:
     """The product of the layers' matrices, the last layer's first: what each token of the input contributes after the last of them."""
     product = matrices[0]
     for matrix in matrices[1:]:
@@ -81,7 +81,7 @@ def _own_and_other(view: AttentionView, factor: float) -> tuple[Tensor, Tensor]:
     return factor * own, factor * (view.attended() - view.bias - own)
 
 
-def _normed(join: JoinView, part: Tensor, whole: Tensor) -> Tensor:
+def _norm_part(join: JoinView, part: Tensor, whole: Tensor) -> Tensor:
     return part if join.norm is None else join.norm.part(part, whole)
 
 
@@ -112,14 +112,14 @@ def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> T
 def _ratio(own: Tensor, other: Tensor) -> Tensor:
     """What others add, as a share (B, T); NaN where the two together are too small to have one."""
     mine, theirs = length(own), length(other)
-    return _known(theirs / (mine + theirs), mine + theirs)
+    return _mask_unknown(theirs / (mine + theirs), mine + theirs)
 
 
 def _rows(matrix: Tensor) -> Tensor:
     """Rows that sum to one; NaN where a row is zero, or beyond the range of its format."""
     size = matrix.sum(-1, keepdim=True)
-    return _known(matrix / size, size)
+    return _mask_unknown(matrix / size, size)
 
 
-def _known(shares: Tensor, size: Tensor) -> Tensor:
+def _mask_unknown(shares: Tensor, size: Tensor) -> Tensor:
     return torch.where((size >= least(size.dtype)) & size.isfinite(), shares, torch.nan)

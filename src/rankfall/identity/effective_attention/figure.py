@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rankfall.identity.attention_identity.rows import WHOLE
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import legend_below, lines, steps
-from rankfall.report.measured import measured
+from rankfall.report.measured import select_models
 from rankfall.report.model_names import name_measurements
 from rankfall.report.selection import select
 from rankfall.report.style import Picture
@@ -23,7 +23,7 @@ def effective_attention(
     read: "Callable[[str], DataFrame]", *, models: list[str] | None = None, tokens: int | None = None, columns: int = 3
 ) -> Picture:
     """One panel a model and phase; `tokens`: the length, null: the greatest measured."""
-    table = measured(read("model_attention_identity"), "effective_attention", models)
+    table = select_models(read("model_attention_identity"), "effective_attention", models)
     table = select(table, WHOLE | {"quantity": list(QUANTITIES)})
     table = table[table.value.notna()]
     network = [table.model, table.phase]

@@ -7,8 +7,8 @@ they become a density of the relative place x = i / n,
     (1 - a)^H delta(1 - x) + sum_(k >= 1) w_k (ln 1/x)^(k - 1) / (k - 1)!
 
 C is a Hausdorff matrix: (C^k)_ni is binom(n - 1, i - 1) times the integral over [0, 1] of x^(i - 1) (1 - x)^(n - i) against the k-th term
-of the density. So at any n the weights are the density, smoothed by a binomial: what `exact` computes. `averaged` is the product of
-matrices.
+of the density. So at any n the weights are the density, smoothed by a binomial: what `exact` computes. `average_uniformly` is the product
+of matrices.
 
 Layers with independent random value maps add in squares instead, since contributions of different sets of layers are orthogonal
 in the mean: E ||d e_n / d x_i||^2 is proportional to sum_k binom(H, k) (1 - a)^(2 (H - k)) a^(2 k) (C^k)_ni^2. This is `in_squares`.
@@ -28,7 +28,7 @@ def step(row: np.ndarray) -> np.ndarray:
     return np.cumsum((row / np.arange(1, len(row) + 1))[::-1])[::-1]
 
 
-def averaged(length: int, depth: int, alpha: float) -> np.ndarray:
+def average_uniformly(length: int, depth: int, alpha: float) -> np.ndarray:
     """The last row of ((1 - a) 1 + a C)^H, by H products."""
     row = np.zeros(length)
     row[-1] = 1.0

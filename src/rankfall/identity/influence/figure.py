@@ -7,10 +7,10 @@ from rankfall.errors import RankfallError
 from rankfall.identity.influence.rows import SHARES
 from rankfall.report.account import account
 from rankfall.report.colours import BLUE, CHANCE, RED, WHOLE
-from rankfall.report.lines import SHARE, below, labelled, on, say_cut, steps, summary
+from rankfall.report.lines import SHARE, below, collect_labels, on, say_cut, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean
-from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of, select
+from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -40,15 +40,17 @@ def influence(
         raise RankfallError(
             f"figure influence: depth {depth} with alpha {alpha} was not measured; choose others by its options"
         )
-    cells = trained(read("cell_influence"), architecture, task)
+    cells = select_trained(read("cell_influence"), architecture, task)
     chosen, of = str(cells.architecture.iloc[0]), str(cells.task.iloc[0])
     figure, axes = canvas(1, 3, WIDTH, 2.9)
     left, middle, right = axes[0]
     places = places.assign(x=places.place / places.length)
-    untrained(left, places[places.alpha == alpha], ("averaging", "in squares"))
-    untrained(middle, places[places.network == "pre-norm"], ("averaging",))
+    draw_untrained(left, places[places.alpha == alpha], ("averaging", "in squares"))
+    draw_untrained(middle, places[places.network == "pre-norm"], ("averaging",))
     right.set_yscale("log")
-    known = account(asked(read("cell_influence"), {}, architecture=chosen, task=of), cells, ["training"], "share")
+    known = account(
+        select_asked(read("cell_influence"), {}, architecture=chosen, task=of), cells, ["training"], "share"
+    )
     cells = cells[cells.share.notna()].astype({"share": float})
     on(right, cells, "x", "share", "training", steps(init_first(cells.training)), bounds=SHARE)
     titles = (
@@ -61,7 +63,7 @@ def influence(
     for axis, many in zip(axes[0], (places.length.iloc[0], places.length.iloc[0], cells.places.iloc[0])):
         axis.axhline(1 / many, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
     left.set_ylabel("share of the influence\non the last token")
-    below(figure, labelled(axes[0], ("training",)), 3)
+    below(figure, collect_labels(axes[0], ("training",)), 3)
     found = whole[(whole.source == "jacobian") & (whole.depth == depth) & (whole.alpha == alpha)]
     low, high = (f"{end:.3f}" for end in (found.spearman.min(), found.spearman.max()))
     said = low if low == high else f"{low} to {high}"
@@ -81,7 +83,7 @@ def influence(
     return Picture(figure, caption, numbers(whole[whole.depth == depth], places, cells))
 
 
-def untrained(panel: "Axes", places: "DataFrame", formulas: tuple[str, ...]) -> None:
+def draw_untrained(panel: "Axes", places: "DataFrame", formulas: tuple[str, ...]) -> None:
     """Points are networks, lines formulas."""
     for source in formulas:
         label, colour, style = LINES[source]
@@ -93,9 +95,9 @@ def untrained(panel: "Axes", places: "DataFrame", formulas: tuple[str, ...]) -> 
         panel.plot(line.index, line, marker, color=colour, markersize=size, markerfacecolor=fill, label=label)
 
 
-def trained(table: "DataFrame", architecture: str | None, task: str | None) -> "DataFrame":
+def select_trained(table: "DataFrame", architecture: str | None, task: str | None) -> "DataFrame":
     """The last layer of the deepest networks of one architecture and task: a row a network and place."""
-    done = finished(table, "influence", {})
+    done = select_finished(table, "influence", {})
     chosen = architecture or next(iter(sorted(done.architecture.unique())), None)
     cells, _ = one_of(among(done, "influence", "architecture", [chosen] if chosen else []), "influence", "task", task)
     cells = cells[(cells.depth == cells.groupby("training").depth.transform("max")) & (cells.layer == cells.depth)]

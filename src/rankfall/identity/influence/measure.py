@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from rankfall.design import Architecture, Component
-from rankfall.identity.influence.averaging import agreement, averaged, continuum, exact, in_squares
+from rankfall.identity.influence.averaging import agreement, average_uniformly, continuum, exact, in_squares
 from rankfall.identity.jacobian import orthonormal
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
@@ -47,7 +47,7 @@ COMMON = {"attention": Component("multihead"), "normaliser": Component("softmax"
 OUTSIDE = {"embedding": Component("linear"), "head": Component("regression"), "sentinels": Component("none")}
 GAIN, SPREAD = 3**0.5, 768  # uniform draws in +-1/sqrt(fan_in) have a third of gain one; scores spread as at this width
 SCAN = np.arange(0.01, 1.0, 0.01)
-FORMS = {"averaging": averaged, "smoothed density": exact, "density": continuum, "in squares": in_squares}
+FORMS = {"averaging": average_uniformly, "smoothed density": exact, "density": continuum, "in squares": in_squares}
 NONE = dict.fromkeys(("position", "alpha", "seed", "place", "share", "spearman", "distance", "from_squares", "fitted"))
 
 
@@ -70,31 +70,31 @@ def influence(
     for depth in depths:
         for given in alphas:
             about: dict[str, Any] = {"network": "none", "alpha": given, "depth": depth, "length": length}
-            reference = averaged(length, depth, given)
+            reference = average_uniformly(length, depth, given)
             for name, form in FORMS.items():
-                rows += found(form(length, depth, given), reference, about | {"source": name})
+                rows += rows_by_place(form(length, depth, given), reference, about | {"source": name})
     for position in positions:
         weights: list[float | None] = [*alphas, None]
         for alpha in weights:
             for seed in range(seeds):
                 network = stack(max(depths), alpha, position, width, heads, length, seed)
                 for depth, shares in zip(
-                    depths, measured(network, depths, length, seed, samples, directions), strict=True
+                    depths, measure_shares(network, depths, length, seed, samples, directions), strict=True
                 ):
                     fitted = best(shares, depth) if alpha is None else None
                     weight = fitted if alpha is None else alpha
                     assert weight is not None
                     squares = None if alpha is None else agreement(shares, in_squares(length, depth, alpha))[1]
-                    reference = averaged(length, depth, weight)
+                    reference = average_uniformly(length, depth, weight)
                     about = {"network": "attention" if alpha else "pre-norm", "position": position, "alpha": alpha}
                     about |= {"depth": depth, "length": length, "seed": seed, "source": "jacobian", "fitted": fitted}
-                    rows += found(shares, reference, about, from_squares=squares)
+                    rows += rows_by_place(shares, reference, about, from_squares=squares)
                     if alpha is None:
-                        rows += found(reference, reference, about | {"source": "averaging"})
+                        rows += rows_by_place(reference, reference, about | {"source": "averaging"})
     return rows
 
 
-def found(shares: np.ndarray, reference: np.ndarray, about: dict[str, Any], **more: float | None) -> "Rows":
+def rows_by_place(shares: np.ndarray, reference: np.ndarray, about: dict[str, Any], **more: float | None) -> "Rows":
     """A row for each place, and one, without a place, for all: agreement with uniform averaging."""
     spearman, distance = agreement(shares, reference)
     about = NONE | about
@@ -106,7 +106,7 @@ def found(shares: np.ndarray, reference: np.ndarray, about: dict[str, Any], **mo
 
 def best(shares: np.ndarray, depth: int) -> float:
     """The weight of the attention at which uniform averaging is nearest."""
-    far = [agreement(shares, averaged(len(shares), depth, alpha))[1] for alpha in SCAN]
+    far = [agreement(shares, average_uniformly(len(shares), depth, alpha))[1] for alpha in SCAN]
     return float(SCAN[int(np.argmin(far))])
 
 
@@ -132,7 +132,7 @@ def stack(depth: int, alpha: float | None, position: str, width: int, heads: int
     return network.requires_grad_(False)
 
 
-def measured(
+def measure_shares(
     network: Network, depths: list[int], length: int, seed: int, samples: int, directions: int
 ) -> list[np.ndarray]:
     """Norms of the blocks d e_n / d x_i after each of the depths, as shares: as `blocks_of` estimates them, of all samples at once."""

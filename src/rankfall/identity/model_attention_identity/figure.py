@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.identity.attention_identity.rows import EXACT, WHOLE, exact
-from rankfall.report.lines import below, labelled, on, steps
-from rankfall.report.measured import measured
+from rankfall.report.lines import below, collect_labels, on, steps
+from rankfall.report.measured import select_models
 from rankfall.report.model_names import name_measurements
 from rankfall.report.selection import select
-from rankfall.report.style import WIDTH, Picture, canvas, spaced
+from rankfall.report.style import WIDTH, Picture, canvas, space_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ PANELS = {
 
 def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
     """Four quantities against the length of the text, one line a model and phase; then distance and rank by layer at the greatest."""
-    table = measured(read("model_attention_identity"), "model_attention_identity", models)
+    table = select_models(read("model_attention_identity"), "model_attention_identity", models)
     table = select(table, WHOLE)
     table = table[table.value.notna()]
     names = name_measurements(table)
@@ -45,9 +45,9 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
     on(panels[5], rank.assign(tolerance=rank.tolerance.map("{:g}".format)), "layer", "value", "line", palette, errorbar=None,
        style="tolerance", style_order=[f"{EXACT:g}", f"{LOOSE:g}"], dashes=["", (2, 1.5)])  # fmt: skip
     for panel, title in zip(panels[4:], ("farthest distribution", "rank of T")):
-        panel.set(xlabel="layer", ylabel=title, xticks=spaced(1, int(table.layer.max()) if len(table) else 1))
+        panel.set(xlabel="layer", ylabel=title, xticks=space_ticks(1, int(table.layer.max()) if len(table) else 1))
     limits(panels[0], panels[5], table, palette)
-    below(figure, labelled([panels[0]], ("line",)), 4)
+    below(figure, collect_labels([panels[0]], ("line",)), 4)
     points = exactly.groupby(["line", "tokens", "layer", "quantity"]).value
     caption = (
         "How far attention weights are determined by what the attention returns, against the length of the text (means over "

@@ -52,11 +52,11 @@ def model_attention_identity(
     """
     from rankfall.identity.attention import AttentionOptions
     from rankfall.identity.model_attention_identity.layers import attention_identity
-    from rankfall.measure.models import by_seed, requested
+    from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.texts import Texts
 
     source, texts = ModelSource(model, phase, revision, config=config or {}), Texts(text, samples, lengths[0])
-    request = requested(source, texts, optional=optional, variants=("transformer",), dtype=dtype)
+    request = make_request(source, texts, optional=optional, variants=("transformer",), dtype=dtype)
     options = AttentionOptions(tuple(tolerances), entries, masked, tuple(left_out))
     return by_seed(context, request, seeds, partial(attention_identity, lengths=lengths, options=options))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.identity.attribution.figure import drawn
+from rankfall.identity.attribution.figure import draw_networks
 from rankfall.report.account import seeds
 from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
@@ -28,4 +28,4 @@ def model_attribution(read: "Callable[[str], DataFrame]", *, models: list[str] =
     shown = {name: every[every.line == name] for name in names}
     lengths = every["length"].unique()
     about = f" Means over {seeds(every, ['line']) if shown else 'nothing'}."
-    return drawn(shown, about, int(lengths[0]) if len(lengths) == 1 else None, published=True)
+    return draw_networks(shown, about, int(lengths[0]) if len(lengths) == 1 else None, published=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rankfall.identity.ablation import ablation
-from rankfall.identity.attribution.layers import ABLATION, mixed, ratio_rows, share_rows
+from rankfall.identity.attribution.layers import ABLATION, compute_layers, ratio_rows, share_rows
 from rankfall.identity.jacobian import blocks_of
 from rankfall.identity.model_views import model_views
 from rankfall.models.restart import entering, layers_from
@@ -51,7 +51,7 @@ def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -
             squares.setdefault(name, []).append(value)  # (M, L, N, T)
         if sample < ablated:
             effects.append(ablation(layers, x[None])[:, 0][:, chosen[sample]])  # (L, N, T)
-        found, missing, of_layer = mixed(list(model_views(subject, sample, sample + 1)))
+        found, missing, of_layer = compute_layers(list(model_views(subject, sample, sample + 1)))
         for layer in range(subject.anatomy.layers):
             for name, matrix in found[layer].items():
                 matrices[layer].setdefault(name, []).append(matrix[0, chosen[sample]])

@@ -40,10 +40,10 @@ def model_attribution(
 ) -> list[dict[str, Any]]:
     """`ablated`: texts whose tokens are replaced one by one; a forward pass for each token. Attention and norms are in float64."""
     from rankfall.identity.model_attribution.layers import model_rows
-    from rankfall.measure.models import by_seed, requested
+    from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.texts import Texts
 
     source, texts = ModelSource(model, phase, revision, config=config or {}), Texts(text, samples, length)
-    request = requested(source, texts, optional=optional, variants=("transformer",), dtype=dtype)
+    request = make_request(source, texts, optional=optional, variants=("transformer",), dtype=dtype)
     return by_seed(context, request, seeds, lambda one, seed: model_rows(one, seed, tokens, directions, ablated))

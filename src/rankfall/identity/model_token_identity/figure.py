@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.identity.token_identity.rates import finding, measured_candidates, numbers, own, panels
+from rankfall.identity.token_identity.rates import finding, measured_candidates, numbers, panels, select_own
 from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
@@ -41,7 +41,9 @@ def model_token_identity(
     )
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     names = list(table.sort_values(NETWORK, kind="stable").network.unique())
-    drawn = own(table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(candidates)])
+    drawn = select_own(
+        table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(candidates)]
+    )
     figure = panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100))
     many = seeds(table.assign(seed=table.seed.fillna(-1)), ["network"])
     return Picture(

@@ -45,12 +45,12 @@ def model_token_identity(
     """
     from rankfall.identity.model_token_identity.rates import identities
     from rankfall.identity.recovery import Recipe
-    from rankfall.measure.models import by_seed, requested
+    from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.texts import Texts
 
     source, texts = ModelSource(model, phase, revision, config=config or {}), Texts(text, sentences, length)
-    request = requested(source, texts, optional=optional, variants=tuple(variants), dtype=dtype)
+    request = make_request(source, texts, optional=optional, variants=tuple(variants), dtype=dtype)
     rows = partial(
         identities,
         layers=layers,

@@ -65,14 +65,14 @@ def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sent
     order = torch.from_numpy(stream(subject.request.texts.seed, "sentences").permutation(len(words)))
     chosen, every = spread(places, words.shape[1]), None
     for variant in subject.variants:
-        states = collected(subject, variant, layers)[:, order]  # (L', N, T, D)
+        states = collect_states(subject, variant, layers)[:, order]  # (L', N, T, D)
         every = every or cache(
             partial(vocabulary, subject, chosen, words[order[:2]], states[0, :2])
         )  # the same for all
         yield Sentences(subject.seed or 0, words[order], layers, states, chosen, every)
 
 
-def collected(subject: Subject, variant: Variant, layers: list[int]) -> Tensor:
+def collect_states(subject: Subject, variant: Variant, layers: list[int]) -> Tensor:
     """States (L', N, T, D) of the chosen layers in float32, or float64 if the pass is."""
     kept: dict[int, list[Tensor]] = {layer: [] for layer in layers}
 

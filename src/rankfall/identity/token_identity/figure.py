@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rankfall.identity.token_identity.rates import finding, measured_candidates, numbers, own, panels
+from rankfall.identity.token_identity.rates import finding, measured_candidates, numbers, panels, select_own
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, deepest, finished, one_a_seed, one_of
+from rankfall.report.selection import among, deepest, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -30,7 +30,9 @@ def token_identity(
 ) -> Picture:
     """The architectures' cells of one training at their greatest depth: all there are of the task and training that most cells have,
     unless named. `transfer`: maps of one layer on the states of another. `where`: only these cells, by any column."""
-    table, task = one_of(finished(read("token_identity"), "token_identity", where), "token_identity", "task", task)
+    table, task = one_of(
+        select_finished(read("token_identity"), "token_identity", where), "token_identity", "task", task
+    )
     table, training = one_of(table, "token_identity", "training", training)
     table = among(table, "token_identity", "architecture", architectures)
     table = deepest(table, ["architecture"])
@@ -38,7 +40,7 @@ def token_identity(
     there = sorted(str(name) for name in table.architecture.unique())
     names = [name for name in architectures or there if name in there]
     known = account(
-        asked(read("token_identity"), where, task=task, training=training, architecture=architectures),
+        select_asked(read("token_identity"), where, task=task, training=training, architecture=architectures),
         table[table.candidates.isin(candidates)],
         ["architecture"],
         "rate",
@@ -46,7 +48,7 @@ def token_identity(
     candidates = measured_candidates(table, candidates, "token_identity")
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     table = table.assign(network=table.architecture)
-    drawn = own(table[(table["map"] != "position") & table.candidates.isin(candidates)])
+    drawn = select_own(table[(table["map"] != "position") & table.candidates.isin(candidates)])
     figure = panels(table, names, candidates, transfer)
     return Picture(
         figure,

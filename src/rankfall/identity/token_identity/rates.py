@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.rows import ASKED, is_own
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
-from rankfall.report.lines import SHARE, below, fitted, labelled, on
+from rankfall.report.lines import SHARE, below, collect_labels, fit_title, on
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, by_setting, say_ends
 from rankfall.report.selection import select
@@ -29,7 +29,7 @@ ACROSS = 6  # panels beside each other, at most
 NUMBERS = ["network", "candidates", "distance", "map", "layer"]
 
 
-def own(table: "DataFrame") -> "DataFrame":
+def select_own(table: "DataFrame") -> "DataFrame":
     """Maps on the layer that they were trained on, with the loss that is the distance they are asked by, and maps without training."""
     return table[is_own(table) & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
 
@@ -50,10 +50,10 @@ def panels(table: "DataFrame", networks: list[str], candidates: list[str], trans
             continue
         part = table[table.network == networks[place]]
         for row, (name, panel) in enumerate(zip(candidates, own_axes)):
-            rates(panel, own(part[part.candidates == name]), **band)
+            rates(panel, select_own(part[part.candidates == name]), **band)
             panel.set(
                 ylim=(-0.03, 1.05),
-                title=fitted(label(networks[place]), WIDTH / (across + 1.6)) if row == 0 else "",
+                title=fit_title(label(networks[place]), WIDTH / (across + 1.6)) if row == 0 else "",
                 xlabel="layer" if row == rows - transfer - 1 else "",
             )
             panel.set_ylabel("" if column else f"rate among\n{fill(CANDIDATES[name], 17)}")
@@ -64,7 +64,7 @@ def panels(table: "DataFrame", networks: list[str], candidates: list[str], trans
     for last in (axes[(block + 1) * rows - 1] for block in range(blocks if transfer else 0)):
         bar = figure.colorbar(last[0].collections[0], ax=last, label=f"rate:\n{DIRECTION}", pad=0.02)
         bar.ax.tick_params(labelsize=6.5)
-    below(figure, labelled(axes[0], ("map", "distance")), 4)
+    below(figure, collect_labels(axes[0], ("map", "distance")), 4)
     return figure
 
 
@@ -97,13 +97,13 @@ def between(panel: "Axes", table: "DataFrame") -> None:
 def numbers(table: "DataFrame") -> "DataFrame":
     """Means over seeds of what is drawn, with the edges of the table's own intervals where it has them."""
     columns = [name for name in ("rate", "low", "high", "chance") if name in table]
-    found = own(table).groupby(NUMBERS, dropna=False)[columns].mean()
+    found = select_own(table).groupby(NUMBERS, dropna=False)[columns].mean()
     return found.astype(float).reset_index()
 
 
 def finding(table: "DataFrame", networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
     """What a linear map finds at the last layer, by cosine: most and least, of networks of one depth and setting."""
-    part = own(select(table, ASKED | {"candidates": candidates}))
+    part = select_own(select(table, ASKED | {"candidates": candidates}))
     part = part[part.network.isin(networks)]
     last = part[part.layer == part.groupby("network").layer.transform("max")]
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rankfall.errors import RankfallError, told
+from rankfall.errors import RankfallError, describe_error
 from rankfall.models.families.drawn import (
     GRID,
     SAMPLES,
@@ -72,9 +72,9 @@ def running(
                 model(**inputs, **off)
             return inputs
         except ImportError as error:
-            raise RankfallError(told(error)) from error
+            raise RankfallError(describe_error(error)) from error
         except FAILURES as error:
-            errors.append(f"{', '.join(inputs)}: {told(error, 100)}")
+            errors.append(f"{', '.join(inputs)}: {describe_error(error, 100)}")
             wider = fitted(inputs, str(error), generator)
         if wider is None:
             return None

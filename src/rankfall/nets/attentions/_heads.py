@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.normalisers._prepared import prepared
+from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Linear, Sizes
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Heads(nn.Module):
 
     def logits(self, x: Tensor) -> Tensor:
         """Scores before the normaliser (K, B, H, T, T): scaled, with position terms, -inf where masked."""
-        q, k = prepared(self.normaliser, self.split(self.query(x)), self.split(self.key(x)))
+        q, k = prepare(self.normaliser, self.split(self.query(x)), self.split(self.key(x)))
         q, k = self.position.rotate(q, k)
         scores = self.position.bias(self.position.products(q, k) * self.head_width**-0.5)
         allowed = self.mask(x.shape[2], x.device)

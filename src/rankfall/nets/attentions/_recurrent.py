@@ -22,7 +22,7 @@ from rankfall.nets.primitives import Sizes
 
 class Recurrent(Multihead):
     def __init__(self, sizes: Sizes, position: Position, mask: Mask, site: str) -> None:
-        super().__init__(sizes, position, unused, mask, site)
+        super().__init__(sizes, position, leave_scores, mask, site)
         if not causal(mask):
             raise RankfallError("a recurrence runs from the first token to the last: its mask is causal")
 
@@ -35,7 +35,7 @@ class Recurrent(Multihead):
         raise NotImplementedError
 
 
-def unused(logits: Tensor) -> Tensor:
+def leave_scores(logits: Tensor) -> Tensor:
     """In the place of a normaliser: scores as they are."""
     return logits
 

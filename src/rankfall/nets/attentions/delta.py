@@ -31,10 +31,10 @@ class Delta(Recurrent):
     def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:
         q, k = normalize(q, dim=-1), normalize(k, dim=-1)
         rate = self.rate(x).sigmoid().transpose(2, 3)  # (K, B, H, T)
-        return (q @ k.transpose(-1, -2)).tril() @ written(rate, k)
+        return (q @ k.transpose(-1, -2)).tril() @ solve_writes(rate, k)
 
 
-def written(rate: Tensor, k: Tensor) -> Tensor:
+def solve_writes(rate: Tensor, k: Tensor) -> Tensor:
     """U (..., T, T): row i says what of each value is written at i, from rates (..., T) and keys (..., T, d)."""
     length = k.shape[-2]
     lower = ((k @ k.transpose(-1, -2)) * rate.unsqueeze(-1)).tril(-1)  # b_i k_i . k_j
@@ -45,11 +45,11 @@ def written(rate: Tensor, k: Tensor) -> Tensor:
         wanted = own[..., start:stop, :]
         if rows:
             wanted = wanted - lower[..., start:stop, :start] @ torch.cat(rows, -2)
-        rows.append(solved(lower[..., start:stop, start:stop], wanted))
+        rows.append(solve_lower(lower[..., start:stop, start:stop], wanted))
     return torch.cat(rows, -2)
 
 
-def solved(lower: Tensor, wanted: Tensor) -> Tensor:
+def solve_lower(lower: Tensor, wanted: Tensor) -> Tensor:
     """(1 + N)^-1 W = ... (1 + N^4) (1 + N^2) (1 - N) W, which ends where a power of N, strictly lower triangular, is zero."""
     found, power, degree = wanted - lower @ wanted, lower, 1
     while 2 * degree < lower.shape[-1]:

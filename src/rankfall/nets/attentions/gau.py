@@ -26,7 +26,7 @@ from torch.nn.functional import silu
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.normalisers._prepared import prepared
+from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Linear, Sizes, constant
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Gau(nn.Module):
         """Scores before the normaliser (K, B, 1, T, T): scaled, with position terms, -inf where masked."""
         z = silu(self.shared(x)).unsqueeze(2)  # (K, B, 1, T, s)
         q, k = ((z.unsqueeze(1) * self.gain + self.bias)[:, part] for part in (0, 1))
-        q, k = self.position.rotate(*prepared(self.normaliser, q, k))
+        q, k = self.position.rotate(*prepare(self.normaliser, q, k))
         scores = self.position.bias(self.position.products(q, k) * self.key_width**-0.5)
         allowed = self.mask(x.shape[2], x.device)
         return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)

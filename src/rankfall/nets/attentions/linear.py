@@ -53,7 +53,7 @@ class LinearAttention(nn.Module):
         self.value = Linear(sizes, sizes.width, inner, "value")
         self.output = Linear(sizes, inner, sizes.width, "output")
         self.causal = causal(mask)
-        untouched(position)
+        refuse_position(position)
 
     def split(self, x: Tensor) -> Tensor:
         """(K, B, T, H*d) -> (K, B, H, T, d)"""
@@ -61,11 +61,11 @@ class LinearAttention(nn.Module):
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
         q, k, v = (self.split(part(x)) for part in (self.query, self.key, self.value))
-        context = mixed(self.feature(q), self.feature(k), v, self.causal)
+        context = mix(self.feature(q), self.feature(k), v, self.causal)
         return self.output(context.transpose(2, 3).flatten(-2))
 
 
-def mixed(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
+def mix(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
     """o (..., T, d) from features of queries and keys and from values."""
     if not causal:
         return (q @ (k.transpose(-1, -2) @ v)) / (q @ k.sum(-2).unsqueeze(-1))
@@ -88,7 +88,7 @@ def causal(mask: Mask) -> bool:
     return True
 
 
-def untouched(position: Any) -> None:
+def refuse_position(position: Any) -> None:
     """Raise for a position that acts on anything but states."""
     hooks = [hook for place, hook in HOOKS.items() if place != "states"]
     if any(getattr(type(position), hook) is not getattr(Position, hook) for hook in hooks):

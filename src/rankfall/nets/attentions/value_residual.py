@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, needed
+from rankfall.nets.earlier import Earlier, require_earlier
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.primitives import Sizes, constant
 
@@ -51,7 +51,7 @@ class ValueResidual(Heads):
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
         weights = drop(self.weights(x), f"{self.site}.weights")
         values = self.split(self.value(x))  # (K, B, H, T, d)
-        first = needed(self, earlier).setdefault("values", [values])[0]
+        first = require_earlier(self, earlier).setdefault("values", [values])[0]
         if first is values:
             context = self.position.context(weights, values)
         elif self.where == "values":

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, told
+from rankfall.nets.earlier import Earlier, bind_earlier
 
 Mixer = Callable[..., Tensor]  # an attention: states (K, B, T, D) and dropout to states
 Residual = Callable[[Tensor, Tensor], Tensor]
@@ -33,13 +33,13 @@ class Attention(nn.Module):
         self.residual, self.mlp_residual, self.norm1, self.norm2 = residual, mlp_residual, norm1, norm2
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
-        attention, residual = told(self.attention, earlier), told(self.residual, earlier)
+        attention, residual = bind_earlier(self.attention, earlier), bind_earlier(self.residual, earlier)
         if self.placement == "pre":
             x = residual(x, drop(attention(self.norm1(x), drop), f"{self.site}.attention"))
             if self.mlp is not None and self.norm2 is not None:
-                x = told(self.mlp_residual, earlier)(x, drop(self.mlp(self.norm2(x)), f"{self.site}.mlp"))
+                x = bind_earlier(self.mlp_residual, earlier)(x, drop(self.mlp(self.norm2(x)), f"{self.site}.mlp"))
             return x
         x = self.norm1(residual(x, drop(attention(x, drop), f"{self.site}.attention")))
         if self.mlp is not None and self.norm2 is not None:
-            x = self.norm2(told(self.mlp_residual, earlier)(x, drop(self.mlp(x), f"{self.site}.mlp")))
+            x = self.norm2(bind_earlier(self.mlp_residual, earlier)(x, drop(self.mlp(x), f"{self.site}.mlp")))
         return x

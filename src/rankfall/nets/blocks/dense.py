@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rankfall.nets.blocks.attention import Attention
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, needed
+from rankfall.nets.earlier import Earlier, require_earlier
 from rankfall.nets.primitives import Sizes, constant
 
 BREAKS = ("blocks",)
@@ -29,7 +29,7 @@ class Dense(Attention):
         self.shares = constant(sizes, sizes.layer + 1, value=0.0)
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
-        made = needed(self, earlier).setdefault("outputs", [])
+        made = require_earlier(self, earlier).setdefault("outputs", [])
         if not made:
             made.append(x)
         made.append(super().forward(x, drop, earlier))

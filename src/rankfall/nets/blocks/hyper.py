@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from rankfall.nets.blocks.attention import Attention
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, told
+from rankfall.nets.earlier import Earlier, bind_earlier
 from rankfall.nets.primitives import Sizes, constant
 
 BREAKS = ("blocks", "weights", "heads", "values")
@@ -64,7 +64,7 @@ class Hyper(Attention):
         return x.unflatten(-1, (self.streams, -1)).mean(-2)
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
-        attention = told(self.attention, earlier)
+        attention = bind_earlier(self.attention, earlier)
         x = self.sublayer(x, lambda h: drop(attention(h, drop), f"{self.site}.attention"), self.norm1, self.around1)
         if self.mlp is None:
             return x

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rankfall.nets.blocks.attention import Attention, Map
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier, told
+from rankfall.nets.earlier import Earlier, bind_earlier
 
 BREAKS = ("blocks",)
 TOKENWISE = True
@@ -26,12 +26,12 @@ class Peri(Attention):
         self.after2 = new_norm() if self.mlp is not None else None
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
-        pre, attention = self.placement == "pre", told(self.attention, earlier)
+        pre, attention = self.placement == "pre", bind_earlier(self.attention, earlier)
         branch = self.after1(drop(attention(self.norm1(x) if pre else x, drop), f"{self.site}.attention"))
-        x = told(self.residual, earlier)(x, branch)
+        x = bind_earlier(self.residual, earlier)(x, branch)
         x = x if pre else self.norm1(x)
         if self.mlp is None or self.norm2 is None or self.after2 is None:
             return x
         branch = self.after2(drop(self.mlp(self.norm2(x) if pre else x), f"{self.site}.mlp"))
-        x = told(self.mlp_residual, earlier)(x, branch)
+        x = bind_earlier(self.mlp_residual, earlier)(x, branch)
         return x if pre else self.norm2(x)

@@ -5,6 +5,6 @@ from typing import Any
 from torch import Tensor
 
 
-def prepared(normaliser: Any, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+def prepare(normaliser: Any, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     """Queries and keys (K, B, H, T, d), as projected, before a position acts on them."""
     return normaliser.prepare(q, k) if hasattr(normaliser, "prepare") else (q, k)

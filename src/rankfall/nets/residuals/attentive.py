@@ -10,7 +10,7 @@ where there are MLPs it is their residual too.
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.earlier import Earlier, needed
+from rankfall.nets.earlier import Earlier, require_earlier
 from rankfall.nets.primitives import Sizes, constant
 
 BREAKS = ("blocks",)
@@ -30,7 +30,7 @@ class Attentive(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor, branch: Tensor, earlier: Earlier | None = None) -> Tensor:
-        made = needed(self, earlier).setdefault("branches", [x])
+        made = require_earlier(self, earlier).setdefault("branches", [x])
         made.append(branch)
         values = torch.stack(made, 2)  # (K, B, N, T, D)
         keys = values * (values.square().mean(-1, keepdim=True) + self.eps).rsqrt()

@@ -16,7 +16,7 @@ from rankfall.errors import RankfallError
 from rankfall.overview.prediction.outcomes import PLACE, chosen_rates, fate, largest_depths, over_chance, steps_to
 from rankfall.overview.prediction.predictors import of_network, sizes
 from rankfall.overview.prediction.rows import BIRTH, column
-from rankfall.report.variants import placed
+from rankfall.report.variants import number_variants
 from rankfall.streams import stream
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def networks(
 
 def named(cells: DataFrame) -> DataFrame:
     """Cells whose architecture's name holds its variant, where the grid sets parts of it."""
-    cells = placed(cells)
+    cells = number_variants(cells)
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
     return cells.assign(architecture=cells.architecture + variant)
 

@@ -9,7 +9,7 @@ from rankfall.errors import RankfallError
 from rankfall.overview.prediction_scores.rows import ALL, MARGIN, MEANS, NOTHING, STATISTICS, TITLES, by_gain, null, of
 from rankfall.report.colours import BLUE, CHANCE, GREY, RED
 from rankfall.report.labels import join, many
-from rankfall.report.lines import below, labelled
+from rankfall.report.lines import below, collect_labels
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def prediction_scores(
     axes[0][1].axvspan(-MARGIN[chosen], MARGIN[chosen], color="#eeeeee", zorder=0, label="a gain that does not matter")
     axes[0][0].set(xlabel=f"{MEANS[chosen]} of it alone", title=TITLES[outcome])
     axes[0][1].set(xlabel=f"{MEANS[chosen]} that it adds to depth and parameters")
-    below(figure, labelled([axes[0][0], axes[0][1]]), 3)
+    below(figure, collect_labels([axes[0][0], axes[0][1]]), 3)
     return Picture(figure, caption(added, usual, outcome, chosen, task), rows)
 
 

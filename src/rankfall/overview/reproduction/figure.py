@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.report.colours import CHANCE, GREEN, RED
 from rankfall.report.labels import many
-from rankfall.report.lines import below, labelled
+from rankfall.report.lines import below, collect_labels
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def reproduction(read: "Callable[[str], DataFrame]", *, most: int = MOST) -> Pic
     heights = [0.24 * max(2, len(counts)) + 0.5, 0.24 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
     figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
     bars(axes[0][0], counts)
-    listed(axes[1][0], shown, alike)
-    below(figure, labelled([axes[0][0], axes[1][0]]), 3)
+    draw_list(axes[1][0], shown, alike)
+    below(figure, collect_labels([axes[0][0], axes[1][0]]), 3)
     return Picture(
         figure,
-        f"{counted(table)} {said(misses, len(missed), most) if alike else ''}".strip(),
+        f"{say_count(table)} {say_misses(misses, len(missed), most) if alike else ''}".strip(),
         every.sort_values(["experiment", "name", "setting"]),
     )
 
@@ -106,7 +106,7 @@ def bars(panel: "Axes", counts: "DataFrame") -> None:
     panel.grid(visible=False, axis="y")
 
 
-def listed(panel: "Axes", shown: "DataFrame", alike: bool) -> None:
+def draw_list(panel: "Axes", shown: "DataFrame", alike: bool) -> None:
     """A row a number: the published as a ring, ours as a dot, and why it misses. `alike`: whether anything is compared at the published
     settings."""
     low, high = FRAME
@@ -133,7 +133,7 @@ def listed(panel: "Axes", shown: "DataFrame", alike: bool) -> None:
     panel.grid(visible=False, axis="y")
 
 
-def counted(table: "DataFrame") -> str:
+def say_count(table: "DataFrame") -> str:
     """The number of comparisons that hold: at the published settings, and at other sizes, trainings or texts."""
     measured = table[table.holds.notna()]
     rest = table[table.holds.isna()].name.nunique()
@@ -149,7 +149,7 @@ def counted(table: "DataFrame") -> str:
     )
 
 
-def said(misses: "DataFrame", comparisons: int, most: int) -> str:
+def say_misses(misses: "DataFrame", comparisons: int, most: int) -> str:
     """The misses at the published settings: so many comparisons, of fewer numbers where one has several settings."""
     if misses.empty:
         return "Nothing misses at the published settings."

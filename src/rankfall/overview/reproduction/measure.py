@@ -27,7 +27,7 @@ from rankfall.filters import parts
 from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
 from rankfall.report.published_numbers import published_numbers
 from rankfall.report.schema import CELL_COLUMNS
-from rankfall.report.searched import Searched, equals, written
+from rankfall.report.searched import Searched, equals, write_cell
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -48,17 +48,17 @@ def reproduction(context: "Context") -> list[dict[str, Any]]:
     numbers = list(published_numbers())
     given = {name: context.table(name) for name in dict.fromkeys(value["table"] for value in numbers)}
     ready = {name: Searched(frame) for name, frame in given.items() if frame is not None}
-    return [row for value in numbers for row in beside(value, ready.get(value["table"]))]
+    return [row for value in numbers for row in place_beside(value, ready.get(value["table"]))]
 
 
-def beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]:
+def place_beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]:
     """One row for each setting of ours, or one row without ours."""
     kept = ("name", "source", "place", "what", "kind", "sense")
     row = {name: value[name] for name in kept} | {
         "published": float(value["published"]),
         "tolerance": float(value["tolerance"]),
     }
-    found = None if ours is None else compared(ours, value)
+    found = None if ours is None else compute_values(ours, value)
     if ours is None or found is None or not len(found):
         nothing = dict.fromkeys(("ours", "deviation", "difference", "at_published", "holds"))
         return [row | nothing | {"setting": "", "seeds": 0, "held": 0, "failed": 0}]
@@ -72,7 +72,7 @@ def beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]
         about = part.iloc[0]
         one = row | verdict(part.number, row["published"], value["sense"], row["tolerance"])
         one["at_published"] = all(equals(about.get(name), wanted) for name, wanted in conditions(value["at"]))
-        said = {name: told(name, one) for name, one in about[by].dropna().items()}
+        said = {name: write_setting(name, one) for name, one in about[by].dropna().items()}
         one["setting"] = ", ".join(said.values())
         rest = ", ".join(text for name, text in said.items() if name != value["least"])
         rows[rest] = min(one, rows.get(rest, one), key=lambda row: (not row["failed"], row["ours"] or 0.0))
@@ -96,7 +96,7 @@ def verdict(number: "Series", published: float, sense: str, tolerance: float) ->
     }
 
 
-def compared(ours: Searched, value: dict[str, Any]) -> "DataFrame":
+def compute_values(ours: Searched, value: dict[str, Any]) -> "DataFrame":
     """A number for every network and seed, NaN where it failed: of the selection, minus or divided by that of another one. `network`: a
     row of it in the table.
     """
@@ -140,10 +140,10 @@ def conditions(text: str) -> list[tuple[str, str]]:
     return [(name, wanted) for name, _, wanted in (one.partition("=") for one in text.split(";") if one)]
 
 
-def told(column: str, value: Any) -> str:
+def write_setting(column: str, value: Any) -> str:
     """A column of a setting in words; of a task only the options that distinguish tasks of its kind."""
     if column != "task_component":
-        return f"{column}={written(value)}"
+        return f"{column}={write_cell(value)}"
     name, options = parts(value)
     return ", ".join(
         [name] + [f"{key}={options[key]}".replace('"', "") for key in ("text", "train", "length") if key in options]

@@ -18,7 +18,7 @@ from rankfall.report.part_numbers import ByParts, by_parts, missing, row_of, tex
 from rankfall.report.parts import MADE_OF
 from rankfall.report.processors import describe_mixture
 from rankfall.report.settings import fill_sizes
-from rankfall.report.variants import placed
+from rankfall.report.variants import number_variants
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -38,7 +38,7 @@ def scorecard(context: "Context") -> list[dict[str, Any]]:
     cells = context.table("cells")
     if cells is None or not len(cells):
         return []
-    cells = placed(cells).assign(heads=fill_sizes(cells).heads)
+    cells = number_variants(cells).assign(heads=fill_sizes(cells).heads)
     rows = {place: about(part) for place, part in cells.groupby(ROW)}
     for headline in headlines():
         table = context.table(headline.table)
@@ -81,12 +81,14 @@ def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame
     found = dict(list(asked.merge(number, on="key", how="left").groupby(ROW)))
     trained = cells.groupby(ROW).trained.first()
     return {
-        place: mean(headline, found[place]) if place in found else lacking(headline, unasked(headline, trained[place]))
+        place: mean(headline, found[place])
+        if place in found
+        else lacking(headline, say_unasked(headline, trained[place]))
         for place in places
     }
 
 
-def unasked(headline: Headline, trained: bool) -> str:
+def say_unasked(headline: Headline, trained: bool) -> str:
     asks = headline.first == "only trained" and not trained
     return "it is asked of trained networks, and these are not" if asks else "its networks were not measured"
 
@@ -102,7 +104,7 @@ def lacking(headline: Headline, reason: str, **known: Any) -> Value:
 def mean(headline: Headline, found: "DataFrame") -> Value:
     """Mean and deviation over the seeds that are done, or over what else is counted: seeds of one stack share one reading of a clock."""
     done = found[found.status == "done"]
-    gone = lost(found)
+    gone = say_lost(found)
     known: Value = {"_of": len(found), "_lost": gone}
     if not len(done):
         return lacking(headline, gone, **known)
@@ -128,7 +130,7 @@ def mean(headline: Headline, found: "DataFrame") -> Value:
     }
 
 
-def lost(found: "DataFrame") -> str:
+def say_lost(found: "DataFrame") -> str:
     """How many seeds have ended otherwise than done, and the first one's reason."""
     others = found[found.status != "done"]
     if not len(others):

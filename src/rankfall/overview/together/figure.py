@@ -12,10 +12,10 @@ from rankfall.rank.residuals.rows import RESIDUAL
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
-from rankfall.report.lines import FLOOR, SHARE, SIZE, below, floored, labelled, on, say_cut, summary
+from rankfall.report.lines import FLOOR, SHARE, SIZE, below, collect_labels, on, raise_zeros, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean
-from rankfall.report.selection import among, asked, finished, init_first, one_a_seed, one_of, select
+from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.settings import say_differ
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -47,7 +47,7 @@ def together(
     """
     from pandas import concat
 
-    tables = {name: finished(read(name), "together", where) for name in TABLES}
+    tables = {name: select_finished(read(name), "together", where) for name in TABLES}
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
     table = among(table, "together", "architecture", architectures)
@@ -66,7 +66,7 @@ def together(
     }
     cells = table[CELL].drop_duplicates()
     known = account(
-        asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures),
+        select_asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures),
         table,
         ["architecture", "training"],
         only_depth=depth,
@@ -85,7 +85,7 @@ def together(
         if name == "residual":
             panel.set_yscale("log")
         if name == "residual":
-            part = part.assign(value=floored(part.value))
+            part = part.assign(value=raise_zeros(part.value))
         part = part[part.training == training]
         on(panel, part, "layer", "value", "architecture", colours(architectures), bounds=BOUNDS[name])
         if name == "residual":
@@ -94,7 +94,7 @@ def together(
             guess = within[within.training == training].chance.mean()
             panel.axhline(guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens")
         panel.set(xlabel="layer", ylabel=title, title=label(training) if row == 0 else "")
-    below(figure, labelled(axes[2]), 5)
+    below(figure, collect_labels(axes[2]), 5)
     guesses = within.chance.astype(float)
     least, most = (f"{guess:.3g}" for guess in (guesses.min(), guesses.max()))
     level = least if least == most else f"{least} to {most}"
@@ -118,18 +118,19 @@ def numbers(values: "dict[str, DataFrame]") -> "DataFrame":
 
     parts = []
     for name, one in values.items():
-        one = one.assign(value=floored(one.value)) if name == "residual" else one
+        one = one.assign(value=raise_zeros(one.value)) if name == "residual" else one
         points = summary(one, ["training", "architecture", "layer"], "value", log=name == "residual")
         points = points.rename(columns={"deviation of log10 over seeds": "deviation over seeds"}).assign(quantity=name)
         half = {
-            key: halved(line.set_index("layer")["mean"]) for key, line in points.groupby(["training", "architecture"])
+            key: first_halved(line.set_index("layer")["mean"])
+            for key, line in points.groupby(["training", "architecture"])
         }
         layers = [half[key] for key in zip(points.training, points.architecture)]
         parts.append(points.assign(**{"first layer below half": layers}))
     return concat([*parts, correlations(values).rename(columns={"deviation": "deviation over seeds"})])
 
 
-def halved(line: "Series") -> Any:
+def first_halved(line: "Series") -> Any:
     """The first layer below half of the first value, None if there is none."""
     found = line.index[line < line.iloc[0] / 2]
     return found[0] if len(found) else None

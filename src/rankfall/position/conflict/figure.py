@@ -12,11 +12,11 @@ from rankfall.rank.orders.figure import look
 from rankfall.rank.orders.rows import OF_ATTENTION
 from rankfall.report.account import account
 from rankfall.report.colours import DIRECTION
-from rankfall.report.joins import beside
+from rankfall.report.joins import find_beside
 from rankfall.report.lines import SIZE, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_extreme
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
+from rankfall.report.selection import among, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.settings import say_differ
 from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
@@ -51,11 +51,11 @@ def conflict(
     there are if null. `where`: only these rows of extrapolation, by any column."""
     from pandas import DataFrame
 
-    table, task = one_of(finished(read("extrapolation"), "conflict", where), "conflict", "task", task)
+    table, task = one_of(select_finished(read("extrapolation"), "conflict", where), "conflict", "task", task)
     table, training = one_of(table, "conflict", "training", training)
     table = among(table, "conflict", "architecture", architectures)
     one_a_seed(table, "conflict", ["architecture"])
-    whole = asked(read("extrapolation"), where, task=task, training=training, architecture=architectures)
+    whole = select_asked(read("extrapolation"), where, task=task, training=training, architecture=architectures)
     known = account(whole, table, ["architecture"])
     probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
     orders = most(select(read("orders"), OF_ATTENTION), "heads", heads, or_null=True)
@@ -88,11 +88,11 @@ def conflict(
         xlim=(-0.06, 1.45),
     )
     axis.set_xticks([0, 0.25, 0.5, 0.75, 1])
-    named(axis, points)
+    draw_names(axis, points)
     keys(figure, {look(point["order"])[0]: point["order"] for point in points})
     numbers = DataFrame(found).drop(columns="each").sort_values("kept", ascending=False, na_position="last")
     said = caption(found, times, best, task, known.seeds, say_differ(table)) + say_cut(figure, "a bar")
-    return Picture(figure, said + unplaced(found) + known.left_out, numbers)
+    return Picture(figure, said + say_unplaced(found) + known.left_out, numbers)
 
 
 def most(table: "DataFrame", column: str, wanted: int | None, or_null: bool = False) -> "DataFrame":
@@ -104,8 +104,8 @@ def most(table: "DataFrame", column: str, wanted: int | None, or_null: bool = Fa
 def of(name: str, part: "DataFrame", times: float, probe: "DataFrame", orders: "DataFrame") -> dict[str, Any]:
     """The numbers of an architecture from all three tables, or what is missing."""
     about = part.iloc[0].to_dict()
-    places, same_probe = beside(about, probe, "probe", "conflict")
-    order, same_orders = beside(about, orders, "orders", "conflict")
+    places, same_probe = find_beside(about, probe, "probe", "conflict")
+    order, same_orders = find_beside(about, orders, "orders", "conflict")
     at = part[part.times == times]
     kept = at.kept.dropna()
     missing = ""
@@ -132,7 +132,7 @@ def area(cost: float) -> float:
     return small + (large - small) * min(1.0, max(0.0, cost) / FAR)
 
 
-def named(axis: "Axes", points: list[dict[str, Any]]) -> None:
+def draw_names(axis: "Axes", points: list[dict[str, Any]]) -> None:
     """Labels in a column to the right of the points that they belong to, with lines to them, none over another."""
     low, high = axis.get_ylim()
     ordered = sorted(points, key=lambda point: point["rows"])
@@ -170,7 +170,7 @@ def keys(figure: "Figure", orders: dict[str, float]) -> None:
     )
 
 
-def unplaced(found: list[dict[str, Any]]) -> str:
+def say_unplaced(found: list[dict[str, Any]]) -> str:
     """Architectures that lack a coordinate, and why."""
     said = [f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"]]
     return f" Without a place here: {'; '.join(said)}." if said else ""

@@ -12,7 +12,7 @@ from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
-from rankfall.report.selection import asked, deepest, finished, one_a_seed, one_of
+from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -34,7 +34,7 @@ def extrapolation(
 ) -> Picture:
     """The deepest networks. `quantity`: accuracy, its share of that at the trained length, or loss. `panels`: {title: [architectures]};
     without it one panel has all architectures of the task and training that most cells have. `where`: only these rows, by any column."""
-    table, task = one_of(finished(read("extrapolation"), "extrapolation", where), "extrapolation", "task", task)
+    table, task = one_of(select_finished(read("extrapolation"), "extrapolation", where), "extrapolation", "task", task)
     table, training = one_of(table, "extrapolation", "training", training)
     shown = panels_of(table, "extrapolation", panels)
     table = table[table.architecture.isin([name for names in shown.values() for name in names])]
@@ -59,7 +59,7 @@ def extrapolation(
     legend_below(grid)
     names = [name for some in shown.values() for name in some]
     known = account(
-        asked(read("extrapolation"), where, task=task, training=training, architecture=names if panels else []),
+        select_asked(read("extrapolation"), where, task=task, training=training, architecture=names if panels else []),
         table,
         ["architecture"],
         quantity,

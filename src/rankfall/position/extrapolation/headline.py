@@ -21,7 +21,7 @@ def longer(table: DataFrame) -> DataFrame:
     return found[found.times == found.groupby("key").times.transform("max")]  # twice and 8 times are as near to 4
 
 
-def kept(rows: DataFrame) -> DataFrame:
+def select_kept(rows: DataFrame) -> DataFrame:
     return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None, chance=kept_by_chance(rows))
 
 
@@ -32,7 +32,7 @@ HEADLINES = (
         "accuracy on text 4 times as long as in training (or the tested length nearest to that), over that at the trained length",
         ("times", "kept"),
         longer,
-        kept,
+        select_kept,
         first="only trained",
         beside={"chance": "what is kept by always naming the most frequent word"},
         place=30,

@@ -79,7 +79,7 @@ def extrapolation(
     text, data = hidden(context), context.data
     limited = limited_to_training(context.cells[0].architecture)
     windows, trained = text.seen.shape[1:]
-    usual = graded(context.network, text, data.size_in, megabytes)
+    usual = grade_windows(context.network, text, data.size_in, megabytes)
     rows = []
     for factor in times:
         length = tested_length(trained, factor)
@@ -90,14 +90,16 @@ def extrapolation(
         elif length > windows * trained:
             labels["refused"] = f"the held-out text has {windows * trained} tokens, too few for one window"
         elif length == trained:
-            found = compared(means(text, *usual), means(text, *usual))
+            found = compare_lengths(means(text, *usual), means(text, *usual))
         else:
             count = max(1, length // trained)
             again = text.joined(count) if count > 1 else text.divided(trained // length)
             short = text.first(windows // count * count)
             targets = short.wanted.shape[1] * short.wanted.shape[2]
             before = means(short, *(one[:, :targets] for one in usual))
-            found = compared(means(again, *graded(context.network, again, data.size_in, megabytes)), before)
+            found = compare_lengths(
+                means(again, *grade_windows(context.network, again, data.size_in, megabytes)), before
+            )
         nothing: dict[str, Any] = {
             "targets": 0,
             "accuracy": None,
@@ -118,7 +120,7 @@ def hidden(context: "Context") -> HiddenText:
     return HiddenText(*(torch.cat(parts, 1) for parts in zip(*(corrupt(batch, **rates) for batch in batches))))
 
 
-def graded(network: "Network", text: HiddenText, classes: int, megabytes: int) -> tuple[Tensor, Tensor]:
+def grade_windows(network: "Network", text: HiddenText, classes: int, megabytes: int) -> tuple[Tensor, Tensor]:
     """Loss at every target and whether the answer is right, both (K, N * M): as many windows at once as training evaluates, or fewer where
     their attention weights would take more than `megabytes`."""
     members, _, length = text.seen.shape
@@ -137,7 +139,7 @@ def means(text: HiddenText, losses: Tensor, right: Tensor) -> list[dict[str, Any
     return [{"accuracy": hits / count, "loss": loss / count, "targets": count} for hits, loss, count in sums]
 
 
-def compared(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def compare_lengths(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each member's numbers beside those at the trained length; none where its outputs are not finite."""
     rows = []
     for now, then in zip(found, before):

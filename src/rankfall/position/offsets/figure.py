@@ -9,9 +9,9 @@ from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
 from rankfall.report.labels import join
-from rankfall.report.lines import below, labelled, on, steps
+from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, finished, one_of
+from rankfall.report.selection import among, one_of, select_asked, select_finished
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def offsets(
 ) -> Picture:
     """One seed, the lowest unless named; the matrix is that of the head whose values differ most. `where`: only these cells, by any
     column."""
-    table, training = one_of(finished(read("offsets"), "offsets", where), "offsets", "training", training)
+    table, training = one_of(select_finished(read("offsets"), "offsets", where), "offsets", "training", training)
     table = among(table, "offsets", "architecture", architectures)
     common = table[table.layer.isna()]
     if common.empty:
@@ -44,7 +44,9 @@ def offsets(
     one = among(common, "offsets", "seed", [] if seed is None else [seed])
     one = one[one.seed == one.groupby(["task", "architecture"]).seed.transform("min")]
     known = account(
-        asked(read("offsets"), where, training=training, architecture=architectures), common, ["architecture", "task"]
+        select_asked(read("offsets"), where, training=training, architecture=architectures),
+        common,
+        ["architecture", "task"],
     )
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
@@ -62,10 +64,10 @@ def offsets(
             left.set(title=f"{label(task)}, {label(architecture)}:\n{TITLES[which]}", xlabel="offset i - j", ylabel="")
             matrix(right, part, which)
     lines = [panel for row in axes for panel in row[::2]]
-    below(figure, {f"head {name}": handle for name, handle in labelled(lines, ("of_head",)).items()}, 8)
+    below(figure, {f"head {name}": handle for name, handle in collect_labels(lines, ("of_head",)).items()}, 8)
     caption = (
         f"What networks have learned about each offset i - j, training {label(training)}: a line a head of seed "
-        f"{shown(one)}, shared by all layers (dashed: "
+        f"{say_seed(one)}, shared by all layers (dashed: "
         "what has no effect), and the matrix of the head whose values differ most. "
         f"Over all heads and {known.seeds} {ranges(common)}.{known.left_out}"
     )
@@ -73,7 +75,7 @@ def offsets(
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
 
 
-def shown(one: "DataFrame") -> str:
+def say_seed(one: "DataFrame") -> str:
     """The seed that is drawn, and those that are drawn of networks that have lost it."""
     seeds = one.groupby(["architecture", "task"]).seed.min()
     usual = int(seeds.mode().min())

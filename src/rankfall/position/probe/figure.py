@@ -46,8 +46,8 @@ def probe(
     table = table.assign(**counts, row=[row_name(*one) for one in zip(table.attention, table.normaliser)])
     n = int(table.tokens.iloc[0])
     networks = read("probe_trained")
-    learned, keys = trained(networks, table)
-    rows, columns = ordered(table, "row"), ordered(table, "position")
+    learned, keys = match_trained(networks, table)
+    rows, columns = order_names(table, "row"), order_names(table, "position")
     place = table["mask"].fillna("none")  # what does not read masks stands where there is none
     masks, sentinels = simple_first(place), simple_first(table.sentinels)
     # A page has room for as many columns of squares as sentinels and rows as masks: there are fewer sentinels.
@@ -60,7 +60,7 @@ def probe(
             panel = axes[down][right]
             part = table[(place == mask) & (table.sentinels == sentinel)]
             squares(panel, part, rows, columns, n)
-            hatched(
+            hatch(
                 panel,
                 [
                     (columns.index(one.position), rows.index(one.row))
@@ -105,7 +105,7 @@ def short(component: str) -> str:
     return " ".join([word, *said])
 
 
-def ordered(table: "DataFrame", column: str) -> list[str]:
+def order_names(table: "DataFrame", column: str) -> list[str]:
     """Names by how many rows can be told apart with them, so that like stands beside like."""
     mean = table.groupby(column).untrained_rows.mean().fillna(-1).sort_values(kind="stable")
     return [str(name) for name in mean.index]
@@ -115,7 +115,7 @@ def simple_first(values: Any) -> list[str]:
     return sorted(set(values), key=lambda name: (name != "none", str(name)))
 
 
-def trained(table: "DataFrame", shown: "DataFrame") -> tuple[dict[Any, tuple[int, int]], set[str]]:
+def match_trained(table: "DataFrame", shown: "DataFrame") -> tuple[dict[Any, tuple[int, int]], set[str]]:
     """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components; and the keys
     of these networks."""
     from pandas import factorize
@@ -128,7 +128,7 @@ def trained(table: "DataFrame", shown: "DataFrame") -> tuple[dict[Any, tuple[int
         at = part[part.length == part.length.max()]
         fits = np.ones(len(shown), dtype=bool)
         for name, (number, values) in components.items():
-            fits &= np.array([alike(at[name].iloc[0], value) for value in values])[number]
+            fits &= np.array([is_same_component(at[name].iloc[0], value) for value in values])[number]
         keys |= set(at.key) if fits.any() else set()
         for index in shown.index[fits]:
             passed, seeds = found.get(index, (0, 0))
@@ -136,7 +136,7 @@ def trained(table: "DataFrame", shown: "DataFrame") -> tuple[dict[Any, tuple[int
     return found, keys
 
 
-def alike(cell: Any, asked: Any) -> bool:
+def is_same_component(cell: Any, asked: Any) -> bool:
     """Whether a cell's component is the one of the matrix, which names only the options that it changes; null is only null."""
     texts = isinstance(cell, str), isinstance(asked, str)
     return matches_in_table(cell, asked) if all(texts) else not any(texts)
@@ -168,7 +168,7 @@ def squares(panel: "Axes", part: "DataFrame", rows: list[str], columns: list[str
     panel.tick_params(length=0)
 
 
-def hatched(panel: "Axes", places: list[tuple[int, int]]) -> None:
+def hatch(panel: "Axes", places: list[tuple[int, int]]) -> None:
     """Where theory has fewer rows than tokens."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle

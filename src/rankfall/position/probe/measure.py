@@ -15,7 +15,7 @@ import torch
 
 from rankfall import components
 from rankfall.design import Architecture, Component, components_of
-from rankfall.errors import told
+from rankfall.errors import describe_error
 from rankfall.nets.network import Shape
 from rankfall.position.agreement import FEWER, agreement, untrained_reason
 from rankfall.position.draws import last_rows, random_networks
@@ -157,7 +157,7 @@ def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
-        return about | nothing | {"reason": told(error)}
+        return about | nothing | {"reason": describe_error(error)}
     compared, reason = untrained_reason(verdict, found, network, tokens, design)
     best = int(found.rows.argmax())
     return about | {

@@ -14,7 +14,7 @@ from rankfall.position.agreement import rests_on
 from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.rows import distinct
 from rankfall.position.theory import decide
-from rankfall.position.trained import answers, compared, zero_share
+from rankfall.position.trained import answers, compare_with_theory, zero_share
 from rankfall.tasks._dataset import TRAIN
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def probe_trained(context: "Context", *, draws: int = 4, enough: float = 0.95) -
         possible = int(distinct(last_rows(untrained, found.length)).rows.max())
         zeros = zero_share(network, inputs)
         for member in range(len(cells)):
-            agreement, reason = compared(found, member, verdict, possible, longest, enough, float(zeros[member]), trust)
+            agreement, reason = compare_with_theory(
+                found, member, verdict, possible, longest, enough, float(zeros[member]), trust
+            )
             rows.append(
                 {
                     "member": member,

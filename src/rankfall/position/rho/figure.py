@@ -14,7 +14,7 @@ from rankfall.report.colours import WHOLE, colours
 from rankfall.report.lines import SHARE, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, said
+from rankfall.report.selection import among, describe_filter, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.shares import most_frequent
 from rankfall.report.style import Picture
@@ -40,11 +40,13 @@ def rho(
 ) -> Picture:
     """Test accuracy at the end of training: of places, and of even tokens on the half that is not constant. `training`: the commonest
     unless named; `architectures`: in this order, all unless named."""
-    every = repeated(read("training"))
-    table, training = one_of(ends(finished(every, "rho", where), read("cells")), "rho", "training", training)
+    every = select_repeated(read("training"))
+    table, training = one_of(ends(select_finished(every, "rho", where), read("cells")), "rho", "training", training)
     table = among(table, "rho", "architecture", architectures)
     known = account(
-        asked(every, where, training=training, architecture=architectures), table, ["architecture", "kind", "rho"]
+        select_asked(every, where, training=training, architecture=architectures),
+        table,
+        ["architecture", "kind", "rho"],
     )
     one_a_seed(table, "rho", ["kind", "architecture", "rho"])
     kinds = sorted(table.kind.unique(), reverse=True)
@@ -58,7 +60,7 @@ def rho(
     for kind in kinds:
         panel, part = grid.axes_dict[titles[kind]], table[table.kind == kind]
         references(panel, part, kind)
-        ticked(panel, part)
+        set_ticks(panel, part)
     grid.set(
         ylabel="test accuracy",
         xlabel="share that is one symbol (spaced by the logarithm of the rest)",
@@ -69,7 +71,7 @@ def rho(
     dashed = " and ".join(BEST[kind] for kind in kinds)
     caption = (
         f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols against the share that is one symbol, training "
-        f"{label(training)}{', ' + said(where) if where else ''}: means over "
+        f"{label(training)}{', ' + describe_filter(where) if where else ''}: means over "
         f"{known.with_bands()}; dashed, computed: what can be reached {dashed}. "
         + finding(table, kinds, names, differences(table, but=["task", "task_component"]))
         + say_cut(grid.figure)
@@ -79,7 +81,7 @@ def rho(
     return Picture(grid.figure, caption, summary(table, ["kind", "architecture", "rho"], "value"))
 
 
-def repeated(course: "DataFrame") -> "DataFrame":
+def select_repeated(course: "DataFrame") -> "DataFrame":
     """The networks of tasks with a share of one symbol, and what their tasks are."""
     found = course.task_component.map(parts)
     course = course.assign(kind=found.map(itemgetter(0)), options=found.map(itemgetter(1)))
@@ -109,7 +111,7 @@ def references(panel: "Axes", part: "DataFrame", kind: str) -> None:
     panel.plot(points.x, values, linestyle="--", color=WHOLE, linewidth=1.0, label="computed", zorder=4)
 
 
-def ticked(panel: "Axes", part: "DataFrame") -> None:
+def set_ticks(panel: "Axes", part: "DataFrame") -> None:
     """Shares of repeated tokens, spaced by the logarithm of the number of others."""
     points = part.drop_duplicates("x").sort_values("x")
     panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankfall.rank.attention_weights.rows import of_layer
-from rankfall.rank.states.figure import drawn
+from rankfall.rank.states.figure import draw_means
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -35,4 +35,4 @@ def attention_weights(
     table = read("attention_weights")
     what = TITLES[quantity] + ("" if left_out == "nothing" else " without the first token")
     chosen = {"quantity": quantity, "left_out": left_out}
-    return drawn(table[of_layer(table)], "attention_weights", chosen, what, lines, panels, x, where, "")
+    return draw_means(table[of_layer(table)], "attention_weights", chosen, what, lines, panels, x, where, "")

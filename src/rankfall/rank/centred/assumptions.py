@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.rank.centred.state import State
 from rankfall.rank.residual import relative_residual, residual
-from rankfall.rank.rounding import apart, shaken
+from rankfall.rank.rounding import relative_difference, shaken
 
 if TYPE_CHECKING:
     from rankfall.nets.network import Network
@@ -39,14 +39,14 @@ def unbound(component: Any) -> tuple[Any, dict[str, Any]]:
     return (component.func, component.keywords) if isinstance(component, partial) else (component, {})
 
 
-def called(component: Any) -> str:
+def function_name(component: Any) -> str:
     """The name of a function or of a module's class, the same in every run."""
     made = unbound(component)[0]
     made = made if hasattr(made, "__qualname__") else type(made)
     return f"{made.__module__}:{made.__qualname__}"
 
 
-def drawn(like: Tensor, seed: int = 0) -> Tensor:
+def draw_like(like: Tensor, seed: int = 0) -> Tensor:
     """Numbers of sizes from 0.1 to 10 in the shape of another tensor, the same in every run."""
     generator = torch.Generator().manual_seed(seed)
     sizes = 10 ** (2 * torch.rand(like.shape, generator=generator, dtype=torch.float64) - 1)
@@ -65,7 +65,12 @@ def same(first: Tensor, second: Tensor, terms: Tensor | None = None) -> bool:
 
 def factors(join: Callable[[Tensor, Tensor], Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
     """keep and take (K, B, 1, D) of join(X, F) = keep X + take F, for states like (K, B, T, D)."""
-    x, f, one, zero = FAR_OUT * drawn(like, 0), FAR_OUT * drawn(like, 1), torch.ones_like(like), torch.zeros_like(like)
+    x, f, one, zero = (
+        FAR_OUT * draw_like(like, 0),
+        FAR_OUT * draw_like(like, 1),
+        torch.ones_like(like),
+        torch.zeros_like(like),
+    )
     keep, take = join(one, zero), join(zero, one)
     level = all(bool((factor == factor[..., :1, :]).all()) for factor in (keep, take))
     if not level or not same(join(x, f), keep * x + take * f):
@@ -75,7 +80,7 @@ def factors(join: Callable[[Tensor, Tensor], Tensor], like: Tensor) -> tuple[Ten
 
 def token_wise(function: Callable[[Tensor], Tensor], like: Tensor, kind: str) -> None:
     """Raise unless a map of states like (K, B, T, D) treats each token alone and all alike, and torch can differentiate it."""
-    x, step = drawn(like, 0), drawn(like, 1)
+    x, step = draw_like(like, 0), draw_like(like, 1)
     y, turned = function(x), function(x.roll((1, 1), (1, 2)))
     alone = function(x[:, :1, :1].expand_as(x).contiguous())
     if not same(turned, y.roll((1, 1), (1, 2))) or not same(alone, y[:, :1, :1].expand_as(y)):
@@ -91,13 +96,13 @@ def token_wise(function: Callable[[Tensor], Tensor], like: Tensor, kind: str) ->
 
 def adds(bias: Callable[[Tensor], Tensor], share: Tensor) -> bool:
     """Whether bias(L) = L + share, for scores like (K, 1, H, J, J)."""
-    scores = FAR_OUT * drawn(share)
+    scores = FAR_OUT * draw_like(share)
     return same(bias(scores), scores + share)
 
 
 def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None, like: Tensor) -> bool:
     """Whether rows of weights sum to the same constant for all scores, like (K, B, H, J, J)."""
-    scores = drawn(like)
+    scores = draw_like(like)
     scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
     weights = normaliser(scores)
     sums = weights.sum(-1)
@@ -132,7 +137,7 @@ def confirm(network: "Network", inputs: Tensor, states: list[State]) -> None:
     for layer, (state, x, other) in enumerate(zip(states, plain, again)):
         x, other = x[..., state.tokens, :], other[..., state.tokens, :]
         rest = residual(x)
-        steady = apart(rest, residual(other), "frobenius") < STEADY  # (K, B)
+        steady = relative_difference(rest, residual(other), "frobenius") < STEADY  # (K, B)
         resolved = steady & (relative_residual(x, "frobenius") > RESOLVED)
-        if bool((resolved & (apart(rest, state.rest.value(), "frobenius") > AGREES)).any()):
+        if bool((resolved & (relative_difference(rest, state.rest.value(), "frobenius") > AGREES)).any()):
             raise Unknown(f"the ordinary pass gives another residual at layer {layer}: no centred form")

@@ -12,15 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.errors import told
+from rankfall.errors import describe_error
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.positions._base import Position
-from rankfall.rank.centred.assumptions import Unknown, called, constant_sums, drawn, kept_by
-from rankfall.rank.centred.derived import derived
+from rankfall.rank.centred.assumptions import Unknown, constant_sums, draw_like, function_name, kept_by
+from rankfall.rank.centred.derived import derive_weights
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
 from rankfall.rank.centred.scores import Scores, reach, scores
 from rankfall.rank.centred.state import State, member
-from rankfall.rank.centred.traits import Map, alike, single, traits
+from rankfall.rank.centred.traits import Map, single, traits, treats_rows_alike
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 from rankfall.rank.centred.written import check_rule, written_rule
 
@@ -78,7 +78,7 @@ def usual(attention: Multihead, full: Tensor) -> Tensor:
     logits = attention.logits(full)
     hidden = logits == -torch.inf
     return (
-        attention.normaliser((drawn(logits) / 10).masked_fill(hidden, -torch.inf))
+        attention.normaliser((draw_like(logits) / 10).masked_fill(hidden, -torch.inf))
         .abs()
         .flatten(1)
         .amax(1, keepdim=True)
@@ -89,20 +89,20 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     """Weights by the normaliser's rule where rows are similar, ordinary weights where they differ by much."""
     rule = rule_of(attention.normaliser)
     if rule is None and not is_urpe(attention.normaliser) and single(attention.normaliser, attention.logits(full)):
-        raise Unknown(f"{called(attention.normaliser)} computes in single precision: no centred form")
+        raise Unknown(f"{function_name(attention.normaliser)} computes in single precision: no centred form")
     ordinary = visible(attention, state, full)
     apart = scores(attention, state)
     if apart is None:
-        if rule is None and not is_urpe(attention.normaliser) and vanished(attention, ordinary, full):
+        if rule is None and not is_urpe(attention.normaliser) and is_vanished(attention, ordinary, full):
             raise Unknown("attention weights vanish but for rounding, and this position and mask have no centred form")
-        return seen(ordinary)
+        return bound_ordinary(ordinary)
     far = reach(apart.both) > VISIBLE  # (K, B)
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
-            return seen(ordinary)  # its factors make rows differ at order one
+            return bound_ordinary(ordinary)  # its factors make rows differ at order one
         rule = own_rule(attention, state, apart)
         if rule is None:
-            return seen(ordinary)  # it treats positions differently
+            return bound_ordinary(ordinary)  # it treats positions differently
     close = rule(apart)
     if close.holds is not None:
         far = far | ~close.holds
@@ -114,21 +114,21 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
 
 def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
     """The rule of a user's normaliser, written beside it or from its derivatives; None where it treats positions differently."""
-    function, name = on_tokens(attention.normaliser, state), called(attention.normaliser)
+    function, name = on_tokens(attention.normaliser, state), function_name(attention.normaliser)
     shape = apart.both.unit.shape
     like = apart.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
     try:
-        if not alike(function, like):
+        if not treats_rows_alike(function, like):
             return None
         beside = written_rule(attention.normaliser)
         if beside is not None:
             check_rule(beside, function, apart, name)
             return beside
-        return partial(derived, function, traits(function, like, apart.level))
+        return partial(derive_weights, function, traits(function, like, apart.level))
     except (Unknown, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # a component may raise anything when it is called in another way than a network does
-        raise Unknown(f"{name} cannot be tried ({told(error)}): no centred form") from error
+        raise Unknown(f"{name} cannot be tried ({describe_error(error)}): no centred form") from error
 
 
 def on_tokens(normaliser: Any, state: State) -> Map:
@@ -154,13 +154,13 @@ def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
     return Weights(rows, plain(sums - sums[..., :1, :]))
 
 
-def vanished(attention: Multihead, ordinary: Weights, full: Tensor) -> bool:
+def is_vanished(attention: Multihead, ordinary: Weights, full: Tensor) -> bool:
     """Whether weights are so small, beside what they are at other scores, that they may be what is left of a difference."""
     size = ordinary.rows.log - usual(attention, full).log()  # (K, B)
     return bool((size <= math.log(SEEN)).any())
 
 
-def seen(ordinary: Weights) -> Weights:
+def bound_ordinary(ordinary: Weights) -> Weights:
     """Ordinary weights; an error where rows, or their sums, differ so little that the difference is rounding."""
     p, size = ordinary.rows.unit, ordinary.rows.log  # the largest entry of p is one, unless all are zero
     hidden = (p - p[..., :1, :]).abs().flatten(2).amax(2) <= SEEN  # (K, B)

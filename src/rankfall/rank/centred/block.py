@@ -6,9 +6,9 @@ from torch import Tensor
 
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.blocks.attention import Attention as Block
-from rankfall.rank.centred.assumptions import Unknown, called, confirm, kept_by
+from rankfall.rank.centred.assumptions import Unknown, confirm, function_name, kept_by
 from rankfall.rank.centred.attention import FORM, attend
-from rankfall.rank.centred.expanded import expanded
+from rankfall.rank.centred.expanded import expand_map
 from rankfall.rank.centred.state import State, begin
 from rankfall.rank.centred.tokenwise import join, mlp, norm
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def step(block: Any, state: State) -> State:
     """One block, in the order of `nets/blocks/attention.py`; any other by its derivatives, as a whole."""
     if not hasattr(block, "attention"):  # a function that somebody hands in: called again, with what it may not expect
-        raise Unknown(f"no centred form of {called(block)}")
+        raise Unknown(f"no centred form of {function_name(block)}")
     if not kept_by(block, Block, "forward"):
-        return expanded(block, state, f"the block {called(block)}")
+        return expand_map(block, state, f"the block {function_name(block)}")
     pre = block.placement == "pre"
     state = join(block.residual, state, mix(block.attention, norm(block.norm1, state) if pre else state))
     state = state if pre else norm(block.norm1, state)
@@ -35,7 +35,7 @@ def mix(attention: Any, state: State) -> State:
     """Multi-head attention by the formulas of its parts, any other by its derivatives."""
     if kept_by(attention, Multihead, *FORM):
         return attend(attention, state)
-    return expanded(attention, state, f"the attention {called(attention)}")
+    return expand_map(attention, state, f"the attention {function_name(attention)}")
 
 
 def propagate(network: "Network", inputs: Tensor) -> list[State]:

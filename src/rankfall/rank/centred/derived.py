@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.rank.centred.assumptions import Unknown, drawn
+from rankfall.rank.centred.assumptions import Unknown, draw_like
 from rankfall.rank.centred.scaled import Scaled, add, normal
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.traits import Map, Traits, slope
@@ -35,7 +35,7 @@ CLOSE, LOST = (
 CLEAR = 1e-5  # of the weights: a difference above it has enough digits by subtraction
 
 
-def derived(function: Map, traits: Traits, s: Scores) -> Weights:
+def derive_weights(function: Map, traits: Traits, s: Scores) -> Weights:
     """Weights in parts; `holds` where they agree with the ordinary ones."""
     shape = s.both.unit.shape
     base, r = s.base.expand(shape), s.key.map(s.key.unit.expand(shape))
@@ -113,7 +113,7 @@ def agrees(f: Map, s: Scores, found: Weights, constant: bool) -> Tensor:
     q = f((s.base + s.key.value()).expand_as(s.both.unit))
     x = s.base + s.key.value() + s.query.value() + s.both.value()
     p = f(x)
-    size = torch.maximum(largest(p), largest(f(drawn(x) / 10))) if constant else largest(p)
+    size = torch.maximum(largest(p), largest(f(draw_like(x) / 10))) if constant else largest(p)
     lost = LOST * size * (1 + largest(x))
     direct = p - q
     good = largest(direct - found.rows.value()) <= lost + CLOSE * largest(direct)

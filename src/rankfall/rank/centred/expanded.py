@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.errors import RankfallError, told
-from rankfall.rank.centred.assumptions import SLOPE, Unknown, drawn
+from rankfall.errors import RankfallError, describe_error
+from rankfall.rank.centred.assumptions import SLOPE, Unknown, draw_like
 from rankfall.rank.centred.scaled import Scaled, normal, plain, where
 from rankfall.rank.centred.state import State
 from rankfall.rank.centred.traits import Map, slope
@@ -42,7 +42,7 @@ LOST, CLOSE = (
 STEP = 1e-7  # of difference quotients: small enough to see numbers of single precision
 
 
-def expanded(function: Callable[[Tensor], Tensor], state: State, name: str) -> State:
+def expand_map(function: Callable[[Tensor], Tensor], state: State, name: str) -> State:
     """f(X) as a split state; `name` is what a reason calls it."""
     try:
         return expansion(function, state)
@@ -51,7 +51,7 @@ def expanded(function: Callable[[Tensor], Tensor], state: State, name: str) -> S
     except (MemoryError, torch.OutOfMemoryError, RankfallError):
         raise
     except Exception as error:  # a component may raise anything when it is called in another way than a network does
-        raise Unknown(f"{name}: it cannot be differentiated ({told(error)}): no centred form") from error
+        raise Unknown(f"{name}: it cannot be differentiated ({describe_error(error)}): no centred form") from error
 
 
 def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
@@ -60,20 +60,20 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     base = state.assemble(state.common.expand_as(state.rest.unit), state.sentinels)  # (K, B, S + T, D)
     along = state.assemble(state.rest.unit, torch.zeros_like(state.sentinels))
     size = base.abs().flatten(2).amax(2).view(*base.shape[:2], 1, 1)  # (K, B, 1, 1)
-    away = base + 0.1 * size * drawn(base).clamp(
+    away = base + 0.1 * size * draw_like(base).clamp(
         -3, 3
     )  # rows that differ by much: what vanishes there as well is no effect of equal rows
 
     def f(x: Tensor) -> Tensor:
         return function(x)[..., state.tokens, :]
 
-    check_slopes(f, base, away, 0.1 * size * drawn(base, 1).clamp(-3, 3))
+    check_slopes(f, base, away, 0.1 * size * draw_like(base, 1).clamp(-3, 3))
     output = function(full)
     usual = torch.maximum(largest(f(base)), largest(f(away)))  # (K, B)
     if bool((largest(output[..., state.tokens, :].mean(-2, keepdim=True)) <= CLOSE**2 * usual).any()):
         raise Unknown("what it adds to all rows alike cancels but for rounding: no centred form")
     order = first_order(f, base, away, along, there)
-    direct = plain(centred(output[..., state.tokens, :]))
+    direct = plain(center_rows(output[..., state.tokens, :]))
     if order == 0:
         return state.moved(output, direct)
     rest = remainder(f, base, state, along, order)
@@ -92,7 +92,7 @@ def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, there: Tensor
         size = torch.maximum(largest(here), largest(slope(f, away, *[along] * order)))
         if not bool((size.isfinite() | ~looked_at).all()):
             raise Unknown(f"derivative {order} is not finite: no centred form")
-        share = largest(centred(here)) / size.clamp_min(torch.finfo(size.dtype).tiny)  # (K, B)
+        share = largest(center_rows(here)) / size.clamp_min(torch.finfo(size.dtype).tiny)  # (K, B)
         differs = share[looked_at] > TINY
         if not bool(differs.any()):
             continue
@@ -120,7 +120,7 @@ def remainder(f: Map, base: Tensor, state: State, along: Tensor, order: int) -> 
     wide = along.unsqueeze(2).expand_as(points).flatten(1, 2)
     found = slope(f, points.flatten(1, 2), *[wide] * order).unflatten(1, (-1, count))  # nodes are samples like others
     total = (factors * found).sum(2)
-    return normal(centred(total), torch.where(log.isfinite(), order * log, -torch.inf))
+    return normal(center_rows(total), torch.where(log.isfinite(), order * log, -torch.inf))
 
 
 def check_slopes(f: Map, base: Tensor, away: Tensor, along: Tensor) -> None:
@@ -135,7 +135,7 @@ def check_slopes(f: Map, base: Tensor, away: Tensor, along: Tensor) -> None:
             )
 
 
-def centred(rows: Tensor) -> Tensor:
+def center_rows(rows: Tensor) -> Tensor:
     return rows - rows.mean(-2, keepdim=True)
 
 

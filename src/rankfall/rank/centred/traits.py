@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rankfall.rank.centred.assumptions import NEAR, SLOPE, Unknown, drawn, same
+from rankfall.rank.centred.assumptions import NEAR, SLOPE, Unknown, draw_like, same
 
 Map = Callable[[Tensor], Tensor]
 
@@ -33,9 +33,9 @@ def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
     return found
 
 
-def alike(f: Map, like: Tensor) -> bool:
+def treats_rows_alike(f: Map, like: Tensor) -> bool:
     """Whether f treats all rows of scores like (K, B, H, T, J) alike, and each independently of other rows and samples."""
-    x = drawn(like)
+    x = draw_like(like)
     y = f(x)
     alone = x[:, :1, :, :1].expand_as(x).contiguous()
     return same(f(x.roll((1, 1), (1, 3))), y.roll((1, 1), (1, 3))) and same(f(alone), y[:, :1, :, :1].expand_as(y))
@@ -43,14 +43,14 @@ def alike(f: Map, like: Tensor) -> bool:
 
 def single(f: Map, like: Tensor) -> bool:
     """Whether f computes in less than float64, so that rows differ by its rounding, for scores like (K, B, H, T, J)."""
-    y = f(drawn(like) / 10)
+    y = f(draw_like(like) / 10)
     return bool((y == y.float().double()).all())
 
 
 def traits(f: Map, base: Tensor, level: bool) -> Traits:
     """The properties of a normaliser that treats rows alike, near the scores that all rows share (K, B, H, T, J)."""
-    x, along = drawn(base), drawn(base, 1)
-    common = drawn(base[..., :1], 2).expand_as(base)  # a score for each row
+    x, along = draw_like(base), draw_like(base, 1)
+    common = draw_like(base[..., :1], 2).expand_as(base)  # a score for each row
     y = f(x / 10)
     try:
         steep = slope(f, x / 10, along)

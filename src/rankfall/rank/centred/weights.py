@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from rankfall.rank.centred.assumptions import called, kept_by, standing_for, unbound
+from rankfall.rank.centred.assumptions import function_name, kept_by, standing_for, unbound
 from rankfall.rank.centred.scaled import Scaled, add, expm1, normal, plain, times
 from rankfall.rank.centred.scores import Scores
 
@@ -64,7 +64,7 @@ def is_urpe(normaliser: Any) -> bool:
 
 def ours(normaliser: Any) -> str:
     """The name of a function among Rankfall's normalisers, empty for any other component, whatever it calls itself."""
-    function, name = unbound(normaliser)[0], called(normaliser).rpartition(":")[2]
+    function, name = unbound(normaliser)[0], function_name(normaliser).rpartition(":")[2]
     return name if standing_for(f"{NORMALISERS}{name}:{name}") is function else ""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.report.lines import MIDDLE_HALF, legend_below, lines, steps
-from rankfall.report.measured import measured
+from rankfall.report.measured import select_models
 from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
 
@@ -16,7 +16,7 @@ TABLES = ["chains"]
 
 def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
     """Median over paths with the middle half as a band; values that are rounding are left out."""
-    table = measured(read("chains"), "chains", models)
+    table = select_models(read("chains"), "chains", models)
     shown = table.assign(line=name_measurements(table))[~table.floor]
     grid = lines(
         shown, "chain", "residual", "line", steps(sorted(shown.line.unique())), height=2.6, log="y",

@@ -31,11 +31,11 @@ def chains(
     optional: bool = False,
 ) -> list[dict[str, Any]]:
     """`repeats` paths of every length; each draws its text among `samples`, its layers and its heads."""
-    from rankfall.measure.models import by_seed, requested
+    from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.texts import Texts
     from rankfall.rank.chains.products import chains as measure
 
     source = ModelSource(model, phase, revision, config=config or {})
-    request = requested(source, Texts(text, samples, length), optional=optional, variants=("transformer",))
+    request = make_request(source, Texts(text, samples, length), optional=optional, variants=("transformer",))
     return by_seed(context, request, seeds, lambda request, seed: measure(request, seed, repeats))

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import MIDDLE_HALF, SIZE, below, labelled, on, steps
+from rankfall.report.lines import MIDDLE_HALF, SIZE, below, collect_labels, on, steps
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of
+from rankfall.report.selection import among, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -37,7 +37,7 @@ def circle(
 ) -> Picture:
     """A pair of panels a task x architecture (all that the table has of the commonest training, unless named); the plane shows one
     seed at one width, the lowest. `where`: only these cells, by any column."""
-    table, training = one_of(finished(read("circle"), "circle", where), "circle", "training", training)
+    table, training = one_of(select_finished(read("circle"), "circle", where), "circle", "training", training)
     for column, names in (("task", tasks), ("architecture", architectures)):
         table = among(table, "circle", column, names)
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
@@ -51,7 +51,7 @@ def circle(
     of_seed = of_seed[of_seed.width == shown]
     first = of_seed.groupby(["task", "architecture"]).seed.min()
     known = account(
-        asked(read("circle"), where, training=training, task=tasks, architecture=architectures),
+        select_asked(read("circle"), where, training=training, task=tasks, architecture=architectures),
         table,
         ["architecture", "task", "width"],
     )
@@ -87,7 +87,7 @@ def circle(
     for row in range(2):
         for left in axes[-2 + row][len(pairs) - columns * (rows - 1) :]:
             left.set_visible(False)
-    handles = {f"width {name}": handle for name, handle in labelled(axes[1]).items()}
+    handles = {f"width {name}": handle for name, handle in collect_labels(axes[1]).items()}
     if drawn is not None:
         figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
     below(figure, handles)

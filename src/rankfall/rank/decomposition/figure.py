@@ -12,7 +12,7 @@ from rankfall.report.labels import join
 from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean, say_span
-from rankfall.report.selection import asked, deepest, finished, init_first, one_a_seed, one_of, select
+from rankfall.report.selection import deepest, init_first, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -37,7 +37,7 @@ def decomposition(
 ) -> Picture:
     """Of the deepest networks, a column of panels a training; the task and architecture that most cells have, unless named.
     `where`: only these cells, by any column."""
-    whole = finished(read("decomposition"), "decomposition", where)
+    whole = select_finished(read("decomposition"), "decomposition", where)
     table, task = one_of(whole, "decomposition", "task", task)
     table, architecture = one_of(table, "decomposition", "architecture", architecture)
     table = deepest(table, ["training"])
@@ -81,7 +81,9 @@ def decomposition(
         f"{say_mean(first['mean'][name], first['std'][name], 0)}% ({label(name)}{others[name]})"
         for name in grid.col_names
     )
-    known = account(asked(read("decomposition"), where, task=task, architecture=architecture), paths, ["training"])
+    known = account(
+        select_asked(read("decomposition"), where, task=task, architecture=architecture), paths, ["training"]
+    )
     return Picture(
         grid.figure,
         f"Exact decomposition of the output of {label(architecture)} on {label(task)} by path length, above as shares, below by accuracy "

@@ -62,12 +62,12 @@ def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, A
         )
     objective = values if targets.is_floating_point() else classes
 
-    def scored(states: Tensor) -> tuple[Tensor, Tensor]:
+    def score(states: Tensor) -> tuple[Tensor, Tensor]:
         graded = objective.graded(made.readout(states), targets)
         right = graded.sums.get("accuracy", torch.nan * graded.loss)
         return graded.loss, right / graded.asked
 
-    loss, accuracy = scored(whole)
+    loss, accuracy = score(whole)
     sizes = torch.stack([matrix_norm(term.flatten(1, 2), "frobenius") for term in [*terms, bias]])  # (L + 2, K)
     size = -exponent_of(whole, (1, 2, 3))[:, None, None, None]
     output = shift(whole, size)  # a product of two numbers of 1e-200 would be zero
@@ -79,10 +79,10 @@ def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, A
             "norm_share": sizes[index] / sizes.sum(0),
             "output_share": (shift(term, size) * output).sum((1, 2, 3)) / output.square().sum((1, 2, 3)),
             "relative_residual": relative_residual(term).mean(1),
-            "loss_without": scored(whole - term)[0],
-            "accuracy_without": scored(whole - term)[1],
-            "loss_alone": scored(term if is_bias else term + bias)[0],
-            "accuracy_alone": scored(term if is_bias else term + bias)[1],
+            "loss_without": score(whole - term)[0],
+            "accuracy_without": score(whole - term)[1],
+            "loss_alone": score(term if is_bias else term + bias)[0],
+            "accuracy_alone": score(term if is_bias else term + bias)[1],
             "loss": loss,
             "accuracy": accuracy,
             "error": error,

@@ -10,12 +10,12 @@ from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.labels import many
-from rankfall.report.lines import below, labelled, on, say_cut, summary
+from rankfall.report.lines import below, collect_labels, on, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import by_setting, say_extreme
-from rankfall.report.selection import among, asked, deepest, finished, one_a_seed, one_of
+from rankfall.report.selection import among, deepest, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
-from rankfall.report.style import WIDTH, Picture, canvas, power, spaced, tower
+from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def law(
 ) -> Picture:
     """The architectures' cells of one training at their greatest depth: all there are of the task and training that most cells have,
     unless named. `where`: only these cells, by any column."""
-    table, task = one_of(finished(read("law"), "law", where), "law", "task", task)
+    table, task = one_of(select_finished(read("law"), "law", where), "law", "task", task)
     table, training = one_of(table, "law", "training", training)
     table = among(table, "law", "architecture", architectures)
     table = deepest(table, ["architecture"])
@@ -49,21 +49,23 @@ def law(
     methods = table.groupby("architecture").method.agg(lambda found: "centred" if (found == "centred").all() else PLAIN)
     figure, axes = canvas(1, 2, WIDTH, 3.5, width_ratios=[1.25, 1])
     left, right = axes[0]
-    decay(left, seeded(resolved, "log10_residual"), names, methods, set(noise.index))
+    decay(left, mean_by_seed(resolved, "log10_residual"), names, methods, set(noise.index))
     references(
         left,
-        seeded(table[table.architecture.map(methods) == "centred"], "log10_residual", "log10_float64", "log10_float32"),
+        mean_by_seed(
+            table[table.architecture.map(methods) == "centred"], "log10_residual", "log10_float64", "log10_float32"
+        ),
         names,
     )
     slack(right, table, names)
-    below(figure, labelled(axes[0], ("architecture", "method", "bound", "centred")))
+    below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred")))
     known = account(
-        asked(read("law"), where, task=task, training=training, architecture=architectures),
+        select_asked(read("law"), where, task=task, training=training, architecture=architectures),
         table,
         ["architecture"],
         "log10_residual",
     )
-    each = seeded(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
+    each = mean_by_seed(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
     points = summary(each, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
     dashed = (
@@ -76,7 +78,7 @@ def law(
         "log10(-log10 residual), on which doubly exponential collapse is a straight line "
         f"({'bands: one standard deviation over seeds; ' * known.several}{dashed}grey: where passes in float32 and float64 end); right: "
         "decades by which bounds on one layer are too high. "
-        + finding(seeded(resolved, "log10_residual", "exponent"), names, differences(table))
+        + finding(mean_by_seed(resolved, "log10_residual", "exponent"), names, differences(table))
         + say_cut(figure, names={f"below {twice(0.0):g}": "above 1"})
         + coincide(
             resolved.assign(height=twice(resolved.log10_residual.astype(float))), "architecture", "layer", "height"
@@ -86,7 +88,7 @@ def law(
     return Picture(figure, caption, points.merge(about, on="architecture"))
 
 
-def seeded(table: "DataFrame", *columns: str) -> "DataFrame":
+def mean_by_seed(table: "DataFrame", *columns: str) -> "DataFrame":
     """A row a seed and layer: mean over samples."""
     return (
         table.assign(**{name: table[name].astype(float) for name in columns})
@@ -119,12 +121,12 @@ def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut:
         line = each[each.architecture == name].groupby("layer").height.mean()
         panel.plot(line.index[-1:], line.iloc[-1:], "X", color=colours(names)[name], markersize=8)
     panel.set(xlabel="layer", ylabel="residual |res(X)| / |X|")
-    towered([panel], float(each.log10_residual.min()))
+    label_towers([panel], float(each.log10_residual.min()))
 
 
-def towered(panels: "Sequence[Axes]", lowest: float) -> None:
+def label_towers(panels: "Sequence[Axes]", lowest: float) -> None:
     """Labels for heights of `twice`, down to the lowest log10 of a residual: 0.9, 10^-1, 10^-10, 10^-100, with the large at the top."""
-    marks = spaced(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
+    marks = space_ticks(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
     high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
     for panel in panels:
         panel.set_yticks(

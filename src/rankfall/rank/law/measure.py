@@ -40,7 +40,7 @@ from rankfall.rank.centred.state import State
 from rankfall.rank.exponent import OUT, exponent, none_reason, pick
 from rankfall.rank.powers import measurable
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
-from rankfall.rank.rounding import NOISE, apart, shaken
+from rankfall.rank.rounding import NOISE, relative_difference, shaken
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context
@@ -56,7 +56,7 @@ def law(context: "Context", *, samples: int = 4) -> list[dict[str, Any]]:
     inputs = context.data.test.inputs[:, :samples]
     exact, single = copy.deepcopy(context.network).double(), copy.deepcopy(context.network).float()
     given = as_dtype(inputs, torch.float64)
-    carried = list(carry(exact.maps(), exact.lift(given), stripped(exact)))
+    carried = list(carry(exact.maps(), exact.lift(given), strip_sentinels(exact)))
     direct = [[relative(state) for state in carried], plainly(single, as_dtype(inputs, torch.float32))]
     columns: list[dict[str, Any]]
     try:
@@ -83,7 +83,7 @@ def law(context: "Context", *, samples: int = 4) -> list[dict[str, Any]]:
     return rows
 
 
-def stripped(network: "Network") -> Callable[[Tensor], Tensor]:
+def strip_sentinels(network: "Network") -> Callable[[Tensor], Tensor]:
     """Takes sentinels off states (K, B, T', D)."""
     return network.sentinels.strip if network.sentinels is not None else lambda x: x
 
@@ -95,7 +95,7 @@ def relative(state: Carried) -> Tensor:
 
 def plainly(network: "Network", inputs: Tensor) -> list[Tensor]:
     """Relative residuals (K, B) by layer, from a plain forward pass: NaN from where a state leaves the range of its format."""
-    strip, lost, found = stripped(network), torch.zeros(()).bool(), []
+    strip, lost, found = strip_sentinels(network), torch.zeros(()).bool(), []
     for x in map(strip, network.states(inputs)):
         lost = lost | ~measurable(x)
         found.append(torch.where(lost, torch.nan, relative_residual(x)))
@@ -105,11 +105,11 @@ def plainly(network: "Network", inputs: Tensor) -> list[Tensor]:
 def noisy(network: "Network", inputs: Tensor, carried: list[Carried]) -> list[Tensor]:
     """Where these residuals are rounding (K, B)."""
     with shaken(network):
-        other = map(stripped(network), network.states(inputs))
+        other = map(strip_sentinels(network), network.states(inputs))
         # Where powers of two were taken out, only the floor is known: a state that has underflowed has no second pass.
         return [
             at_floor(relative(state), state.unit.dtype)
-            | ((state.exponent == 0) & (apart(residual(state.unit), residual(y), "composite") > NOISE))
+            | ((state.exponent == 0) & (relative_difference(residual(state.unit), residual(y), "composite") > NOISE))
             for state, y in zip(carried, other)
         ]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.rank.law.figure import towered, twice
+from rankfall.rank.law.figure import label_towers, twice
 from rankfall.rank.models.figure import VARIANTS
 from rankfall.report.account import lacking, seeds
 from rankfall.report.coincide import coincide
@@ -57,7 +57,7 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
         slope(panel, points[points.panel == name])
         for digits in FLOORS.values():
             panel.axhline(np.log10(digits), color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
-    towered(list(grid.axes.flat), float(long.log10.min()))
+    label_towers(list(grid.axes.flat), float(long.log10.min()))
     for panel in grid.axes[:, 0] if grid.axes.ndim > 1 else grid.axes[:1]:
         panel.set_ylabel("residual |res(X)| / |X|")
     legend_below(grid, 4, skip=("variant", "pass", "log10_residual", "direct"))

@@ -50,7 +50,7 @@ def model_law(
     optional: bool = False,
 ) -> list[dict[str, Any]]:
     """No rows for models whose layers are not plain post-norm attention (BERT, RoBERTa, DistilBERT, ALBERT are)."""
-    from rankfall.measure.models import by_seed, requested
+    from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.texts import Texts
     from rankfall.rank.model_law.theory import law
@@ -59,5 +59,5 @@ def model_law(
         ModelSource(model, phase, revision, config=config or {}),
         variants or ["SAN", "SAN+MLP", "SAN+skip"],
     )
-    request = requested(source, Texts(text, samples, length), optional=optional, variants=tuple(chosen))
+    request = make_request(source, Texts(text, samples, length), optional=optional, variants=tuple(chosen))
     return by_seed(context, request, seeds, lambda request, seed: law(request, seed, samples))

@@ -41,14 +41,14 @@ def model_residuals(
     `streamed`: weights layer by layer, for models larger than memory.
     `best_samples`: so many samples also get the residual from the true minimiser of each norm; slow for large models.
     """
-    from rankfall.measure.models import by_seed, requested
+    from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.texts import Texts
     from rankfall.rank.model_residuals.profile import profile
 
     source, texts = ModelSource(model, phase, revision, streamed, config or {}), Texts(text, samples, length)
     chosen = None if variants is None else tuple(variants)
-    request = requested(source, texts, optional=optional, variants=chosen, definition=definition, dtype=dtype)
+    request = make_request(source, texts, optional=optional, variants=chosen, definition=definition, dtype=dtype)
     rows = partial(
         profile,
         norms=("composite", "l1", "linf", "frobenius"),

@@ -31,7 +31,7 @@ def curves(single: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
             "what": f"relative residual of {model}, {phase}, {variant}, after layer {layer}",
             "kind": "measured",
             "published": mean,
-            **dict(zip(("sense", "tolerance"), judged(mean, deviation), strict=True)),
+            **dict(zip(("sense", "tolerance"), sense_and_tolerance(mean, deviation), strict=True)),
             "column": "value",
             "where": f"model={MODELS[model]};phase={phase};variant={variant};layer={layer};{NORM}",
             **dict.fromkeys(("less", "over", "least", "within"), ""),
@@ -40,7 +40,7 @@ def curves(single: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
         }
 
 
-def judged(mean: float, deviation: float) -> tuple[str, float]:
+def sense_and_tolerance(mean: float, deviation: float) -> tuple[str, float]:
     """Sense and tolerance of a point of a curve."""
     if mean <= NOISE:
         return "floor", FLOOR

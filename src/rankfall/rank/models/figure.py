@@ -101,7 +101,7 @@ def models(
     caption = (
         f"Relative residual ({metric} norm, from the {taken}) by layer, means over {seeds(each, ['panel'])}; "
         "filled bands are one standard deviation over these, where there are several, dotted lines one over samples"
-        f"{', and dashed lines published curves' * dashed}. {measured(panels)} "
+        f"{', and dashed lines published curves' * dashed}. {say_sizes(panels)} "
     )
     if floors:
         heights = ", ".join(f"{name} {height:.0e}" for name, height in floors.items())
@@ -153,7 +153,7 @@ def down(value: float) -> float:
     return rounded if rounded <= value else round(rounded - 10.0**-digits, digits)
 
 
-def measured(panels: "DataFrame") -> str:
+def say_sizes(panels: "DataFrame") -> str:
     """The sizes of each model as it was measured, and those of the published one where they are others."""
     names = name_models(panels.model)
     said = []

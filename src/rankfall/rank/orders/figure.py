@@ -74,7 +74,7 @@ def orders(
     heads = heads or (there[-1] if there else 1)
     # What does not read masks stands where there is none; the numbers beside the picture have it as it is.
     masks = everything["mask"]
-    everything = everything.assign(normaliser=named(everything), mask=masks.fillna("none"))
+    everything = everything.assign(normaliser=name_rows(everything), mask=masks.fillna("none"))
     table = everything[(everything.quantity == quantity) & ((everything.heads == heads) | everything.heads.isna())]
     grid = select(table, {"block": BARE, "biases": biases})
     plain = select(table, PLAIN | {"biases": True})
@@ -112,7 +112,7 @@ def word(name: str) -> str:
     return NAMES.get(name, name) if label(name) == name else label(name)
 
 
-def called(name: str) -> str:
+def row_words(name: str) -> str:
     """A row's name as words."""
     attention, _, normaliser = name.partition(" ")
     if attention in NAMES or not normaliser:
@@ -125,7 +125,7 @@ def called(name: str) -> str:
     return f"{first}, {word(normaliser)}"
 
 
-def named(table: "DataFrame") -> list[str]:
+def name_rows(table: "DataFrame") -> list[str]:
     """What a row of the picture is called: the normaliser, behind the attention where that is another than multi-head."""
     names = []
     for attention, normaliser in zip(table.attention, table.normaliser):
@@ -180,7 +180,7 @@ def squares(
     panel.set_xticks(
         [place + 0.5 for place in range(len(names))], names, rotation=55, ha="right", rotation_mode="anchor"
     )
-    panel.set_yticks([place + 0.5 for place in range(len(rows))], [called(name) for name in rows], rotation=0)
+    panel.set_yticks([place + 0.5 for place in range(len(rows))], [row_words(name) for name in rows], rotation=0)
     panel.grid(visible=False)
     panel.tick_params(length=0)
 
@@ -230,7 +230,7 @@ def key(figure: object, quantity: str, colours: set[str]) -> None:
 
 def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> str:
     """What was found, with counts and agreement with theory; everything else is in the numbers."""
-    cubic = [called(name) for name in sorted(set(grid[grid.order > 1.5].normaliser))]
+    cubic = [row_words(name) for name in sorted(set(grid[grid.order > 1.5].normaliser))]
     counts = [int((grid.order.round() == p).sum()) for p in (3, 1, 0)]
     stated = both[both.theory.notna()]
     apart = f" (the largest distance from theory, over {len(stated)} entries, is {(stated.order - stated.theory).abs().max():.0e})"

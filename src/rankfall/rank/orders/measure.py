@@ -16,12 +16,12 @@ import torch
 
 from rankfall import components
 from rankfall.design import Architecture, Component, components_of
-from rankfall.errors import RankfallError, told
+from rankfall.errors import RankfallError, describe_error
 from rankfall.filters import matches
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.orders.fit import nothing
-from rankfall.rank.orders.slopes import measured
-from rankfall.rank.orders.theory import expected
+from rankfall.rank.orders.slopes import measure_slopes
+from rankfall.rank.orders.theory import expect_order
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context
@@ -139,15 +139,15 @@ def compositions(
 ) -> Iterator[Composition]:
     for base in bases(parts["attention"], parts["normaliser"], heads, width):
         offers = fact(base.attention, "OFFERS")
-        positions = [it for it in parts["position"] if offers is None or reached("position", it, offers)]
-        masks = [None] if base.mask is None else allowed(base.attention, parts["mask"]) or parts["mask"]
+        positions = [it for it in parts["position"] if offers is None or has_what_it_reads("position", it, offers)]
+        masks = [None] if base.mask is None else allowed_masks(base.attention, parts["mask"]) or parts["mask"]
         for biases in (False, True):
             for position in positions:
                 for mask in masks:
                     for sentinel in parts["sentinels"]:
                         placed = replace(base, position=position, mask=mask, sentinels=sentinel)  # type: ignore[arg-type]
                         yield Composition(placed, "attention alone", biases)
-        for block in blocks if base.mask is None or allowed(base.attention, [base.mask]) else ():
+        for block in blocks if base.mask is None or allowed_masks(base.attention, [base.mask]) else ():
             if block != "attention alone":
                 yield Composition(replace(base, **BLOCKS[block]), block, True)
 
@@ -162,7 +162,7 @@ def bases(
         if "mask" in ignored:
             alone = replace(alone, mask=None)  # type: ignore[arg-type]
         offers = fact(attention, "OFFERS")
-        read_by = [it for it in normalisers if offers is None or reached("normaliser", it, offers)]
+        read_by = [it for it in normalisers if offers is None or has_what_it_reads("normaliser", it, offers)]
         for normaliser in [None] if "normaliser" in ignored else read_by:
             for count in [None] if "heads" in ignored else heads:
                 read: dict[str, Any] = {"normaliser": normaliser, "heads": count}
@@ -174,14 +174,14 @@ def fact(attention: Component, name: str) -> Any:
     return found.facts.get(name) if found else None
 
 
-def allowed(attention: Component, masks: list[Component]) -> list[Component]:
+def allowed_masks(attention: Component, masks: list[Component]) -> list[Component]:
     """The masks with which there is such an attention, by its fact REQUIRES."""
     needed = [wanted["mask"] for wanted, _ in fact(attention, "REQUIRES") or () if "mask" in wanted]
     options = [one if isinstance(one, list | tuple) else [one] for one in needed]
     return [mask for mask in masks if all(any(matches(mask, item) for item in one) for one in options)]
 
 
-def reached(kind: str, component: Component, offers: Sequence[str]) -> bool:
+def has_what_it_reads(kind: str, component: Component, offers: Sequence[str]) -> bool:
     """Whether the attention has what the position or normaliser acts on."""
     found, unsaid = components.describe(kind, component.name), ("queries", "scores") if kind == "position" else ()
     return found is not None and set(found.facts.get("TOUCHES", unsaid)) <= {"states", *offers}
@@ -204,13 +204,13 @@ def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
     if design.normaliser == Component("urpe"):
         # With all factors equal URPE is softmax, so they are drawn at random.
         design = replace(design, normaliser=Component("urpe", {"random": True}))
-    theory, why = expected(design, one.biases)
+    theory, why = expect_order(design, one.biases)
     known = {"theory": None if theory is None else float(theory), "theory_reason": why}
     try:
-        res, ratio = measured(design, one.biases, draws, tokens)
+        res, ratio = measure_slopes(design, one.biases, draws, tokens)
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
         known_kind = isinstance(error, RankfallError | Unknown)  # whose text says all
-        res = ratio = nothing("none", told(error).partition(": ")[2] if known_kind else told(error))
+        res = ratio = nothing("none", describe_error(error).partition(": ")[2] if known_kind else describe_error(error))
     return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]

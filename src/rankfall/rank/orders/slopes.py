@@ -26,7 +26,7 @@ from rankfall.rank.orders.draws import at, networks, start, wake
 from rankfall.rank.orders.fit import fit, nothing
 from rankfall.rank.powers import length, measurable, outside, unit
 from rankfall.rank.residual import residual, sigma_ratio
-from rankfall.rank.rounding import NOISE, UNITS, apart
+from rankfall.rank.rounding import NOISE, UNITS, relative_difference
 
 FAR = np.linspace(-8.0, -40.0, 9)  # log10 of |R|, for centred propagation
 MIDDLE = np.linspace(-2.0, -12.0, 21)  # log10 of |R|, for `middle_ratio`
@@ -38,7 +38,7 @@ BESIDE = 1e-4  # the share of R that must be at right angles to x at all scales 
 RESOLVED = 1e-13  # the same share for MIDDLE: a thousand times the rounding of R
 
 
-def measured(
+def measure_slopes(
     design: Architecture, biases: bool, draws: int, tokens: int, seed: int = 0
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fits of res and of sigma_2 / sigma_1; the first of the draws is `seed`."""
@@ -64,7 +64,7 @@ def log10_res(state: State) -> Tensor:
     return (rest - 0.5 * torch.logaddexp(2 * rest, 2 * common)) / math.log(10)
 
 
-def log10_beside(state: State) -> tuple[Tensor, Tensor]:
+def log10_second_ratio(state: State) -> tuple[Tensor, Tensor]:
     """log10 of sigma_2 / sigma_1 to leading order (K, B), and the share of R at right angles to x (one where R is zero)."""
     size = length(state.common).unsqueeze(-1).clamp_min(1e-300)  # zero where all weights are
     x = state.common / size
@@ -79,7 +79,7 @@ def log10_beside(state: State) -> tuple[Tensor, Tensor]:
 def far_ratio(state: State) -> dict[str, Any] | None:
     """The fit of sigma_2 / sigma_1 on the scales of FAR; None where rounding hides it there."""
     res = log10_res(state)
-    beside, share = log10_beside(state)
+    beside, share = log10_second_ratio(state)
     if bool((res < -5).all()):
         return fit(FAR, beside, "centred") if bool((share > BESIDE).all()) else None
     ratio = sigma_ratio(state.full()[..., state.tokens, :])
@@ -132,7 +132,7 @@ def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
         output, other = (
             block(given)[..., state.tokens, :] for given in (x, x * (1 + UNITS * torch.finfo(x.dtype).eps))
         )
-        noise = apart(residual(output), residual(other), "frobenius") > NOISE
+        noise = relative_difference(residual(output), residual(other), "frobenius") > NOISE
     finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps makes 0 / 0 of equal rows
     if not bool(finite.any()):
         return nothing("float64", "the output is not finite")

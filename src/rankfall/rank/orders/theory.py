@@ -57,7 +57,7 @@ GATED = ("gau", "gated")
 RECURRENT = ("retention", "gated_linear", "delta", "selective")
 
 
-def expected(design: Architecture, biases: bool) -> tuple[int | None, str]:
+def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
     """The order p of res, and the reason in a few words; None for a normaliser of the user's own. `biases`: whether maps have them."""
     name = design.attention.name
     if name not in (*BY_SCORES, *RECURRENT, "linear"):

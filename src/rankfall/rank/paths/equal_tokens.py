@@ -8,8 +8,8 @@ stands n_j times in the sequence, its copies together have the weight
 so attention among the different symbols alone, with log n added to the scores, gives each symbol the state that its tokens have. A text of
 128 tokens has about 60 different ones; a product with weights takes half as long, one among tokens a fifth.
 
-That holds of parts as they are written here. Code may be edited, and other parts may be anybody's, so `alike` has the network itself show
-it, on one sequence.
+That holds of parts as they are written here. Code may be edited, and other parts may be anybody's, so `are_states_alike` has the
+network itself show it, on one sequence.
 """
 
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Symbols:
         return softmax(block.attention.logits(x) + self.log_counts)
 
 
-def alike(network: "Network", inputs: Tensor, distinct: np.ndarray) -> bool:
+def are_states_alike(network: "Network", inputs: Tensor, distinct: np.ndarray) -> bool:
     """Whether the network's states, some of the paths (U, L) and what is read out of them come out with equal tokens computed once as with
     all of them. The inputs (1, B, T) say which symbols there are; the sequence that is looked at has few of them, each at many places."""
     numbers = inputs[0].unique()
@@ -73,10 +73,10 @@ def alike(network: "Network", inputs: Tensor, distinct: np.ndarray) -> bool:
         own = None if states is None else [x[:, :, symbols.first] for x in states]
         once = path_ends(network, network.lift(symbols.numbers), few, own, symbols.weights)
         pairs += [(apart, once), (head_of(network, apart), head_of(network, once))]
-    return all(near(x, y[..., symbols.of_token, :]) for x, y in pairs)
+    return all(is_near(x, y[..., symbols.of_token, :]) for x, y in pairs)
 
 
-def near(x: Tensor, y: Tensor) -> bool:
+def is_near(x: Tensor, y: Tensor) -> bool:
     return bool((x - y).abs().max() <= ROUNDING * x.abs().max())
 
 

@@ -13,7 +13,7 @@ from rankfall.report.labels import many
 from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, asked, finished, one_a_seed, one_of, select
+from rankfall.report.selection import among, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def paths(
 ) -> Picture:
     """Empty lists stand for all there is, no task for the one that most cells have; panels follow the order of the lists. `where`: only
     these cells, by any column."""
-    table, task = one_of(finished(read("paths"), "paths", where), "paths", "task", task)
+    table, task = one_of(select_finished(read("paths"), "paths", where), "paths", "task", task)
     for column, wanted in (("architecture", architectures), ("training", trainings), ("depth", depths)):
         table = among(table, "paths", column, wanted)
     measured = sorted(table.evaluation.dropna().unique())
@@ -58,11 +58,11 @@ def paths(
     ranks = {name: rank for rank, name in enumerate(architectures or sorted(table.architecture.unique()))}
     networks = table[["architecture", "training", "depth"]].drop_duplicates().itertuples(index=False, name=None)
     order = sorted(networks, key=lambda one: (-one[2], one[1] != "published", one[1], ranks[one[0]]))
-    titles = {one: titled(*one) for one in order}
+    titles = {one: write_title(*one) for one in order}
     named = [titles[one] for one in zip(table.architecture, table.training, table.depth)]
     table = table.assign(panel=named)
     table = table[(table.kind != rows.PATHS["kind"]) | (table.evaluation == evaluation)]
-    each = seeded(table)
+    each = mean_by_seed(table)
     grid = lines(
         each, "length", "accuracy", "line", steps([f"{n} paths" for n in sorted(each.paths.unique())]),
         col="panel", col_order=list(titles.values()), col_wrap=columns, shared=(False, True), height=1.9, bounds=SHARE,
@@ -75,25 +75,25 @@ def paths(
     grid.set(ylim=(0, 1.03), xlabel="path length (layers)", ylabel="accuracy per token")
     legend_below(grid)
     verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
-    whole = asked(read("paths"), where, task=task, architecture=architectures, training=trainings, depth=depths)
+    whole = select_asked(read("paths"), where, task=task, architecture=architectures, training=trainings, depth=depths)
     known = account(whole, table, ["architecture", "training", "depth"])
     chance = say_span((one["chance"] for one in verdicts.values()), "{:.2f}".format)
     chance += ", by panel" * (" to " in chance)
     caption = (
         f"Accuracy on {label(task)} of sums of random paths of one length ({evaluation} attention): means over "
         f"{known.with_bands(f'bands one standard deviation over seeds ({draws(table)} of this variance comes from the draw of paths)')}. "
-        f"Dashed: chance, the best guess that sees no input ({chance}). {found(verdicts)}{say_cut(grid.figure)}"
+        f"Dashed: chance, the best guess that sees no input ({chance}). {say_shapes(verdicts)}{say_cut(grid.figure)}"
         f"{coincide(each, 'line', 'length', 'accuracy', ['panel'], span=1.0)}{known.left_out}"
     )
     return Picture(grid.figure, caption, numbers(table, each, verdicts))
 
 
-def titled(architecture: str, training: str, depth: int) -> str:
+def write_title(architecture: str, training: str, depth: int) -> str:
     name = label(architecture) if architecture == training else f"{label(architecture)}, {label(training)}"
     return f"{name}, {many(depth, 'layer')}"
 
 
-def seeded(table: "DataFrame") -> "DataFrame":
+def mean_by_seed(table: "DataFrame") -> "DataFrame":
     """A row a seed at each point: repeats are averaged within a seed."""
     each = select(table, rows.PATHS).groupby([*POINT, "seed"]).accuracy.mean().reset_index()
     return each.assign(line=[f"{count} paths" for count in each.paths])
@@ -149,7 +149,7 @@ def shares(table: "DataFrame", each: "DataFrame") -> dict[str, float]:
     return {"whole": whole, "chance": chance, "short": short, "long": long, "over": long - chance, "carried": carried}
 
 
-def found(verdicts: dict[str, dict[str, Any]]) -> str:
+def say_shapes(verdicts: dict[str, dict[str, Any]]) -> str:
     """In how many panels the published shape holds, in how many it does not, and where neither can be told; with the numbers."""
     shape = "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none, "
     if len(verdicts) == 1:

@@ -30,7 +30,7 @@ from torch import Tensor
 from rankfall.measure.member import data_of, each_network
 from rankfall.rank.paths.at_once import at_once
 from rankfall.rank.paths.ends import SKIP, path_ends, plain
-from rankfall.rank.paths.equal_tokens import Symbols, alike, indistinct
+from rankfall.rank.paths.equal_tokens import Symbols, are_states_alike, indistinct
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context
@@ -88,15 +88,17 @@ def paths(
         )  # (1, S, U)
         ends = len(distinct) * own.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
         batch = max(1, STATES // ends)
-        merged = batch == 1 and indistinct(alone, own.test.inputs) and alike(alone, own.test.inputs, distinct)
+        merged = (
+            batch == 1 and indistinct(alone, own.test.inputs) and are_states_alike(alone, own.test.inputs, distinct)
+        )
         for how in evaluation:
-            predict = partial(predicted, alone, distinct, sets, how == "frozen", merged)
+            predict = partial(predict_classes, alone, distinct, sets, how == "frozen", merged)
             right = accuracy(own, batch, predict)  # (1, S)
             rows += [row(k, "path", float(right[0, s]), evaluation=how, **labels[s]) for s in range(len(labels))]
     return rows
 
 
-def predicted(
+def predict_classes(
     network: "Network", distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
 ) -> Tensor:
     """Classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict. `merged`: for one sequence, equal tokens computed once."""
@@ -133,11 +135,11 @@ def accuracy(data: "Data", batch: int, predict: Callable[[Tensor], Tensor]) -> T
     """Share of the asked test tokens that are right (K, S), for predictions (K, S, B, T) of S predictors."""
 
     @torch.no_grad()  # also where it runs in a thread of its own
-    def counted(start: int) -> Tensor:
+    def count_right(start: int) -> Tensor:
         wanted = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
         right = predict(data.test.inputs[:, start : start + batch]) == wanted
         return torch.stack([right.flatten(2).sum(2), (wanted != -1).flatten(2).sum(2).expand(right.shape[:2])])
 
     beside = BESIDE if data.test.inputs.device.type == "cpu" else 1
-    right, total = sum(at_once(counted, range(0, data.test.inputs.shape[1], batch), beside), torch.tensor(0))
+    right, total = sum(at_once(count_right, range(0, data.test.inputs.shape[1], batch), beside), torch.tensor(0))
     return right / total

@@ -11,9 +11,18 @@ from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
 from rankfall.report.labels import join
-from rankfall.report.lines import FLOOR, floored, legend_below, lines, summary
+from rankfall.report.lines import FLOOR, legend_below, lines, raise_zeros, summary
 from rankfall.report.looks import label
-from rankfall.report.selection import among, asked, deepest, finished, init_first, one_a_seed, one_of, select
+from rankfall.report.selection import (
+    among,
+    deepest,
+    init_first,
+    one_a_seed,
+    one_of,
+    select,
+    select_asked,
+    select_finished,
+)
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -35,10 +44,10 @@ def residuals(
 ) -> Picture:
     """States after each block, of the deepest networks; one panel a training. All architectures of the task that most cells have, unless
     named. `norm` and `centre` are for `residual` alone. `where`: only these cells, by any column."""
-    table, task = one_of(finished(read("residuals"), "residuals", where), "residuals", "task", task)
+    table, task = one_of(select_finished(read("residuals"), "residuals", where), "residuals", "task", task)
     table = among(table, "residuals", "architecture", architectures)
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
-    whole = asked(read("residuals"), where, task=task, architecture=architectures)
+    whole = select_asked(read("residuals"), where, task=task, architecture=architectures)
     table = select(table, STATES | {"quantity": quantity})
     if quantity == RESIDUAL["quantity"]:
         table = select(table, {"matrix_norm": norm, "centre": centre})
@@ -55,7 +64,7 @@ def residuals(
     if each.empty:
         raise RankfallError(f"figure residuals: no network of {task} has a {quantity}.{known.left_out}")
     title = LABELS.get(quantity, quantity)
-    drawn = each.assign(value=floored(each.value)).rename(columns={"value": title})
+    drawn = each.assign(value=raise_zeros(each.value)).rename(columns={"value": title})
     grid = lines(
         drawn, "layer", title, "architecture", colours(names), col="training", col_order=init_first(each.training), height=2.4, log="y"
     )  # fmt: skip

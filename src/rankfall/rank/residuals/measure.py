@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
-from rankfall.rank.rounding import NOISE, apart, same_size, second_apart, shaken
+from rankfall.rank.rounding import NOISE, relative_difference, same_size, second_difference, shaken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,10 +92,10 @@ def places(
     def tokens(x: Tensor) -> Tensor:
         return x if network.sentinels is None else network.sentinels.strip(x)
 
-    def shown(state: Carried) -> Carried:
+    def select_tokens(state: Carried) -> Carried:
         return replace(state, unit=tokens(state.unit))
 
-    def recorded(function: Callable[[Tensor], Any]) -> Callable[[Tensor], list[Tensor]]:
+    def record_layers(function: Callable[[Tensor], Any]) -> Callable[[Tensor], list[Tensor]]:
         def run(x: Tensor) -> list[Tensor]:
             seen.clear()
             last = function(x)
@@ -107,8 +107,8 @@ def places(
     def step(function: Callable[[Tensor], Any], state: Carried, rows: Callable[[Tensor], Tensor]) -> list[Carried]:
         if repeat:
             way, first = steps.pop(0)
-            return again(recorded(function), state, way, first)
-        found, way = through(recorded(function), state, rows)
+            return again(record_layers(function), state, way, first)
+        found, way = through(record_layers(function), state, rows)
         steps.append((way, found))
         return found
 
@@ -122,14 +122,14 @@ def places(
     try:
         x = network.lift(inputs)
         for place, y in seen:
-            yield 0, place, shown(begin(y))
+            yield 0, place, select_tokens(begin(y))
         state = begin(x)
-        yield 0, STATE, shown(state)
+        yield 0, STATE, select_tokens(state)
         for layer, block in enumerate(network.maps(), 1):
             *inside, state = step(block, state, tokens)
-            yield from ((layer, place, shown(one)) for place, one in zip(names, inside))
-            yield layer, STATE, shown(state)
-        *inside, _ = step(lambda x: network.norm_out(network.narrow(x)), shown(state), lambda x: x)
+            yield from ((layer, place, select_tokens(one)) for place, one in zip(names, inside))
+            yield layer, STATE, select_tokens(state)
+        *inside, _ = step(lambda x: network.norm_out(network.narrow(x)), select_tokens(state), lambda x: x)
         yield from ((len(network.blocks), place, one) for place, one in zip(names, inside))
     finally:
         for hook in hooks:
@@ -155,19 +155,21 @@ def quantities(
     about_mean, shaken_mean = residual.residual(x), residual.residual(moved)
     singular = residual.singular_values(x)
     for norm in norms:
-        noise = apart(about_mean, shaken_mean, norm) > NOISE  # computed about the mean and used for both centres
+        noise = (
+            relative_difference(about_mean, shaken_mean, norm) > NOISE
+        )  # computed about the mean and used for both centres
         for centre in ("mean", "best") if norm in about_best else ("mean",):
             rest = residual.matrix_norm(about_mean if centre == "mean" else about_best[norm], norm)
             size = residual.matrix_norm(x, norm)
             relative = residual.share(rest, size)
             floor = residual.at_floor(relative, x.dtype) | noise
-            yield labelled("residual", norm, centre), relative, floor
-            yield labelled("absolute_residual", norm, centre), state.absolute(rest), floor
+            yield row_labels("residual", norm, centre), relative, floor
+            yield row_labels("absolute_residual", norm, centre), state.absolute(rest), floor
     ratio = residual.sigma_ratio(x, singular)
-    yield labelled("sigma_ratio"), ratio, residual.at_floor(ratio, x.dtype) | (second_apart(x, moved) > NOISE)
-    yield labelled("stable_rank"), residual.stable_rank(x, singular), None
-    yield labelled("numerical_rank"), state.known(residual.numerical_rank(x, values=singular).to(x.dtype)), None
+    yield row_labels("sigma_ratio"), ratio, residual.at_floor(ratio, x.dtype) | (second_difference(x, moved) > NOISE)
+    yield row_labels("stable_rank"), residual.stable_rank(x, singular), None
+    yield row_labels("numerical_rank"), state.known(residual.numerical_rank(x, values=singular).to(x.dtype)), None
 
 
-def labelled(quantity: str, norm: str | None = None, centre: str | None = None) -> dict[str, str | None]:
+def row_labels(quantity: str, norm: str | None = None, centre: str | None = None) -> dict[str, str | None]:
     return {"quantity": quantity, "matrix_norm": norm, "centre": centre}

@@ -8,7 +8,7 @@ from rankfall.rank.residuals.headline import STILL
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import join
 from rankfall.report.page.question import Question
-from rankfall.report.page.sentences import at, count_seeds, listed, name, write_number, write_tie
+from rankfall.report.page.sentences import at, count_seeds, list_names, name, write_number, write_tie
 from rankfall.report.part_numbers import missing
 from rankfall.report.ranking import find_extreme
 from rankfall.report.settings import Setting, check_one
@@ -68,7 +68,7 @@ def say_first(first: DataFrame, ordered: int, known: int) -> str:
         else ""
     )
     do = "collapses" if len(names) == 1 else "collapse"
-    return f"by the order of the block ({order}) {listed(names, FIRST)} {do} fastest{of}."
+    return f"by the order of the block ({order}) {list_names(names, FIRST)} {do} fastest{of}."
 
 
 def say_order(order: float) -> str:
@@ -89,7 +89,7 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
     if len(least) == 1:
         (row,) = (row for _, row in least.iterrows())
         return f"{of}{name(row)} is left with a residual of {say_left(row)} at the last layer{seeds}{say_noise(least, headline)}."
-    named = listed(sorted(name(row) for _, row in least.iterrows()), FIRST)
+    named = list_names(sorted(name(row) for _, row in least.iterrows()), FIRST)
     within = ", within their deviation over seeds" if least[f"{headline.name}_deviation"].notna().any() else ""
     return f"{of}{named} tie at the last layer{within}{seeds}{say_noise(least, headline)}."
 
@@ -102,7 +102,7 @@ def say_noise(rows: DataFrame, headline: Headline) -> str:
     if not len(noisy):
         return ""
     each = [f"{row.residual_last_floor:.0%} of {name(row)}" for _, row in noisy.sort_values("architecture").iterrows()]
-    return f"; of their samples these are rounding noise of float64: {listed(each)}"
+    return f"; of their samples these are rounding noise of float64: {list_names(each)}"
 
 
 def say_left(row: Series) -> str:
@@ -119,7 +119,9 @@ def say_unordered(rows: DataFrame, setting: Setting) -> str:
     headline = by_name("log_residual" if rows.log_residual.notna().all() else "residual_last")
     known = rows[rows[headline.name].notna()]
     if not len(known):
-        return f"there is a law of {listed([name(row) for _, row in rows.iterrows()], FIRST)}, and no number of all."
+        return (
+            f"there is a law of {list_names([name(row) for _, row in rows.iterrows()], FIRST)}, and no number of all."
+        )
     write = power if headline.unit == "log10" else "{:.3f}".format
     if len(known) == 1:
         (row,) = (row for _, row in known.iterrows())
@@ -147,7 +149,8 @@ def say_orders(rows: DataFrame, setting: Setting, settings: int) -> str:
         else:
             groups.append([row])
     said = [
-        f"{join(f'{name(row)}{without(row)}' for row in group)} ({say_order(group[0].block_order)})" for group in groups
+        f"{join(f'{name(row)}{say_lacking(row)}' for row in group)} ({say_order(group[0].block_order)})"
+        for group in groups
     ]
     rest = known[known.block_order.isna()].sort_values(["residual_last", "architecture"])
     if len(rest):
@@ -161,7 +164,7 @@ def say_orders(rows: DataFrame, setting: Setting, settings: int) -> str:
     return f"{at(setting, settings)}{'; '.join(said)}."
 
 
-def without(row: Series) -> str:
+def say_lacking(row: Series) -> str:
     """What a network lacks, for those who do not know its name."""
     lacks = {"residual": "skip connections", "norm": "norms", "mlp": "MLPs"}
     missing = [what for part, what in lacks.items() if getattr(row, part) == "none"]
@@ -202,7 +205,7 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
     others = asked.drop(below.index)
     stay = others[others.depth_below_tenth_reason.str.contains(STILL, regex=False)]
     if len(stay):
-        said += f"Of {listed([name(row) for _, row in stay.iterrows()])} at least one seed never falls below it. "
+        said += f"Of {list_names([name(row) for _, row in stay.iterrows()])} at least one seed never falls below it. "
     reasons: dict[str, list[str]] = {}
     for _, row in others.drop(stay.index).iterrows():
         reasons.setdefault(row.depth_below_tenth_reason, []).append(name(row))

@@ -11,7 +11,7 @@ from rankfall.report.colours import colours
 from rankfall.report.labels import labels, order
 from rankfall.report.lines import legend_below, lines, summary
 from rankfall.report.lines import steps as graded
-from rankfall.report.selection import asked, finished, one_a_seed, said, select
+from rankfall.report.selection import describe_filter, one_a_seed, select, select_asked, select_finished
 from rankfall.report.style import Picture
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def states(
     what = f"{TITLES[quantity]}" + (
         "" if left_out == "nothing" else f" without {left_out if left_out != 'both' else 'first token and channels'}"
     )
-    return drawn(read("states"), "states", chosen, what, lines, panels, x, where, log)
+    return draw_means(read("states"), "states", chosen, what, lines, panels, x, where, log)
 
 
-def drawn(
+def draw_means(
     table: DataFrame,
     figure: str,
     chosen: dict[str, Any],
@@ -63,11 +63,11 @@ def drawn(
     for column in (*each, *panels, x):
         if column not in table:
             raise RankfallError(f"figure {figure}: {column!r} is not a column of its table")
-    whole = asked(table, where)
-    rows = select(finished(table, figure, where), chosen)
+    whole = select_asked(table, where)
+    rows = select(select_finished(table, figure, where), chosen)
     if x != "layer":
         rows = rows[rows.layer == rows.depth]
-    whole, rows = (part.assign(line=labelled(part, each), panel=labelled(part, panels)) for part in (whole, rows))
+    whole, rows = (part.assign(line=join_labels(part, each), panel=join_labels(part, panels)) for part in (whole, rows))
     one_a_seed(rows, figure, ["panel", "line", *([x] if x != "layer" else [])])
     known = account(whole, rows, ["panel", "line"], "value")
     rows = rows[rows.value.notna()].assign(value=rows.value.astype(float))
@@ -97,13 +97,13 @@ def drawn(
     at = "by layer" if x == "layer" else f"after the last layer, by {x}"
     return Picture(
         grid.figure,
-        f"{what} {at}, {said(where) or 'all cells'}: means over "
+        f"{what} {at}, {describe_filter(where) or 'all cells'}: means over "
         f"{known.with_bands('bands one standard deviation over seeds' + (' of the logarithm' if log else ''))}. {found}{known.left_out}",
         summary(shown, by, what, log=bool(log)),
     )
 
 
-def labelled(table: DataFrame, columns: list[str]) -> Series | str:
+def join_labels(table: DataFrame, columns: list[str]) -> Series | str:
     """The values of some columns as one label."""
     texts = [table[column].map(labels(table[column].unique())) for column in columns]
     found: Series | str = texts[0].str.cat(texts[1:], ", ") if texts else ""

@@ -18,7 +18,7 @@ from rankfall.measure.member import each_network
 from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit
 from rankfall.rank.residual import at_floor, relative_residual, residual
-from rankfall.rank.rounding import NOISE, apart, shaken
+from rankfall.rank.rounding import NOISE, relative_difference, shaken
 from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def passes(network: "Network", inputs: Tensor) -> list[tuple[Carried, Tensor]]:
     if (
         network.remembers
     ):  # a layer that reads what earlier ones made is no map of one state, to be tried at another size
-        first = list(uncarried(network.layers(network.lift(inputs))))
+        first = list(wrap_states(network.layers(network.lift(inputs))))
         with shaken(other):
             return list(zip(first, other.layers(other.lift(inputs))))
     state = begin(network.lift(inputs))
@@ -71,7 +71,7 @@ def passes(network: "Network", inputs: Tensor) -> list[tuple[Carried, Tensor]]:
     return [(one, two.unit) for one, two in zip(first, second)]
 
 
-def uncarried(layers: Iterator[Tensor]) -> Iterator[Carried]:
+def wrap_states(layers: Iterator[Tensor]) -> Iterator[Carried]:
     """States as they are: lost from the first on that has no size."""
     lost: Tensor | None = None
     for x in layers:
@@ -113,7 +113,7 @@ def of_part(labels: dict[str, Any], x: Tensor, moved: Tensor, state: Carried, lo
         yield numbers(labels, "residual", torch.full_like(plain, torch.nan), pair)
         return
     relative = relative_residual(x)
-    noise = apart(residual(x), residual(moved), "composite") > NOISE
+    noise = relative_difference(residual(x), residual(moved), "composite") > NOISE
     yield numbers(labels, "residual", relative, why or TOO_SMALL, at_floor(relative, x.dtype) | noise)
 
 

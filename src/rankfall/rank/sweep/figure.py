@@ -18,9 +18,9 @@ from rankfall.report.labels import join, labels, many, order
 from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
 from rankfall.report.ranking import average, say_ends, say_first
-from rankfall.report.selection import asked, finished, one_a_seed, said
+from rankfall.report.selection import describe_filter, one_a_seed, select_asked, select_finished
 from rankfall.report.settings import PARTS
-from rankfall.report.style import Picture, power, spaced, tower
+from rankfall.report.style import Picture, power, space_ticks, tower
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,12 +47,12 @@ def sweep(
     """`lines`, `panels`: columns of the table whose values distinguish lines and panels. `where`: only these cells, by column,
     a value or a list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn. `shared`: all panels have
     one vertical axis."""
-    whole = asked(read("law"), where)
-    data = finished(read("law"), "sweep", where)
+    whole = select_asked(read("law"), where)
+    data = select_finished(read("law"), "sweep", where)
     for needed in (*lines, *panels, x):
         if needed not in data:
             raise RankfallError(f"figure sweep: {needed!r} is not a column of the table law")
-    whole = whole.assign(line=joined(whole, lines), panel=joined(whole, panels, named=True))
+    whole = whole.assign(line=join_labels(whole, lines), panel=join_labels(whole, panels, named=True))
     data = whole[whole.status == "done"]
     if x != "layer":
         data = data[data.layer == data.depth]
@@ -82,7 +82,7 @@ def sweep(
     what = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
     dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
     text = (
-        f"Relative residual by {x} (composite norm, token mean), {said(where) or 'all cells'}: geometric means over "
+        f"Relative residual by {x} (composite norm, token mean), {describe_filter(where) or 'all cells'}: geometric means over "
         f"{known.with_bands('bands one standard deviation over seeds of the logarithm')}. {dropped}"
         f"{finding(each, x)}{others(data, [*lines, *panels, x])}"
         f"{coincide(each.assign(height=height(each.log10_residual)), 'line', x, 'height', ['panel'] if panels else [])}"
@@ -105,7 +105,7 @@ def height(log10: "Series") -> "Series":
     return log10.where(log10 > -1, -1 - np.log10((-log10).clip(lower=1)))
 
 
-def joined(data: "DataFrame", columns: list[str], named: bool = False) -> "Series | str":
+def join_labels(data: "DataFrame", columns: list[str], named: bool = False) -> "Series | str":
     """The values of some columns as one label; `named`: with the columns' names, but for those that say what they are."""
     texts = []
     for column in columns:
@@ -133,7 +133,7 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
         else [0.0]
     )
     kept = {value: TICKS[value] for value in first}
-    ticks = kept | {-(10.0**power): tower(power) for power in spaced(3, last)}
+    ticks = kept | {-(10.0**power): tower(power) for power in space_ticks(3, last)}
     ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
     axis.set_yticks(list(ticks), list(ticks.values()))
     axis.set_yticks([], minor=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.page.rows import encoded
+from rankfall.report.page.rows import encode
 from rankfall.report.part_numbers import by_parts, row_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
         numbers = keys.merge(headline.number(selected[source])[["key", "number", "why"]], on="key", how="left")
         wanted, chosen = set(keys.key), selected[source]
         rows = [at for at, key in zip(chosen.index.tolist(), chosen.key.tolist(), strict=True) if key in wanted]
-        found[headline.name] = {"networks": encoded(numbers.fillna({"why": ""}), places), "rows": rows}
+        found[headline.name] = {"networks": encode(numbers.fillna({"why": ""}), places), "rows": rows}
     return found
 
 

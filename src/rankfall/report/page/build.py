@@ -21,13 +21,13 @@ from rankfall.report.page.findings import findings, was_run
 from rankfall.report.page.glossary import linker, terms, write_glossary
 from rankfall.report.page.library import bundle
 from rankfall.report.page.opening import choose_findings, choose_picture
-from rankfall.report.page.pack import compressed, packed, shared
-from rankfall.report.page.rows import chart_rows, encoded, lacking_rows, level_rows
+from rankfall.report.page.pack import compress, pack, share_values
+from rankfall.report.page.rows import chart_rows, encode, lacking_rows, level_rows
 from rankfall.report.page.sections import (
     SECTIONS,
     SHORT,
     has,
-    uncharted,
+    say_uncharted,
     write_download,
     write_findings,
     write_links,
@@ -39,7 +39,7 @@ from rankfall.report.page.words import SOURCES
 from rankfall.report.parts import MADE_OF
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import say_setting, settings_in
-from rankfall.report.variants import placed
+from rankfall.report.variants import number_variants
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,40 +71,40 @@ def page(given: Given, most: int = MOST) -> str:
     """The text of index.html."""
     frames = {name: given.read(name) for name in given.tables}
     read = frames.get
-    cells = placed(frames["cells"])
+    cells = number_variants(frames["cells"])
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
-    shown = relabel(cells.assign(apart=apart(cells)))
+    shown = relabel(cells.assign(apart=differing_fields(cells)))
     shown = shown.assign(label=shown.architecture + variant)
     places = {key: place for place, key in enumerate(cells.key)}
     full = {name for name, frame in frames.items() if len(frame)}
     drawn = [draw(chart, with_chance(frames[chart.table], cells), places) for chart in charts() if chart.table in full]
     drawn = [chart for chart in drawn if chart["data"]["rows"]]
     main = {
-        "cells": encoded(shown[list(CELL_FIELDS)]),
+        "cells": encode(shown[list(CELL_FIELDS)]),
         "colours": {line: colour(name) for line, name in lines_of(cells.assign(label=shown.label), drawn)},
         "charts": drawn,
         "headlines": [describe_headline(headline) for headline in headlines()],
-        "scorecard": encoded(relabel(frames["scorecard"])) if "scorecard" in frames else None,
+        "scorecard": encode(relabel(frames["scorecard"])) if "scorecard" in frames else None,
         "settings": [{"label": say_setting(one.label), "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
         if "scorecard" in frames
         else [],
-        "reproduction": encoded(frames["reproduction"]) if "reproduction" in frames else None,
-        "claims": encoded(frames["claims"]) if len(frames.get("claims", ())) else None,
+        "reproduction": encode(frames["reproduction"]) if "reproduction" in frames else None,
+        "claims": encode(frames["claims"]) if len(frames.get("claims", ())) else None,
         "sources": {name: asdict(source) for name, source in SOURCES.items()},
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
         "cell_columns": [column.name for column in CELL_COLUMNS],
     }
     blocks = {
-        "main": packed(main),
-        "provenance": packed(shared(given.provenance)),
-        "behind": packed(behind(frames, cells)),
-        BUNDLE: compressed(bundle()),
+        "main": pack(main),
+        "provenance": pack(share_values(given.provenance)),
+        "behind": pack(behind(frames, cells)),
+        BUNDLE: compress(bundle()),
     }
     own = files("rankfall.report.page")
     parts = {"style": own.joinpath("page.css").read_text("utf-8"), "script": script()}
     room = most - sum(map(len, [*blocks.values(), *parts.values()]))
-    tables = embedded(frames, room)
+    tables = embed_tables(frames, room)
     blocks |= {f"table-{name}": text for name, text in tables.items()}
     sections = [name for name in SECTIONS if has(name, main)]
     story = findings(read)
@@ -124,7 +124,7 @@ def page(given: Given, most: int = MOST) -> str:
         "glossary": write_glossary(terms(cells)),
         "links": write_links(frames["reproduction"].source if "reproduction" in frames else [], given.links),
         "tables": "".join(write_download(name, frame, name in tables) for name, frame in sorted(frames.items())),
-        "uncharted": uncharted(frames),
+        "uncharted": say_uncharted(frames),
         "footer": html.escape(
             f"Made by Rankfall {given.version} from the tables of this run; this page opens from disk and loads nothing."
         ),
@@ -166,7 +166,7 @@ def relabel(frame: DataFrame) -> DataFrame:
     return frame.assign(setting=frame.setting.map(say_setting), **names)
 
 
-def apart(cells: DataFrame) -> list[str]:
+def differing_fields(cells: DataFrame) -> list[str]:
     """What settings differ in beside task, training and depth."""
     known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
     return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, known, strict=True)]
@@ -195,13 +195,13 @@ def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str,
     about = describe(chart) | {"networks": networks}
     about["beside"] = [
         {"name": level.name, "column": level.column, "shared": level.shared}
-        | ({"rows": encoded(level_rows(chart, table, level.where).replace(texts), known)} if level.where else {})
+        | ({"rows": encode(level_rows(chart, table, level.where).replace(texts), known)} if level.where else {})
         for level in chart.beside
     ]
-    about["lacking"] = encoded(lacking_rows(chart, table).replace(texts), known)
+    about["lacking"] = encode(lacking_rows(chart, table).replace(texts), known)
     about["labelled"] = {name: one for one, name in texts.get(chart.line, {}).items()}
     about["start"] = {column: texts.get(column, {}).get(name, name) for column, name in chart.start.items()}
-    return about | {"data": encoded(rows.replace(texts), known), "spec": spec(chart)}
+    return about | {"data": encode(rows.replace(texts), known), "spec": spec(chart)}
 
 
 def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
@@ -214,7 +214,7 @@ def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
     return {column: names for column, names in shown.items() if names}
 
 
-def embedded(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
+def embed_tables(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
     """The smallest tables that fit, as text; what a cell is stands in the table of cells, once."""
     cell = [column.name for column in CELL_COLUMNS if column.name != "key"]
     texts: dict[str, str] = {}
@@ -224,7 +224,7 @@ def embedded(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
         ):  # a cell takes a character at least, even compressed, in all but name
             continue
         own = frame.drop(columns=cell) if name != "cells" and schema(name).cells else frame
-        texts[name] = packed(encoded(own))
+        texts[name] = pack(encode(own))
     kept, used = {}, 0
     for name, text in sorted(texts.items(), key=lambda one: len(one[1])):
         used += len(text)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rankfall.report.quantities import declared
+from rankfall.report.quantities import declarations_of
 
 NETWORK = ("task", "training", "depth", "apart")  # what networks of one architecture differ in
 MODEL = ("model", "phase", "definition", "text", "length", "dtype")  # what measurements of models differ in
@@ -101,7 +101,7 @@ class Chart:
 
 def charts() -> tuple[Chart, ...]:
     """Of every study and of modules of users, in the order of the page."""
-    found: tuple[Chart, ...] = declared("chart")
+    found: tuple[Chart, ...] = declarations_of("chart")
     return found
 
 

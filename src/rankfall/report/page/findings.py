@@ -15,7 +15,7 @@ from rankfall.report.labels import join, many
 from rankfall.report.page.question import Question, Read
 from rankfall.report.page.sentences import is_are, say_lost
 from rankfall.report.processors import describe_mixture
-from rankfall.report.quantities import declared
+from rankfall.report.quantities import declarations_of
 from rankfall.report.settings import Setting, rows_at, settings_in
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Finding:
 def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
     """All that the tables have an answer to, most important first. `setting`: of all that is said of networks."""
     found: list[Finding] = []
-    for asked in declared("sentence"):
+    for asked in declarations_of("sentence"):
         if isinstance(asked, Question):
             found += answer(asked, read, setting)
         elif (said := asked.say(read))[0]:

@@ -151,12 +151,12 @@ def linker(known: Mapping[str, str] = WORDS) -> Callable[[str], str]:
     wanted = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
 
     def link(text: str) -> str:
-        return "".join(linked(text, wanted))
+        return "".join(link_words(text, wanted))
 
     return link
 
 
-def linked(text: str, wanted: re.Pattern[str]) -> Iterator[str]:
+def link_words(text: str, wanted: re.Pattern[str]) -> Iterator[str]:
     seen, at = set(), 0
     for match in wanted.finditer(text):
         word = match[1]

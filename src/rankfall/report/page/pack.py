@@ -12,20 +12,20 @@ from typing import Any
 SEED = "@seed@"
 
 
-def packed(value: Any) -> str:
+def pack(value: Any) -> str:
     """For the script's `unpacked`."""
-    return compressed(json.dumps(value, separators=(",", ":"), allow_nan=False))
+    return compress(json.dumps(value, separators=(",", ":"), allow_nan=False))
 
 
-def compressed(text: str) -> str:
+def compress(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
 
 
-def unpacked(text: str) -> Any:
+def unpack(text: str) -> Any:
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
-def shared(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def share_values(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Provenance of cells: every different value of a field once. A snippet differs between seeds in the seed alone."""
     fields: list[str] = []
     values: dict[str, list[Any]] = {}

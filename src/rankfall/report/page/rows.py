@@ -71,7 +71,7 @@ def lacking_rows(chart: Chart, table: DataFrame) -> DataFrame:
     return none[[*keys_of(chart, table), "why"]].drop_duplicates()
 
 
-def encoded(frame: DataFrame, cells: Mapping[str, int] | None = None) -> dict[str, Any]:
+def encode(frame: DataFrame, cells: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Columns: texts as numbers of a list of values, numbers as they are. `cells`: key -> place in the list of cells, for `key`."""
     columns: dict[str, Any] = {}
     for name in frame.columns:

@@ -90,7 +90,7 @@ def write_links(sources: Iterable[str], links: Mapping[str, str]) -> str:
     return f"<ul>{''.join(items)}</ul>{said}"
 
 
-def uncharted(names: Iterable[str]) -> str:
+def say_uncharted(names: Iterable[str]) -> str:
     """A sentence on the tables that nothing on the page is drawn from."""
     shown = {"cells", "scorecard", "reproduction", "claims", *(chart.table for chart in charts())}
     left = sorted(set(names) - shown)

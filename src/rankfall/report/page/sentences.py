@@ -44,7 +44,7 @@ def count_seeds(rows: DataFrame, headline: Headline) -> str:
     common = int(counts.mode().max())
     others = [f"{name(row)} {row[f'{headline.name}_seeds']:.0f}" for _, row in rows[counts != common].iterrows()]
     said = f"one {headline.counted}" if counts.max() == 1 else f"means over {many(common, headline.counted)}"
-    return f" ({said}{f'; {listed(others)}' if others else ''})"
+    return f" ({said}{f'; {list_names(others)}' if others else ''})"
 
 
 def say_lost(rows: DataFrame, headlines: Sequence[Headline], *, reasons: bool) -> str:
@@ -65,7 +65,7 @@ def say_reasons(without: DataFrame, headline: Headline) -> str:
     for _, row in without.iterrows():
         if row[f"{headline.name}_reason"] != row[f"{headline.name}_lost"]:
             named.setdefault(row[f"{headline.name}_reason"], []).append(name(row))
-    return "".join(f" There is none of {listed(names)}: {reason}." for reason, names in named.items())
+    return "".join(f" There is none of {list_names(names)}: {reason}." for reason, names in named.items())
 
 
 def write_number(row: Series, headline: Headline, write: Write) -> str:
@@ -87,7 +87,7 @@ def write_tie(rows: DataFrame, headline: Headline, write: Write) -> str:
         return f"{name(rows.iloc[0])} ({write_number(rows.iloc[0], headline, write)})"
     values = rows[headline.name]
     least, most = write(values.min()), write(values.max())
-    named = listed(sorted(name(row) for _, row in rows.iterrows()))
+    named = list_names(sorted(name(row) for _, row in rows.iterrows()))
     return f"{named} ({least if least == most else f'{least} to {most}'}, a tie)"
 
 
@@ -119,11 +119,11 @@ def compare_with_chance(rows: DataFrame, headline: Headline, write: Write, said:
     for _, row in known.iterrows():
         sides.setdefault(find_side(row, headline, write), []).append(name(row))
     parts = [
-        f"{listed(sides[side])} {is_are(len(sides[side]))} {side} that" for side in ("at", "below") if side in sides
+        f"{list_names(sides[side])} {is_are(len(sides[side]))} {side} that" for side in ("at", "below") if side in sides
     ]
     return f" {said.format(level)}{''.join(f'; {part}' for part in parts)}."
 
 
-def listed(names: list[str], most: int = NAMED) -> str:
+def list_names(names: list[str], most: int = NAMED) -> str:
     """The first of them, and how many more there are."""
     return join(names[:most] + ([f"{len(names) - most} more"] if len(names) > most else []))

@@ -53,14 +53,16 @@ def lines(alt: Any) -> Any:
         tooltip=tooltip(alt, alt.Tooltip("x:Q", title="@x@")),
     )
     beside = alt.Chart(alt.NamedData("beside"))
-    level = beside.mark_line(strokeWidth=1.5, strokeDash=[2, 4]).encode(x=x, y=y, color=shown(alt), detail="group:N")
+    level = beside.mark_line(strokeWidth=1.5, strokeDash=[2, 4]).encode(
+        x=x, y=y, color=level_colour(alt), detail="group:N"
+    )
     name = beside.mark_text(align="right", baseline="bottom", dy=-3, fontSize=11).encode(
-        x=x, y=y, text="label:N", color=shown(alt)
+        x=x, y=y, text="label:N", color=level_colour(alt)
     )
     return alt.layer(band, level, line, dots, name)
 
 
-def shown(alt: Any) -> Any:
+def level_colour(alt: Any) -> Any:
     """The colour of a level: that of its line, or grey."""
     return alt.Color("shown:N", legend=None, scale=alt.Scale(domain=["-"], range=["#888888"]))
 

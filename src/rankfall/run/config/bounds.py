@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from rankfall.errors import RankfallError
-from rankfall.run.config.problems import problem, shown
+from rankfall.run.config.problems import problem, show_value
 from rankfall.terminal import CONTROLS, clean
 
 DEPTH = 50  # values within values
@@ -23,7 +23,7 @@ CELLS = 1_000_000
 def check_values(raw: Any) -> None:
     """Raise where plain data are nested too deeply, too many, or have a text or integer that is too large."""
     sizes: dict[int, tuple[int, int]] = {}  # values that occur in several places are measured once
-    size, _ = _measured(raw, "", 0, sizes)
+    size, _ = _measure_size(raw, "", 0, sizes)
     if size > VALUES:
         raise RankfallError(f"the configuration has more than {VALUES:,} values, counting what aliases repeat")
 
@@ -40,7 +40,7 @@ def _too_deep() -> str:
     return f"values are nested more than {DEPTH} deep, or an alias names what it stands in"
 
 
-def _together(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+def _add_up(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     """Number of values, and height, of what holds these parts."""
     size, height = 1, 0
     for inner, high in parts:
@@ -48,14 +48,14 @@ def _together(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return min(size, VALUES + 1), height  # keeps the numbers small
 
 
-def _measured(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
+def _measure_size(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
     if isinstance(value, str):
         if len(value) > TEXT:
             raise problem(path, f"a text of {len(value):,} characters", allowed=[f"at most {TEXT:,}"])
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise problem(path, f"{shown(value)} holds half a character, which no file can be written with")
+            raise problem(path, f"{show_value(value)} holds half a character, which no file can be written with")
         if CONTROLS.search(value):
-            what = f"{shown(value)} holds a control character, which would steer the terminal that shows it"
+            what = f"{show_value(value)} holds a control character, which would steer the terminal that shows it"
             raise problem(clean(path), what, hint="leave it out")
         return 1, 0
     if type(value) is int and abs(value) > INTEGER:
@@ -65,7 +65,7 @@ def _measured(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int
     if id(value) not in sizes:
         if depth >= DEPTH:
             raise problem(path.partition(".")[0], _too_deep())
-        sizes[id(value)] = _together(_parts(value, path, depth, sizes))
+        sizes[id(value)] = _add_up(_parts(value, path, depth, sizes))
     if depth + sizes[id(value)][1] > DEPTH:
         raise problem(path.partition(".")[0], _too_deep())
     return sizes[id(value)]
@@ -75,10 +75,10 @@ def _parts(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int]])
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in pairs:
         if isinstance(key, str):
-            _measured(key, path, depth, sizes)
+            _measure_size(key, path, depth, sizes)
             if not key.isprintable():
-                raise problem(path, f"the key {shown(key)} holds what cannot be printed", hint="leave it out")
-        yield _measured(item, f"{path}.{key}" if path else str(key)[:NAME], depth + 1, sizes)
+                raise problem(path, f"the key {show_value(key)} holds what cannot be printed", hint="leave it out")
+        yield _measure_size(item, f"{path}.{key}" if path else str(key)[:NAME], depth + 1, sizes)
 
 
 def _measured_node(node: yaml.Node, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def _measured_node(node: yaml.Node, depth: int, sizes: dict[int, tuple[int, int]
         if depth >= DEPTH:
             raise RankfallError(_too_deep())
         inner = [part for pair in node.value for part in (pair if isinstance(pair, tuple) else (pair,))]
-        sizes[id(node)] = _together(_measured_node(part, depth + 1, sizes) for part in inner)
+        sizes[id(node)] = _add_up(_measured_node(part, depth + 1, sizes) for part in inner)
     if depth + sizes[id(node)][1] > DEPTH:
         raise RankfallError(_too_deep())
     return sizes[id(node)]

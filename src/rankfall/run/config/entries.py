@@ -41,7 +41,7 @@ def model_of(design: type) -> type[Entry]:
             made["name"] = (Label, ...)
             continue
         default = ... if item.default is MISSING else item.default
-        written = _written(hints[item.name])
+        written = _pydantic_type(hints[item.name])
         if item.name in CHECKS:
             written = Annotated[written, AfterValidator(CHECKS[item.name])]
         made[item.name] = (written, Field(default, description=means[item.name]))
@@ -53,13 +53,13 @@ class Parsed:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def kept(given: Entry) -> Any:
+        def build(given: Entry) -> Any:
             return source(**{item.name: getattr(given, item.name) for item in fields(source)})
 
-        return core_schema.no_info_after_validator_function(kept, handler.generate_schema(model_of(source)))
+        return core_schema.no_info_after_validator_function(build, handler.generate_schema(model_of(source)))
 
 
-def _written(hint: Any) -> Any:
+def _pydantic_type(hint: Any) -> Any:
     """What pydantic checks for a type of `design.py`."""
     if hint is Component:
         return Part
@@ -71,7 +71,7 @@ def _written(hint: Any) -> Any:
         for bound in bounds:  # such as ">= 1"
             sign, number = bound.split()
             limits[SIGNS[sign]] = ast.literal_eval(number)
-        return Annotated[_written(plain), Field(**limits)]
+        return Annotated[_pydantic_type(plain), Field(**limits)]
     if get_origin(hint) in (Union, UnionType):
-        return Union[tuple(item if item is NoneType else _written(item) for item in get_args(hint))]  # noqa: UP007
+        return Union[tuple(item if item is NoneType else _pydantic_type(item) for item in get_args(hint))]  # noqa: UP007
     return hint

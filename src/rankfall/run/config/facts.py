@@ -18,10 +18,10 @@ def _reasons(value: Any) -> bool:
 
 
 def _words(value: Any) -> bool:
-    return _listed(value) and bool(value)
+    return _is_list_of_text(value) and bool(value)
 
 
-def _listed(value: Any) -> bool:
+def _is_list_of_text(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
 
 
@@ -57,9 +57,9 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: _words(value) and set(value) <= components.LISTS.keys(),
         f"a list of what quantities declare ({', '.join(components.LISTS)})",
     ),
-    "PROVIDES": (_listed, "a list of what it has for measures, such as weights"),
+    "PROVIDES": (_is_list_of_text, "a list of what it has for measures, such as weights"),
     "BREAKS": (
-        _listed,
+        _is_list_of_text,
         "a list of what measures may use that is not the whole of it with this component, such as values",
     ),
     "USES": (
@@ -67,11 +67,11 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a list of what it needs of a network, such as weights; of alternatives, a list in this list, one",
     ),
     "OFFERS": (
-        _listed,
+        _is_list_of_text,
         "a list of what it lets a position or normaliser act on: queries, products, scores, values, lengths",
     ),
-    "TOUCHES": (_listed, "a list of what it acts on: states, queries, products, scores, values, lengths"),
-    "IGNORES": (_listed, "a list of fields of an architecture"),
+    "TOUCHES": (_is_list_of_text, "a list of what it acts on: states, queries, products, scores, values, lengths"),
+    "IGNORES": (_is_list_of_text, "a list of fields of an architecture"),
     "SEQUENCES": (
         lambda value: value in ("equal tokens", "different sequences"),
         "equal tokens or different sequences",
@@ -82,7 +82,7 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "SYMMETRIC": (lambda value: isinstance(value, bool), "True or False"),
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
     "TOKENS": (lambda value: type(value) is int and value > 0, "how many tokens a sequence has, where no option says"),
-    "LENGTHS": (_listed, "a list of options that hold lengths"),
+    "LENGTHS": (_is_list_of_text, "a list of options that hold lengths"),
     "ROWS": (
         lambda value: value in ("one", "zero", "constant", "free", "normaliser"),
         "one, zero, constant, free or normaliser",
@@ -96,7 +96,7 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),
         f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",
     ),
-    "CHOOSES": (_listed, "a list of options that say which items are measured, and change no item's rows"),
+    "CHOOSES": (_is_list_of_text, "a list of options that say which items are measured, and change no item's rows"),
     "BUILDS": (
         lambda value: isinstance(value, dict) and set(value) <= NETWORK and all(map(_words, value.values())),
         f"a mapping of kinds of components ({', '.join(sorted(NETWORK))}) to lists of names",

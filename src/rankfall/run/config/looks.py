@@ -8,7 +8,7 @@ from typing import Any
 from rankfall import components
 from rankfall.design import Architecture, Component, Training, parts
 from rankfall.errors import nearest
-from rankfall.run.config.problems import problem, shown
+from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.types import Config
 
 HEX = re.compile(r"#[0-9a-fA-F]{6}")
@@ -24,9 +24,9 @@ def check_labels(config: Config) -> dict[str, str]:
         path = f"labels.{name}"
         _check_name(path, name, known)
         if not text.isprintable() or not text.strip() or len(text) > LONGEST:
-            raise problem(path, f"{shown(text)} cannot be shown", allowed=[f"one line of 1 to {LONGEST} letters"])
+            raise problem(path, f"{show_value(text)} cannot be shown", allowed=[f"one line of 1 to {LONGEST} letters"])
         if "$" in text or text.startswith("_"):
-            what = f"{shown(text)} is read as a formula, or hidden, by what draws figures"
+            what = f"{show_value(text)} is read as a formula, or hidden, by what draws figures"
             raise problem(
                 path, what, allowed=["text without $ that does not begin with _"], hint="write ℓ₂, α, ² as they are"
             )
@@ -78,7 +78,7 @@ def _check_name(path: str, name: str, known: Iterable[str]) -> None:
         near = nearest(name, known)
         raise problem(
             path,
-            f"{shown(name)} is no task, architecture, training, component or model of this configuration",
+            f"{show_value(name)} is no task, architecture, training, component or model of this configuration",
             hint=f"did you mean {near!r}?" if near else "labels and colours are given to names that a table has",
         )
 
@@ -86,18 +86,21 @@ def _check_name(path: str, name: str, known: Iterable[str]) -> None:
 def _hex(path: str, colour: str) -> str:
     if HEX.fullmatch(colour):
         return colour
-    known = _named()
+    known = _browser_names()
     if colour.lower() not in known:
         near = nearest(colour, known)
         hint = f"did you mean {near!r}?" if near else "in quotes, since # begins a comment in YAML"
         raise problem(
-            path, f"{shown(colour)} is no colour", allowed=['"#rrggbb"', "a colour's name, such as teal"], hint=hint
+            path,
+            f"{show_value(colour)} is no colour",
+            allowed=['"#rrggbb"', "a colour's name, such as teal"],
+            hint=hint,
         )
     return known[colour.lower()]
 
 
 @functools.cache
-def _named() -> dict[str, str]:
+def _browser_names() -> dict[str, str]:
     """The names that browsers know too."""
     from matplotlib.colors import CSS4_COLORS
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rankfall import filters
 from rankfall.design import Architecture, Component, Designed, Task, Training, canonical, names
 from rankfall.run.config.bounds import CELLS, INTEGER
-from rankfall.run.config.problems import problem, shown, unknown_key
+from rankfall.run.config.problems import problem, show_value, unknown_key
 
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
 DIGITS = 19  # of the largest integer
@@ -45,12 +45,12 @@ def values(given: Any, path: str) -> list[Any]:
             listed.append(item)
             continue
         if len(item) > 2 * DIGITS:
-            raise problem(path, f"{shown(item)} is a range of integers beyond {INTEGER}")
+            raise problem(path, f"{show_value(item)} is a range of integers beyond {INTEGER}")
         low, high = int(found[1]), int(found[2])
         if high < low:
             raise problem(path, f"{item!r} is an empty range: it runs from low to high, both included")
         if len(listed) + high - low >= CELLS:
-            raise problem(path, f"{shown(item)} is too long a range", allowed=[f"at most {CELLS:,} values"])
+            raise problem(path, f"{show_value(item)} is too long a range", allowed=[f"at most {CELLS:,} values"])
         listed.extend(range(low, high + 1))
     if not listed:
         raise problem(path, "is an empty list, so the entry makes no cells")
@@ -64,10 +64,10 @@ def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
             raise unknown_key(path, field, ("seed", *LABELS, *ARCHITECTURE, *TRAINING, "task.<option>"))
     if not raw:
         raise problem(path, "is empty, so it would match every cell")
-    return {field: _quickly_searched(values(item, f"{path}.{field}")) for field, item in raw.items()}
+    return {field: _index(values(item, f"{path}.{field}")) for field, item in raw.items()}
 
 
-def _quickly_searched(items: list[Any]) -> Collection[Any]:
+def _index(items: list[Any]) -> Collection[Any]:
     """Integers, which ranges may make many of, as keys of a dict, in the same order, for fast search."""
     return dict.fromkeys(items).keys() if all(type(item) is int for item in items) else items
 
@@ -92,7 +92,7 @@ def _among(found: Any, items: Collection[Any]) -> bool:
     return any(filters.matches(found, item) for item in items)
 
 
-def unmatched(cells: Iterable[Seeded], wanted: Filter) -> tuple[str, Any] | None:
+def find_unmatched(cells: Iterable[Seeded], wanted: Filter) -> tuple[str, Any] | None:
     """The first (field, value) that no cell has: such a value has no effect and is probably a mistake."""
     cells = list(cells)
     for field, items in sorted(wanted.items()):
@@ -127,10 +127,10 @@ def value(cell: Designed | Seeded, field: str) -> Any:
     return getattr(cell.architecture, field)
 
 
-def told(wanted: Mapping[str, Any]) -> str:
+def describe_filter(wanted: Mapping[str, Any]) -> str:
     """A filter in words."""
-    return ", ".join(f"{field} {_listed(item)}" for field, item in wanted.items())
+    return ", ".join(f"{field} {_join_values(item)}" for field, item in wanted.items())
 
 
-def _listed(items: Any) -> str:
-    return " or ".join(str(item) if isinstance(item, str | int) else shown(item) for item in values(items, ""))
+def _join_values(items: Any) -> str:
+    return " or ".join(str(item) if isinstance(item, str | int) else show_value(item) for item in values(items, ""))

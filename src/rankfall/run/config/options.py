@@ -20,7 +20,7 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.run.config.bounds import NAME
 from rankfall.run.config.facts import FORMS
-from rankfall.run.config.problems import nearest, problem, shown, translate, unknown_key, wrong_type
+from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
 from rankfall.run.config.values import Part, as_float
 
 WRITTEN = TypeAdapter(Part)
@@ -82,7 +82,9 @@ def resolve(kind: str, component: Component, path: str) -> Component:
 def description(kind: str, name: str, path: str) -> Description | None:
     """Like `components.describe`, with errors that say where in the configuration the name stands."""
     if len(name) > 2 * NAME:
-        raise problem(path, f"{shown(name)} has {len(name)} letters", allowed=[f"names of at most {2 * NAME} letters"])
+        raise problem(
+            path, f"{show_value(name)} has {len(name)} letters", allowed=[f"names of at most {2 * NAME} letters"]
+        )
     try:
         found = components.describe(kind, name)
         if found is not None:
@@ -101,7 +103,7 @@ def description(kind: str, name: str, path: str) -> Description | None:
 def _check_facts(found: Description) -> None:
     for fact, (fits, wanted) in FORMS.items():
         if fact in found.facts and not fits(found.facts[fact]):
-            raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, not {shown(found.facts[fact])}")
+            raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, not {show_value(found.facts[fact])}")
     for fact in ("LIMITS", "FILES", "PARTS", "CHOOSES"):
         for name in found.facts.get(fact, {}):
             if name not in found.options:
@@ -136,10 +138,10 @@ def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] | None
         if isinstance(number, bool) or not isinstance(number, int | float):
             continue
         if isinstance(number, float) and not math.isfinite(number):
-            raise problem(path, f"{shown(number)} is not a finite number")
+            raise problem(path, f"{show_value(number)} is not a finite number")
         if (low is not None and number < low) or (high is not None and number > high):
             sides = [f">= {low}"] * (low is not None) + [f"<= {high}"] * (high is not None)
-            raise problem(path, f"{shown(number)} is out of range", allowed=[" and ".join(sides)], hint=hint)
+            raise problem(path, f"{show_value(number)} is out of range", allowed=[" and ".join(sides)], hint=hint)
     return found
 
 
@@ -153,7 +155,7 @@ def _counts(annotation: str) -> bool:
 def check_plain(value: Any, path: str) -> None:
     """Raise unless a value means the same on every machine: YAML also has dates, bytes, infinities and keys that are no words."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise problem(path, f"{shown(value)} is not a finite number")
+        raise problem(path, f"{show_value(value)} is not a finite number")
     if isinstance(value, list | tuple):
         for item in value:
             check_plain(item, path)
@@ -179,7 +181,7 @@ def _mismatch(annotation: str, wanted: str, value: Any, path: str) -> RankfallEr
         return _mismatch(ast.unparse(inner), told, item, f"{path}.{place}")
     choices = _choices(node)
     if choices and isinstance(value, str):
-        return problem(path, f"{shown(value)} is not possible", allowed=list(map(str, choices)), given=value)
+        return problem(path, f"{show_value(value)} is not possible", allowed=list(map(str, choices)), given=value)
     return wrong_type(path, value, wanted)
 
 

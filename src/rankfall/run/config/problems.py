@@ -27,7 +27,7 @@ def problem(path: str, what: str, *, allowed: Iterable[str] = (), given: Any = N
     return RankfallError("; ".join(parts))
 
 
-def shown(value: Any) -> str:
+def show_value(value: Any) -> str:
     """A value as it goes into a message."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
@@ -37,7 +37,7 @@ def unknown_key(path: str, key: Any, allowed: Iterable[str]) -> RankfallError:
     """An error for a key that does not exist."""
     if not isinstance(key, str):
         return problem(
-            path, f"the key {shown(key)} is not a word: YAML read it as {_kind(key)}", hint="put it in quotes"
+            path, f"the key {show_value(key)} is not a word: YAML read it as {_kind(key)}", hint="put it in quotes"
         )
     return problem(f"{path}.{key}" if path else key, UNKNOWN_KEY, allowed=sorted(allowed), given=key)
 
@@ -56,7 +56,7 @@ def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
         hint = f"write {int(value)}"  # 1e3 and 2.0 are numbers with a fraction, if an empty one
     elif isinstance(value, str) and _number(value):
         hint = "take the quotes away"
-    return problem(path, f"{shown(value)} is {_kind(value)}, not {wanted}", hint=hint)
+    return problem(path, f"{show_value(value)} is {_kind(value)}, not {wanted}", hint=hint)
 
 
 def translate(error: ValidationError, prefix: str = "") -> RankfallError:
@@ -75,17 +75,17 @@ def _translate(detail: ErrorDetails, prefix: str) -> RankfallError:
         what = UNKNOWN_KEY if kind == "extra_forbidden" else "this key is missing"
         return problem(path, what)
     if kind == "literal_error":
-        return problem(path, f"{shown(value)} is not possible", allowed=[context["expected"].replace("'", "")])
+        return problem(path, f"{show_value(value)} is not possible", allowed=[context["expected"].replace("'", "")])
     if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         sign = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}[kind]
         limit = context.get("gt", context.get("ge", context.get("lt", context.get("le"))))
-        return problem(path, f"{shown(value)} is out of range", allowed=[f"{sign} {limit}"])
+        return problem(path, f"{show_value(value)} is out of range", allowed=[f"{sign} {limit}"])
     if kind == "string_too_short":
         return problem(path, "'' is no text")
     if kind == "too_short":
-        return problem(path, f"{shown(value)} has too few entries", allowed=[f"at least {context['min_length']}"])
+        return problem(path, f"{show_value(value)} has too few entries", allowed=[f"at least {context['min_length']}"])
     if kind == "finite_number":
-        return problem(path, f"{shown(value)} is not a finite number")
+        return problem(path, f"{show_value(value)} is not a finite number")
     wanted = WANTED.get(kind)
     if wanted:
         return wrong_type(path, value, wanted)

@@ -25,7 +25,7 @@ from rankfall import components
 from rankfall.components import AUTO
 from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training, components_of
 from rankfall.errors import RankfallError
-from rankfall.run.config.match import matches, parse_filter, told
+from rankfall.run.config.match import describe_filter, matches, parse_filter
 from rankfall.run.config.options import description, resolve
 from rankfall.run.config.problems import problem
 
@@ -46,7 +46,7 @@ class Rules:
     def __init__(self) -> None:
         self.facts: dict[tuple[str, str], Mapping[str, Any]] = {}
         self.automatic: dict[tuple[str, str], Component] = {}
-        self.declared = functools.cache(declared)
+        self.declared = functools.cache(component_facts)
 
     def completed(self, architecture: Architecture, task: Task, path: str) -> Architecture:
         """The architecture with nothing left open: `auto` and null replaced by what they stand for, and by null what nothing reads."""
@@ -151,13 +151,13 @@ class Rules:
 def objection(
     kind: str, name: str, facts: Mapping[str, Any], cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]
 ) -> str | None:
-    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can. `facts_of` is `declared`, which who
+    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can. `facts_of` is `component_facts`, which who
     asks for thousands of cells may remember.
     """
     for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
         for wanted, reason in facts.get(fact, ()):
             if matches(cell, parse_filter(wanted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
-                return f"{kind} {name!r} {verb} {told(wanted)}: {reason}"
+                return f"{kind} {name!r} {verb} {describe_filter(wanted)}: {reason}"
     uses = alternatives(facts)
     if not uses:
         return None
@@ -214,13 +214,13 @@ def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
     if type(trained) is not int or longest <= trained:
         return None
     for kind, component in parts(cell.task, cell.architecture, cell.training):
-        if declared(kind, component.name).get("ADMITS", "trained" if kind == "position" else "any") == "trained":
+        if component_facts(kind, component.name).get("ADMITS", "trained" if kind == "position" else "any") == "trained":
             what = f"{kind} {component.name!r} admits no more than the length that it was trained at"
             return f"length {longest} is asked for, but {what}, {trained}"
     return None
 
 
-def declared(kind: str, name: str) -> Mapping[str, Any]:
+def component_facts(kind: str, name: str) -> Mapping[str, Any]:
     """The facts of a component that is known to exist."""
     found = components.describe(kind, name)
     return found.facts if found else {}

@@ -65,7 +65,7 @@ def config_schema() -> dict[str, Any]:
         entry = schema["properties"][section]["additionalProperties"]
         schema["properties"][section]["additionalProperties"] = {"anyOf": [entry, {"type": "null"}]}
     schema["$defs"] = definitions = {"Component": {**COMPONENT, "description": Written.__doc__}, **definitions}
-    finished = _finished(_shared(schema))
+    finished = _finish(_share(schema))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **finished}
 
 
@@ -87,28 +87,28 @@ def _axis(field: Mapping[str, Any]) -> dict[str, Any]:
     return {**about, "anyOf": [one, RANGE, {"type": "array", "items": {"anyOf": [one, RANGE]}, "minItems": 1}]}
 
 
-def _shared(node: Any) -> Any:
+def _share(node: Any) -> Any:
     """Components by reference, so that their schema is written once."""
     if isinstance(node, list):
-        return [_shared(item) for item in node]
+        return [_share(item) for item in node]
     if not isinstance(node, dict):
         return node
     if COMPONENT.items() <= node.items() and node.get("description") != Written.__doc__:
         return {"$ref": "#/$defs/Component", **{key: item for key, item in node.items() if key not in COMPONENT}}
-    return {key: _shared(item) for key, item in node.items()}
+    return {key: _share(item) for key, item in node.items()}
 
 
-def _finished(node: Any) -> Any:
+def _finish(node: Any) -> Any:
     """Without titles; defaults in words; numbers also as YAML 1.1 reads 1e-5."""
     if isinstance(node, list):
-        return [_finished(item) for item in node]
+        return [_finish(item) for item in node]
     if not isinstance(node, dict):
         return node
-    node = {key: _finished(item) for key, item in node.items() if key != "title" or not isinstance(item, str)}
+    node = {key: _finish(item) for key, item in node.items() if key != "title" or not isinstance(item, str)}
     if "default" in node and ("description" in node or "type" in node or "anyOf" in node):
         default = node.pop("default")
         if default != {}:
-            node["description"] = f"{node.get('description', '')} (default: {_told(default)})".strip()
+            node["description"] = f"{node.get('description', '')} (default: {_default_words(default)})".strip()
     if node.get("type") == "number":
         node = {LIMITS.get(key, key): item for key, item in node.items()}
         rest = {key: node.pop(key) for key in list(node) if key != "description"}
@@ -116,5 +116,5 @@ def _finished(node: Any) -> Any:
     return node
 
 
-def _told(default: Any) -> str:
+def _default_words(default: Any) -> str:
     return default["name"] if isinstance(default, dict) and "name" in default else json.dumps(default)

@@ -18,7 +18,7 @@ from rankfall.design import Architecture, Component, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.run.config.bounds import BYTES, DEPTH, NAME, check_nodes, check_values
 from rankfall.run.config.entries import Parsed, model_of
-from rankfall.run.config.problems import problem, shown, translate, unknown_key, wrong_type
+from rankfall.run.config.problems import problem, show_value, translate, unknown_key, wrong_type
 from rankfall.run.config.values import LABEL, Entry, Label, Number, Part
 from rankfall.yaml_text import load
 
@@ -76,14 +76,14 @@ class Crossing(Entry):
 
 def _device(value: str) -> str:
     if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", value):
-        raise ValueError(f"{shown(value)} is not possible; allowed: auto, cpu, cuda, cuda:0 and so on")
+        raise ValueError(f"{show_value(value)} is not possible; allowed: auto, cpu, cuda, cuda:0 and so on")
     return value
 
 
 def _folder(value: str) -> str:
     if "\0" in value or any(len(part.encode()) > 255 for part in value.split("/")):
         raise ValueError(
-            f"{shown(value)} cannot be the name of a folder: 255 bytes are the most that file systems allow"
+            f"{show_value(value)} cannot be the name of a folder: 255 bytes are the most that file systems allow"
         )
     if value.startswith("~"):  # neither Snakemake nor make would expand it, and a folder of that name would be made
         raise ValueError(f"{value!r} is not expanded here; write the whole path")
@@ -210,37 +210,37 @@ def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
             what = f"{name!r} becomes part of file names: use letters, digits, _, + and -"
             raise problem(f"{section}.{name}" if name else section, what)
         if len(name) > NAME:
-            what = f"{shown(name)} has {len(name)} letters and becomes part of file names"
+            what = f"{show_value(name)} has {len(name)} letters and becomes part of file names"
             raise problem(section, what, allowed=[f"at most {NAME} letters"])
         if entry is not None and not isinstance(entry, dict):
             raise wrong_type(f"{section}.{name}", entry, "a mapping")
     shaped = {}
     for name in entries:
         path = f"{section}.{name}"
-        entry = _inherited(section, entries, name, ()) if section in WITH_BASE else dict(entries[name] or {})
+        entry = _inherit(section, entries, name, ()) if section in WITH_BASE else dict(entries[name] or {})
         if section in HOLDS_OPTIONS:
-            entry = _gathered(entry, path, HOLDS_OPTIONS[section], set(MODELS[section].model_fields), name)
+            entry = _gather(entry, path, HOLDS_OPTIONS[section], set(MODELS[section].model_fields), name)
         else:
             _check_keys(path, entry, MODELS[section], frozenset({"base"}))
         shaped[name] = {**entry, "name": name}
     return shaped
 
 
-def _inherited(section: str, entries: Mapping[str, Any], name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+def _inherit(section: str, entries: Mapping[str, Any], name: str, seen: tuple[str, ...]) -> dict[str, Any]:
     entry = dict(entries[name] or {})
     if "base" not in entry:
         return entry
     base, path = entry.pop("base"), f"{section}.{name}.base"
     if not isinstance(base, str) or base not in entries:
-        raise problem(path, f"{shown(base)} is not one of the {section}", allowed=sorted(entries), given=base)
+        raise problem(path, f"{show_value(base)} is not one of the {section}", allowed=sorted(entries), given=base)
     if len(seen) >= DEPTH:
         raise problem(path, f"is the {DEPTH}th base of a base", allowed=[f"fewer than {DEPTH}"])
     if base in (*seen, name):
         raise problem(path, f"goes in a circle: {' -> '.join((*seen, name, base))}")
-    return _inherited(section, entries, base, (*seen, name)) | entry
+    return _inherit(section, entries, base, (*seen, name)) | entry
 
 
-def _gathered(entry: dict[str, Any], path: str, kind: str, fields: set[str], label: str) -> dict[str, Any]:
+def _gather(entry: dict[str, Any], path: str, kind: str, fields: set[str], label: str) -> dict[str, Any]:
     if "name" in entry:
         raise problem(f"{path}.name", f"an entry's name is its key; write `{kind}:` for the component's name")
     named = entry.get(kind, label)

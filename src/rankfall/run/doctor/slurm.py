@@ -14,7 +14,7 @@ from typing import Any
 
 from rankfall.run.doctor import Check
 from rankfall.run.doctor.slurm_job import probe
-from rankfall.run.doctor.slurm_site import ask, asked, read_profile
+from rankfall.run.doctor.slurm_site import ask, read_profile, read_resources
 
 PROGRAMS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo", "srun")
 INITIAL_WAIT = 40  # the plugin's own slurm-init-seconds-before-status-checks
@@ -57,7 +57,7 @@ def known_partitions() -> dict[str, dict[str, str]]:
 
 def partition(settings: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) -> Iterator[Check]:
     """Whether the named ones exist and take jobs, or SLURM has one that it takes by itself."""
-    wanted = asked(settings, "slurm_partition")
+    wanted = read_resources(settings, "slurm_partition")
     if not any(place.startswith("default-resources") for place in wanted):
         default = [name for name, one in known.items() if one.get("Default") == "YES"]
         if not default:
@@ -88,7 +88,7 @@ def partition(settings: Mapping[str, Any], known: Mapping[str, Mapping[str, str]
 
 def account(settings: Mapping[str, Any]) -> Iterator[Check]:
     """Whether the account is one of the user's; without accounting there is nothing to be asked."""
-    wanted = asked(settings, "slurm_account")
+    wanted = read_resources(settings, "slurm_account")
     user = os.environ.get("USER") or "root"
     code, said = ask("sacctmgr", "-n", "-P", "show", "associations", f"user={user}", "format=account")
     if code:
@@ -124,8 +124,10 @@ def gres(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Che
     there = set(ask("sinfo", "-h", "-o", "%G")[1].replace("\n", ",").split(",")) - {"", "(null)"}
     listed = ", ".join(sorted(there)) or "nothing"
     names = {re.sub(r"\(.*", "", one) for one in there}
-    wanted = asked(settings, "gres") | {k: f"gpu:{v}" for k, v in asked(settings, "gpu", "gpus").items()}
-    for place in asked(settings, "gpus"):
+    wanted = read_resources(settings, "gres") | {
+        k: f"gpu:{v}" for k, v in read_resources(settings, "gpu", "gpus").items()
+    }
+    for place in read_resources(settings, "gpus"):
         yield Check("gres", "fail", f"{place} does not reach sbatch: write gres: gpu:1 instead")
     for place, value in wanted.items():
         if place.startswith("default-resources"):
@@ -175,7 +177,7 @@ def preemption(
     settings: Mapping[str, Any], config: Mapping[str, str], known: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Check]:
     """Whether a preempted job comes back. For one that does not, Snakemake's plugin waits for ever."""
-    wanted = set(asked(settings, "slurm_partition").values())
+    wanted = set(read_resources(settings, "slurm_partition").values())
     used = {name: one for name, one in known.items() if name in wanted or (not wanted and one.get("Default") == "YES")}
     modes = {name: one.get("PreemptMode", config.get("PreemptMode", "OFF")) for name, one in used.items()}
     if config.get("PreemptType", "preempt/none") in ("preempt/none", "(null)") or set(modes.values()) <= {"OFF"}:

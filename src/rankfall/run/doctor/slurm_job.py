@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.run.doctor import Check
-from rankfall.run.doctor.slurm_site import ask, asked
+from rankfall.run.doctor.slurm_site import ask, read_resources
 
 LARGEST_SKEW = 2.0  # seconds
 
@@ -20,8 +20,12 @@ def probe(settings: Mapping[str, Any], results: Path, seconds: int) -> Iterator[
     folder.mkdir(parents=True, exist_ok=True)
     here, there = folder / f"doctor.{os.getpid()}.here", folder / f"doctor.{os.getpid()}.there"
     here.write_text("seen\n")
-    options = [f"--partition={v}" for p, v in asked(settings, "slurm_partition").items() if p.startswith("default")]
-    options += [f"--account={v}" for p, v in asked(settings, "slurm_account").items() if p.startswith("default")]
+    options = [
+        f"--partition={v}" for p, v in read_resources(settings, "slurm_partition").items() if p.startswith("default")
+    ]
+    options += [
+        f"--account={v}" for p, v in read_resources(settings, "slurm_account").items() if p.startswith("default")
+    ]
     script = f'cat "{here}" >"{there}.part" && date +%s.%N >>"{there}.part" && hostname >>"{there}.part" && mv "{there}.part" "{there}"'
     code, said = ask(
         "sbatch",
@@ -40,13 +44,13 @@ def probe(settings: Mapping[str, Any], results: Path, seconds: int) -> Iterator[
         return
     job = said.split(";")[0]
     try:
-        yield from watched(job, there, settings, seconds)
+        yield from watch_job(job, there, settings, seconds)
     finally:
         for path in (here, there, folder / "doctor.log"):
             path.unlink(missing_ok=True)
 
 
-def watched(job: str, there: Path, settings: Mapping[str, Any], seconds: int) -> Iterator[Check]:
+def watch_job(job: str, there: Path, settings: Mapping[str, Any], seconds: int) -> Iterator[Check]:
     """What becomes of the probing job."""
     limit, ended = time.time() + seconds, None
     while time.time() < limit and not there.exists():

@@ -26,7 +26,7 @@ def read_profile(folder: Path) -> Mapping[str, Any]:
     return found
 
 
-def asked(settings: Mapping[str, Any], *names: str) -> dict[str, str]:
+def read_resources(settings: Mapping[str, Any], *names: str) -> dict[str, str]:
     """{where in the profile: value} of a resource, for all rules and for single ones."""
     places = {"default-resources": settings.get("default-resources") or {}}
     places |= {f"set-resources: {rule}": one for rule, one in (settings.get("set-resources") or {}).items()}

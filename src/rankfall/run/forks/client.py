@@ -21,7 +21,7 @@ THREADS = (  # read by libraries when they are imported, so a fork cannot have o
 )
 
 
-def forked(arguments: list[str]) -> int | None:
+def run_in_fork(arguments: list[str]) -> int | None:
     """The exit code of `rankfall <arguments>`, done by a fork of the server; None where this process has to do it."""
     address = os.environ.get(ADDRESS)
     if not address:
@@ -44,10 +44,10 @@ def forked(arguments: list[str]) -> int | None:
             if worker:
                 for number in received:  # before it was known whom to pass them on to
                     _send(worker, number)
-                return _ended(int(answers.readline() or -signal.SIGKILL))
+                return _exit_code(int(answers.readline() or -signal.SIGKILL))
         except OSError:  # the server is gone
             if worker:
-                return _ended(-signal.SIGKILL)
+                return _exit_code(-signal.SIGKILL)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -56,7 +56,7 @@ def forked(arguments: list[str]) -> int | None:
     return None
 
 
-def alike(environment: dict[str, str], prefix: str, cwd: str) -> dict[str, str | None]:
+def comparable_state(environment: dict[str, str], prefix: str, cwd: str) -> dict[str, str | None]:
     """What must be the same for a fork to be what a new Python would be: the Python, the import path, the folder, the threads."""
     settings = {name: environment.get(name) for name in (*THREADS, "PYTHONPATH", "CUDA_VISIBLE_DEVICES")}
     return {"prefix": prefix, "cwd": cwd, **settings}
@@ -67,7 +67,7 @@ def _ask(server: socket.socket, arguments: list[str]) -> None:
     asked = {
         "arguments": arguments,
         "environment": environment,
-        "alike": alike(environment, sys.prefix, os.getcwd()),
+        "alike": comparable_state(environment, sys.prefix, os.getcwd()),
         "umask": _umask(),
     }
     text = json.dumps(asked).encode()
@@ -76,7 +76,7 @@ def _ask(server: socket.socket, arguments: list[str]) -> None:
     server.sendall(text)
 
 
-def _ended(code: int) -> int:
+def _exit_code(code: int) -> int:
     """The exit code; a process that a signal has ended is followed."""
     if code < 0:
         if -code not in (signal.SIGKILL, signal.SIGSTOP):

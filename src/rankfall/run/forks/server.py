@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rankfall.run.forks.client import PASSED_ON, alike
+from rankfall.run.forks.client import PASSED_ON, comparable_state
 
 AT_ONCE = (  # of nearly every job
     *("numpy", "pandas", "pyarrow.parquet", "pyarrow.compute", "pydantic", "yaml", "torch", "safetensors.torch"),
@@ -58,7 +58,7 @@ class Server:
     def __init__(self, listening: socket.socket, program: str, ahead: Iterator[Callable[[], object]]) -> None:
         self.listening, self.program, self.ahead = listening, program, ahead
         self.workers: dict[int, socket.socket] = {}  # by process: who asked for it
-        self.alike = alike(dict(os.environ), sys.prefix, os.getcwd())
+        self.alike = comparable_state(dict(os.environ), sys.prefix, os.getcwd())
 
     def run(self) -> None:
         """Until standard input ends, and the last job with it."""
@@ -101,7 +101,7 @@ class Server:
 
     def accept(self, own: tuple[int, int]) -> None:
         connection, _ = self.listening.accept()
-        found = received(connection)
+        found = receive(connection)
         if found is None:
             return
         asked, files = found
@@ -179,7 +179,7 @@ def become(program: str, asked: dict[str, Any], files: list[int], mask: Iterable
         os._exit(code & 0xFF)
 
 
-def received(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """What is asked for, and the standard files for it; None from one who was killed before all was said."""
     files = array.array("i")
     head, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(3 * files.itemsize))

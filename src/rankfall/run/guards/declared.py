@@ -139,7 +139,7 @@ class Declared:
         return None if same else "it was compiled from another text: remove it, or import the module by its name"
 
     def refuse(self, reader: str, path: str, wrong: str) -> None:
-        self.found.append(_told(reader, path, wrong))
+        self.found.append(_describe_read(reader, path, wrong))
         raise NotInKey(self.found[-1])
 
     def forbid(self, line: str) -> None:
@@ -166,7 +166,7 @@ def source_of(path: str) -> str:
         return path
 
 
-def shown(path: str) -> str:
+def short_path(path: str) -> str:
     """The path relative to the working directory, where it is inside."""
     return os.path.relpath(path) if os.path.realpath(path).startswith(os.getcwd() + os.sep) else path
 
@@ -177,8 +177,8 @@ def _stamp(path: str) -> tuple[int, ...]:
     return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
-def _told(reader: str, path: str, wrong: str) -> str:
-    file = shown(path)
+def _describe_read(reader: str, path: str, wrong: str) -> str:
+    file = short_path(path)
     if wrong:
         return f"{reader}: reads {file}, but {wrong}"
     if path.endswith((".py", ".pyc", ".so")):

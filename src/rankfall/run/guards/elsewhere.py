@@ -22,7 +22,7 @@ from rankfall import components
 from rankfall.design import Component
 from rankfall.run.guards.trial.candidate import Drawn
 from rankfall.run.guards.trial.setting import Surroundings
-from rankfall.run.guards.trial.variants import Outcome, used
+from rankfall.run.guards.trial.variants import Outcome, outcomes_of_use
 from rankfall.run.keys import loader
 from rankfall.run.keys.loader import Text
 from rankfall.tasks._dataset import draw
@@ -83,7 +83,7 @@ class Elsewhere:
         self.process.wait()
 
 
-def elsewhere() -> Elsewhere:
+def other_process() -> Elsewhere:
     """The one of this process; another where it has ended."""
     if OTHERS and OTHERS[0].process.poll() is not None:
         OTHERS.clear()
@@ -120,7 +120,7 @@ def answer(asked: dict[str, Any]) -> None:
     texts = {one[0]: Text(one[0], one[1], one[2], one[3].encode("latin-1")) for one in asked["texts"]}
     seed = asked["seed"]
     with loader.frozen(texts):  # what the job has read, though files may have been edited since
-        found = used(
+        found = outcomes_of_use(
             kind,
             component,
             setting,

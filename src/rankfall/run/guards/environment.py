@@ -58,7 +58,7 @@ class Sealed(os._Environ):  # type: ignore[type-arg]
 
 
 @contextmanager
-def sealed() -> Iterator[None]:
+def seal_environment() -> Iterator[None]:
     """Within, only these variables are there, for this process and those that it starts. Afterwards all are as before."""
     before, kind = dict(os.environ), type(os.environ)
     for name in before:

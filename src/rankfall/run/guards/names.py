@@ -55,7 +55,9 @@ class Names:
         values = dict(vars(holder))
         self.places[place] = holder, values
         if place[0].partition(".")[0] == OWN:
-            self.codes[place] = {name: _made(value) for name, value in values.items() if _made(value) is not None}
+            self.codes[place] = {
+                name: _content_of(value) for name, value in values.items() if _content_of(value) is not None
+            }
 
     def replaced(self) -> Iterator[tuple[str, Any, Any, Any]]:
         """Of each name that stands for something else: the name in full, the module or class, and what it stood for and stands for now."""
@@ -72,7 +74,7 @@ class Names:
                         yield f"{full}.{name}", holder, ABSENT, now[name]
             for name, made in self.codes.get((module, inside), {}).items():
                 value = before[name]
-                if now.get(name) is value and _made(value) != made:
+                if now.get(name) is value and _content_of(value) != made:
                     yield f"{full}.{name}", holder, value, value
 
     @staticmethod
@@ -113,7 +115,7 @@ def undo(name: str, holder: Any, before: Any) -> None:
         setattr(holder, attribute, before)
 
 
-def _made(value: Any) -> tuple[Any, ...] | None:
+def _content_of(value: Any) -> tuple[Any, ...] | None:
     """What a function does: its code and defaults."""
     if not isinstance(value, FunctionType):
         return None

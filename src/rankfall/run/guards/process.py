@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from rankfall.run.guards.declared import PACKAGE, Unproved, shown
+from rankfall.run.guards.declared import PACKAGE, Unproved, short_path
 from rankfall.run.guards.names import Names, undo
 from rankfall.run.guards.settings import put_back, read_settings
 from rankfall.run.keys import loader
@@ -36,7 +36,7 @@ def same_process() -> Iterator[None]:
 
 
 @contextmanager
-def unaltered(who: Callable[[], str], names: bool = True) -> Iterator[None]:
+def check_unaltered(who: Callable[[], str], names: bool = True) -> Iterator[None]:
     """Raise `Altered` if the process is another afterwards; `who` says whose work it was. Without a job nothing is looked at. Without
     `names` only settings are, in a hundredth of the time: where none but this package's own code is at work."""
     if not NAMES:
@@ -58,9 +58,9 @@ def executing(module: ModuleType, file: str) -> Iterator[None]:
     if module.__name__.partition(".")[0] == loader.OWN:
         yield
         return
-    who = f"{shown(file)}, when it is imported,"
+    who = f"{short_path(file)}, when it is imported,"
     try:
-        with unaltered(lambda: who):
+        with check_unaltered(lambda: who):
             yield
     except Altered:
         sys.modules.pop(module.__name__, None)  # so that who imports it again is told again
@@ -109,4 +109,4 @@ def _origin(value: Any) -> str:
     code = getattr(getattr(value, "__func__", value), "__code__", None)
     file = getattr(code, "co_filename", "")
     mine = file and not file.startswith((PACKAGE, "<")) and not loader.INSTALLED.intersection(file.split("/"))
-    return shown(file) if mine else ""
+    return short_path(file) if mine else ""

@@ -22,7 +22,7 @@ BACKENDS = {  # attributes of modules and objects of torch.backends
 def read_settings() -> dict[str, Any]:
     """Name -> value; what this version of torch does not tell is left out."""
     found = {}
-    for name, (read, _) in known().items():
+    for name, (read, _) in known_settings().items():
         with suppress(AttributeError, RuntimeError, FileNotFoundError):
             found[name] = read()
     return found
@@ -30,13 +30,13 @@ def read_settings() -> dict[str, Any]:
 
 def put_back(name: str, value: Any) -> None:
     """Undo a change, as far as that can be done."""
-    _, write = known()[name]
+    _, write = known_settings()[name]
     if write is not None:
         with suppress(AttributeError, RuntimeError, OSError):
             write(value)
 
 
-def known() -> Mapping[str, Setting]:
+def known_settings() -> Mapping[str, Setting]:
     found: dict[str, Setting] = {"os.getcwd()": (os.getcwd, os.chdir)}
     if (numpy := sys.modules.get("numpy")) is not None and hasattr(numpy, "geterr"):
         found["numpy.geterr()"] = (numpy.geterr, lambda before: numpy.seterr(**before))

@@ -1,8 +1,8 @@
 """Whether the results of a job match the keys under which they are stored.
 
-A job fixes its keys when it starts. From then on `proved` has every module made of the text that the plan has hashed, and has all that is
-read watched. What is left to ask before anything is kept: were modules that had been imported earlier made of the same text, is a file
-that an option or DATA names still the same (compiled code may have read it, unseen), and did the watch see anything?
+A job fixes its keys when it starts. From then on `prove_code` has every module made of the text that the plan has hashed, and has all
+that is read watched. What is left to ask before anything is kept: were modules that had been imported earlier made of the same text, is a
+file that an option or DATA names still the same (compiled code may have read it, unseen), and did the watch see anything?
 """
 
 import sys
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from rankfall.errors import RankfallError
 from rankfall.run.guards import watch
 from rankfall.run.guards.declared import Unproved
-from rankfall.run.guards.environment import sealed
+from rankfall.run.guards.environment import seal_environment
 from rankfall.run.guards.process import same_process
 from rankfall.run.guards.watch import union
 from rankfall.run.keys import loader
@@ -26,12 +26,12 @@ class Edited(Unproved):
 
 
 @contextmanager
-def proved(codes: Iterable[Mapping[str, str]], texts: Mapping[str, Text]) -> Iterator[None]:
+def prove_code(codes: Iterable[Mapping[str, str]], texts: Mapping[str, Text]) -> Iterator[None]:
     """Around all work of a job: what runs is what the plan has hashed, `texts`, and nothing is read but what is in `codes`."""
     code = union(codes)
     with loader.frozen(texts):
         _check_imported(code)
-        with sealed(), watch.job(code, texts), same_process():
+        with seal_environment(), watch.job(code, texts), same_process():
             yield
 
 
@@ -53,7 +53,7 @@ def _check_imported(code: Mapping[str, str]) -> None:
     for name, planned in code.items():
         if not name.endswith(".py") or (module := module_of(name)) not in sys.modules:
             continue
-        content = loader.executed(module)
+        content = loader.executed_text(module)
         if content is None:
             raise Edited(
                 f"{name} was imported before anything could tell from which text; start with `python -m rankfall.cli`, or call "
@@ -67,7 +67,7 @@ def _digests(name: str, planned: str, sources: Sources) -> Iterator[str]:
     """What the code or file of this name hashes to: the code that ran, or else is there now; nothing where there is none."""
     if name.endswith(".py"):
         module = module_of(name)
-        content = loader.executed(module)
+        content = loader.executed_text(module)
         try:
             if content is not None:
                 yield digest_like(planned, module, name, content)

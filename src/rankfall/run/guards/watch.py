@@ -21,11 +21,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from rankfall.errors import told
+from rankfall.errors import describe_error
 from rankfall.run.guards.calls import CALLS, asking, line
-from rankfall.run.guards.declared import MACHINERY, READER, Code, Declared, Unproved, is_ours, shown, source_of
+from rankfall.run.guards.declared import MACHINERY, READER, Code, Declared, Unproved, is_ours, short_path, source_of
 from rankfall.run.guards.outside import Outside
-from rankfall.run.guards.process import components_of, unaltered
+from rankfall.run.guards.process import check_unaltered, components_of
 from rankfall.run.keys.loader import LOADED, Text
 
 
@@ -48,7 +48,7 @@ class Watch:
             raise
         except Exception as error:  # of the watch itself; a component might catch it, and go on unwatched
             declared.forbid(
-                f"the watch over what is read failed at {event} {arguments[:1]}: {told(error)}; nothing is kept"
+                f"the watch over what is read failed at {event} {arguments[:1]}: {describe_error(error)}; nothing is kept"
             )
 
     def look(self, declared: Declared, event: str, arguments: tuple[Any, ...]) -> None:
@@ -97,7 +97,7 @@ class Watch:
         for source in declared.sources.keys() & self.reading.keys():
             for path, loaded in sorted(self.reading[source]):
                 if (wrong := declared.check(path, loaded)) is not None:
-                    declared.refuse(shown(source), path, wrong)
+                    declared.refuse(short_path(source), path, wrong)
 
 
 WATCH: list[Watch] = []  # the hook, once there is one: it stays for as long as the process
@@ -127,13 +127,13 @@ def numerics(*codes: Code) -> Iterator[None]:
     foreign = components_of(code)
     with (
         _only(WATCH[0], before.within(code)),
-        unaltered(lambda: " or ".join(foreign) or "a component of this package", names=bool(foreign)),
+        check_unaltered(lambda: " or ".join(foreign) or "a component of this package", names=bool(foreign)),
     ):
         yield
 
 
 @contextmanager
-def given() -> Iterator[None]:
+def hand_over() -> Iterator[None]:
     """Within a computation, while what surrounds it hands it something, such as a table."""
     before = WATCH[0].declared if WATCH else None
     if before is None:
@@ -176,7 +176,7 @@ def union(codes: Iterable[Code]) -> dict[str, str]:
     return found
 
 
-def _opened(arguments: tuple[Any, ...]) -> str | None:
+def _opened_file(arguments: tuple[Any, ...]) -> str | None:
     """A file by its name, not by the number of an open one."""
     return os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes | os.PathLike) else None
 
@@ -194,7 +194,7 @@ def _module(arguments: tuple[Any, ...]) -> str | None:
 
 # "import" has a file where the module is compiled code; others are opened, or come from our loader.
 EVENTS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
-    "open": _opened,
+    "open": _opened_file,
     "import": _module,
     LOADED: _module,
     "ctypes.dlopen": _library,
@@ -223,8 +223,8 @@ def _place(reader: FrameType, declared: Declared) -> str:
     while frame is not None and declared.reader(file := frame.f_code.co_filename) != MACHINERY and not is_ours(file):
         last = file if os.path.realpath(file) in declared.sources else last
         frame = frame.f_back
-    place = f"{shown(reader.f_code.co_filename)}, line {reader.f_lineno}"
-    return place if last == reader.f_code.co_filename else f"{place} (for {shown(last)})"
+    place = f"{short_path(reader.f_code.co_filename)}, line {reader.f_lineno}"
+    return place if last == reader.f_code.co_filename else f"{place} (for {short_path(last)})"
 
 
 def _importing(frame: FrameType | None, declared: Declared) -> Iterator[str]:

@@ -18,12 +18,12 @@ import torch
 
 from rankfall import components
 from rankfall.disk import StoreError
-from rankfall.errors import told
+from rankfall.errors import describe_error
 from rankfall.measure.context import Rows, Uninterrupted
 from rankfall.run.guards.declared import Unproved
 from rankfall.run.guards.process import components_of
 from rankfall.run.guards.trial.candidate import Candidate
-from rankfall.run.guards.trial.watch import changed, memory
+from rankfall.run.guards.trial.watch import find_change, memory
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.keys.loader import module_of
 from rankfall.run.plan.cell import digest
@@ -74,7 +74,7 @@ class Repeats:
     def measure_again(self, candidate: Candidate, cell: "Cell", before: Rows) -> None:
         when, remembered = "when a cell is measured again", memory(candidate, None)
         after = self.rows(candidate, cell, when)
-        if kept := changed(remembered, memory(candidate, None)):
+        if kept := find_change(remembered, memory(candidate, None)):
             raise candidate.refused(f"keeps state between calls: its {kept} changed", REMEDY)
         compare(candidate, before, after, when)
         self.keep("again", cell)
@@ -89,7 +89,7 @@ class Repeats:
             except Exception as error:  # what a file registers elsewhere may be registered once alone
                 self.passed.add("anew")
                 self.job.note(
-                    f"{candidate.named} cannot be imported twice, so it was not tried without what it keeps: {told(error)}"
+                    f"{candidate.named} cannot be imported twice, so it was not tried without what it keeps: {describe_error(error)}"
                 )
                 return
             compare(candidate, before, self.rows(candidate, cell, when), when)
@@ -102,7 +102,7 @@ class Repeats:
         except (StoreError, Unproved):
             raise
         except Exception as error:  # a component may raise anything
-            raise candidate.refused(f"raises {told(error)} {when}", REMEDY) from error
+            raise candidate.refused(f"raises {describe_error(error)} {when}", REMEDY) from error
 
     def keep(self, name: str, cell: "Cell") -> None:
         """Remember what was passed, unless code was edited meanwhile."""
@@ -113,7 +113,7 @@ class Repeats:
 
 def compare(candidate: Candidate, before: Rows, after: Rows, when: str) -> None:
     if text(after) != text(before):
-        raise candidate.refused(f"gives other rows {when}: {apart(before, after)}", REMEDY)
+        raise candidate.refused(f"gives other rows {when}: {first_difference(before, after)}", REMEDY)
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def text(rows: Any) -> str:
     return json.dumps(rows, sort_keys=True, default=lambda value: value.item())
 
 
-def apart(before: Rows, after: Rows) -> str:
+def first_difference(before: Rows, after: Rows) -> str:
     """The first difference, in a few words."""
     if len(before) != len(after):
         return f"{len(before)} rows, then {len(after)}"

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from rankfall.disk import StoreError
-from rankfall.errors import RankfallError, told
+from rankfall.errors import RankfallError, describe_error
 from rankfall.run.guards.declared import Unproved
 from rankfall.run.guards.watch import numerics
-from rankfall.run.jobs.cells import dataset_of, shape_of, stacked
+from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
 from rankfall.run.plan.engines import MACHINE
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.recipe import drawing
@@ -41,19 +41,19 @@ def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool
     try:
         dataset = dataset_of(cell, store)
         with numerics(cell.code):
-            data = stacked([cell, cell], [dataset, dataset], torch.device("cpu"))
+            data = stack_data([cell, cell], [dataset, dataset], torch.device("cpu"))
             batches = ends_of_epoch(cell, data)
             what = disagreement(cell.architecture, shape_of(cell, dataset), cell.training, batches, cell.code)
     except (StoreError, Unproved):
         raise
     except Untraceable as error:
         note(
-            f"{named}: trained by autograd, since the machine cannot trace it: {told(error)}; `TRACED = False` in the file of the "
-            "component that does it lets the plan say so"
+            f"{named}: trained by autograd, since the machine cannot trace it: {describe_error(error)}; `TRACED = False` in the file of "
+            "the component that does it lets the plan say so"
         )
         return False
     except Exception as error:  # what a component raises is its cells' own failure, and their training will say so
-        note(f"{cell.key}: not looked at whether the machine agrees with autograd: {told(error)}")
+        note(f"{cell.key}: not looked at whether the machine agrees with autograd: {describe_error(error)}")
         return True
     if what:
         raise RankfallError(f"{named}: the machine does not agree with autograd: {what}; {REMEDY}")

@@ -11,7 +11,7 @@ from rankfall.nets.network import Shape
 from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs import ranges
-from rankfall.tasks._dataset import Dataset, Split, draw, fresh
+from rankfall.tasks._dataset import Dataset, Split, draw, draw_fresh
 from rankfall.train.data import Data
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     return store.dataset(cell.data_key, make)
 
 
-def stacked(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:
+def stack_data(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:
     """The data of a stack as tensors on the device."""
     ranges.check(cells, datasets)
     task, like = components.bound("task", cells[0].task.task), datasets[0]
 
     def endless(seed: int, step: int, samples: int) -> Split:
-        drawn = fresh(task, seed, step, samples)
+        drawn = draw_fresh(task, seed, step, samples)
         ranges.check_split(drawn, like, f"task {cells[0].task.name}, seed {seed}: batch {step},")
         return drawn
 
@@ -61,7 +61,7 @@ def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
     return Shape(found.facts["INPUTS"], found.facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
 
 
-def recorded(
+def find_records(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> "dict[str, CellRecord]":
     """What the store says of each cell. What is gone since it was looked up, such as by cleaning, `train` makes good."""
@@ -75,7 +75,9 @@ def recorded(
     raise _vanishing(missing, store)
 
 
-def loaded(cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]") -> "list[LoadedStack]":
+def load_stacks(
+    cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
+) -> "list[LoadedStack]":
     """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside,
     and `train` makes good what is gone."""
     keys, group = [cell.key for cell in cells], cells[0].group

@@ -26,10 +26,10 @@ import torch
 from torch import Tensor
 
 from rankfall.disk import StoreError
-from rankfall.errors import told
+from rankfall.errors import describe_error
 from rankfall.run.guards.declared import Unproved
 from rankfall.run.jobs.processor import processor
-from rankfall.train.resume import prefixed, without
+from rankfall.train.resume import add_prefix, strip_prefix
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -134,7 +134,7 @@ class StackCheckpoint:
         if self.parts is None:
             tensors, about = self.store.load_checkpoint(self.identity, self.keys) or ({}, {"seconds": 0.0, "parts": []})
             self.before = about["seconds"]
-            self.parts = {part: partial(without, part, tensors) for part in about["parts"]}
+            self.parts = {part: partial(strip_prefix, part, tensors) for part in about["parts"]}
         return self.parts[name]() if name in self.parts else None
 
     @property
@@ -148,7 +148,7 @@ class StackCheckpoint:
         if reason or time.monotonic() - self.saved >= self.every:
             self.check()
             about = {"seconds": self.seconds, "step": step, "cells": self.keys, "parts": list(self.parts)}
-            tensors = {k: v for part, now in self.parts.items() for k, v in prefixed(part, now()).items()}
+            tensors = {k: v for part, now in self.parts.items() for k, v in add_prefix(part, now()).items()}
             self.store.save_checkpoint(self.identity, tensors, about)
             self.saved = time.monotonic()
         if reason:
@@ -196,7 +196,7 @@ def peak_megabytes() -> int:
 def reason_of(error: Exception) -> str:
     """An error in one line: what, and where."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{told(error)} ({last.filename}:{last.lineno})"
+    return f"{describe_error(error)} ({last.filename}:{last.lineno})"
 
 
 def out_of_memory(error: Exception) -> bool:

@@ -17,7 +17,7 @@ from rankfall.run.guards.trial.candidate import Refused
 from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.again import Repeats
-from rankfall.run.jobs.cells import datasets_of, loaded, recorded, shape_of, stacked
+from rankfall.run.jobs.cells import datasets_of, find_records, load_stacks, shape_of, stack_data
 from rankfall.run.jobs.engine import Engine, Settings, StackCheckpoint, stack_id, stacks
 from rankfall.run.jobs.kept import KeptItems
 from rankfall.run.jobs.processor import processor
@@ -57,7 +57,7 @@ class MeasuringWork:
 
     def rows(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
-        data = stacked([cell], [dataset], self.settings.device)
+        data = stack_data([cell], [dataset], self.settings.device)
         with numerics(self.measure.code, cell.code):
             measure = components.bound("measure", self.measure.component)
             rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
@@ -66,7 +66,7 @@ class MeasuringWork:
 
     def read(self, cells: "list[Cell]") -> dict[str, Input]:
         """Weights (1, ...) and data of cells of one group, by key: a file that many of them share is read once."""
-        tensors, _ = join(loaded(cells, self.store, self.train), [cell.key for cell in cells])
+        tensors, _ = join(load_stacks(cells, self.store, self.train), [cell.key for cell in cells])
         weights = {name: value.split(1) for name, value in tensors.items() if not name.startswith("history.")}
         datasets = datasets_of(cells, self.store)
         return {
@@ -100,9 +100,9 @@ class MeasuringWork:
         train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
 
 
-def measured(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
+def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
-    records = recorded(cells, job.store, job.train)
+    records = find_records(cells, job.store, job.train)
     done = [cell for cell in cells if records[cell.key].status == "done"]
     keys = dict(zip((cell.key for cell in done), job.keys(done)))
     found = job.store.find_rows(job.measure.component.name, keys.values())
@@ -170,31 +170,31 @@ def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Ro
     return fresh
 
 
-def measured_freely(job: MeasuringWork) -> Rows:
+def measure_without_cells(job: MeasuringWork) -> Rows:
     """Rows of a measure that needs no cells."""
     component, key = job.measure.component, job.plan.measure_key(job.measure.name)
     job.store.announce([], {component.name: [job.measure.key]})
-    found = job.store.find_rows(component.name, [key]) if lasting(component.options) else {}
+    found = job.store.find_rows(component.name, [key]) if is_reproducible(component.options) else {}
     if key in found:
         print(f"{job.measure.name}: in store", flush=True)
         return found[key]
     refuse_parts(component, job.measure.code, job.store, print)
     context = Context(device=job.settings.device)
-    if lasting(component.options):
+    if is_reproducible(component.options):
         context = replace(context, checkpoint=job.checkpoint([key]), kept=KeptItems(job.measure, job.store))
     rows = rows_of(job, context)
-    if rows and lasting(component.options):  # none: something optional is not installed, and may be tomorrow
+    if rows and is_reproducible(component.options):  # none: something optional is not installed, and may be tomorrow
         job.store.save_rows(component.name, {key: rows})
     job.store.drop_checkpoint(stack_id([key]))
     return rows
 
 
-def lasting(options: Mapping[str, Any]) -> bool:
+def is_reproducible(options: Mapping[str, Any]) -> bool:
     """Whether the key tells all that the rows depend on: a hub's weights without a revision are whatever they are today."""
     return options.get("phase") != "pretrained" or options.get("revision") is not None
 
 
-def measured_tables(job: MeasuringWork, folder: Path) -> Rows:
+def measure_tables(job: MeasuringWork, folder: Path) -> Rows:
     """Rows of a measure of tables; they are as quickly computed as looked up."""
     given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
     return rows_of(job, Context(table=given.get, device=job.settings.device))

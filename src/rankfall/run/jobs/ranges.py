@@ -36,12 +36,12 @@ def check(cells: "Sequence[Cell]", datasets: Sequence[Dataset]) -> None:
 
 
 def check_split(split: Split, of: Dataset, what: str) -> None:
-    within(split.inputs, 0, of.size_in, f"{what} inputs", "size_in")
+    check_within(split.inputs, 0, of.size_in, f"{what} inputs", "size_in")
     if split.targets is not split.inputs:
-        within(split.targets, -1, of.size_out, f"{what} targets", "size_out")
+        check_within(split.targets, -1, of.size_out, f"{what} targets", "size_out")
 
 
-def within(values: Tensor, least: int, size: int, what: str, name: str) -> None:
+def check_within(values: Tensor, least: int, size: int, what: str, name: str) -> None:
     low, high = (float(end) for end in values.aminmax())
     if values.is_floating_point():
         if not (low - low == 0 and high - high == 0):  # NaN is both ends

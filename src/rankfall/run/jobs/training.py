@@ -14,7 +14,7 @@ from rankfall.nets.network import Shape
 from rankfall.run.guards.shares import check_shares
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.before import check_cells
-from rankfall.run.jobs.cells import check_code, datasets_of, shape_of, stacked
+from rankfall.run.jobs.cells import check_code, datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
     Engine,
     Settings,
@@ -31,12 +31,12 @@ from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
 from rankfall.train.clock import StepClock
 from rankfall.train.data import Data, steps_per_epoch
-from rankfall.train.device import large_blocks_apart
+from rankfall.train.device import separate_large_blocks
 from rankfall.train.fit import evaluate, fit
 from rankfall.train.history import TrainingHistory, count_of, is_count
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members, StepEngine
 from rankfall.train.objectives._base import Objective
-from rankfall.train.resume import prefixed, restore, state_of
+from rankfall.train.resume import add_prefix, restore, state_of
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -151,14 +151,14 @@ def build_stack(cells: "list[Cell]", job: TrainingWork) -> Stack:
     engine = PLAIN if cells[0].group in job.untraced else cells[0].engine
     members.engine = engine_of(engine, cells[0], members, shape)
     history = TrainingHistory(len(cells), trainings[0].epochs, device)
-    data, objective = stacked(cells, datasets, device), recipe.objective(trainings[0])
+    data, objective = stack_data(cells, datasets, device), recipe.objective(trainings[0])
     return Stack(cells, members, data, objective, history, StepClock(device))
 
 
 def evaluate_stack(stack: Stack) -> dict[str, dict[str, Tensor]]:
     """Every metric (K,) on each split at the end of training."""
     splits = select_splits(stack.data.splits, stack.training.epochs)
-    with large_blocks_apart(), recipe.products(stack.training, stack.members.device):
+    with separate_large_blocks(), recipe.products(stack.training, stack.members.device):
         sums = {split: evaluate(stack.members, stack.data, stack.objective, split) for split in splits}
     for split, of in {**sums, "": stack.history.tensors}.items():
         check_shares(stack.training.objective.name, of, split)
@@ -184,9 +184,9 @@ def keep_stack(
     records = []
     for k, cell in enumerate(cells):
         metrics = {split: {name: float(value[k]) for name, value in of.items()} for split, of in final.items()}
-        about = {**job.code(cell), **machine(), **shared, **ending(members, k, metrics)}
+        about = {**job.code(cell), **machine(), **shared, **describe_ending(members, k, metrics)}
         records.append(about | {"chance": float(stack.data.chance[k]), "final": metrics})
-    tensors = members.tensors() | prefixed("history", stack.history.tensors)
+    tensors = members.tensors() | add_prefix("history", stack.history.tensors)
     check_code(cells)
     job.store.save_stack(cells[0].group, job.keys(cells), on_cpu(tensors), records, {"members": checkpoint.identity})
     checkpoint.drop()
@@ -249,7 +249,7 @@ def means_of(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
 
 
-def ending(members: Members, k: int, final: dict[str, dict[str, float]]) -> dict[str, Any]:
+def describe_ending(members: Members, k: int, final: dict[str, dict[str, float]]) -> dict[str, Any]:
     """How a member ended. One that no step has shown to diverge may have outputs that are no numbers all the same: at initialisation,
     after its last step, or on the test set alone.
     """

@@ -15,12 +15,12 @@ import torch
 from rankfall import components
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.disk import StoreError
-from rankfall.errors import told
+from rankfall.errors import describe_error
 from rankfall.nets.network import Shape
 from rankfall.run.config.rules import parts
 from rankfall.run.guards.declared import Unproved
-from rankfall.run.guards.elsewhere import elsewhere
-from rankfall.run.guards.process import Altered, unaltered
+from rankfall.run.guards.elsewhere import other_process
+from rankfall.run.guards.process import Altered, check_unaltered
 from rankfall.run.guards.trial.candidate import Candidate, Drawn, Refused
 from rankfall.run.guards.trial.kinds import KINDS, try_component
 from rankfall.run.guards.trial.setting import MOST_SYMBOLS, Surroundings, longest
@@ -80,7 +80,7 @@ class Bench:
 
     def tried(self, key: str, kind: str, component: Component, setting: Surroundings, drawn: Drawn) -> str:
         try:
-            with unaltered(lambda: f"{kind} {component.name!r}, when it is tried,"):
+            with check_unaltered(lambda: f"{kind} {component.name!r}, when it is tried,"):
                 candidate = try_component(kind, component, setting, drawn)
                 try_steps(candidate, setting)
                 if not candidate.is_ours:
@@ -106,15 +106,17 @@ class Bench:
         fast = candidate.seconds < FAST
         here = {AS_USED: candidate.results} | (outcomes(candidate.kind, component, setting) if fast else {})
 
-        def there(after: str) -> dict[str, Outcome]:
-            return elsewhere().outcomes(candidate.kind, component, setting, drawn, after)
+        def outcomes_elsewhere(after: str) -> dict[str, Outcome]:
+            return other_process().outcomes(candidate.kind, component, setting, drawn, after)
 
         try:
-            compare(candidate, here, there(VARIANTS if fast else NOTHING))
+            compare(candidate, here, outcomes_elsewhere(VARIANTS if fast else NOTHING))
             if fast and candidate.kind not in NUMBERLESS:
-                compare_bits(candidate, here[AS_USED], lambda after: there(after)[AS_USED])
+                compare_bits(candidate, here[AS_USED], lambda after: outcomes_elsewhere(after)[AS_USED])
         except (OSError, RuntimeError, ValueError) as error:
-            self.note(f"{candidate.named} could not be tried in another process, so it was not: {told(error)}")
+            self.note(
+                f"{candidate.named} could not be tried in another process, so it was not: {describe_error(error)}"
+            )
 
     def keep(self) -> None:
         """Remember what was passed. Whoever calls has made sure that the code was not edited meanwhile."""
@@ -195,7 +197,7 @@ def refuse_parts(measure: Component, code: Mapping[str, str], store: "Store", no
     which options name components of which kind; `code` is the measure's.
     """
     bench = Bench(store, note)
-    named = {kind: list(_named(measure.options.get(option, []))) for option, kind in _facts(measure).items()}
+    named = {kind: list(_components_of(measure.options.get(option, []))) for option, kind in _facts(measure).items()}
     setting = Surroundings(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
     lines = [bench.refusal(kind, part, setting) for kind, some in named.items() for part in some]
     check_unchanged(code)
@@ -209,6 +211,6 @@ def _facts(measure: Component) -> Mapping[str, str]:
     return found.facts.get("PARTS", {}) if found else {}
 
 
-def _named(value: Any) -> Iterator[Component]:
+def _components_of(value: Any) -> Iterator[Component]:
     for item in value if isinstance(value, list) else [value]:
         yield Component.of(item)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from rankfall.disk import StoreError
-from rankfall.errors import RankfallError, told
+from rankfall.errors import RankfallError, describe_error
 from rankfall.run.guards.declared import Unproved
 from rankfall.run.guards.watch import numerics
-from rankfall.run.jobs.cells import dataset_of, shape_of, stacked
+from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
 from rankfall.run.plan.engines import PLAIN
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def check_zeros(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], N
         except (StoreError, Unproved):
             raise
         except Exception as error:  # what a component raises is its cells' own failure, and their training will say so
-            note(f"{cell.key}: not looked at whether exact zeros stay zeros: {told(error)}")
+            note(f"{cell.key}: not looked at whether exact zeros stay zeros: {describe_error(error)}")
             continue
         if found:
             raise RankfallError(
@@ -48,6 +48,6 @@ def remainder_of(cell: "Cell", store: "Store") -> "Remainder | None":
     training = cell.training
     dataset = dataset_of(cell, store)
     with numerics(cell.code):
-        data = stacked([cell], [dataset], torch.device("cpu"))
+        data = stack_data([cell], [dataset], torch.device("cpu"))
         batch = next(data.epoch([cell.seed], 0, training.batch, training.shuffle))
         return remainder(cell.architecture, shape_of(cell, dataset), training, batch)

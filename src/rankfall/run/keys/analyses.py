@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.caches import use
-from rankfall.disk import StoreError, atomic, cache_home, odd
+from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
 from rankfall.run.keys.imports import Imports
-from rankfall.run.keys.loader import executed
+from rankfall.run.keys.loader import executed_text
 
 ANALYSES = (
     "rankfall.run.keys.fingerprint",
@@ -35,15 +35,15 @@ Written = list[Any]  # the same as JSON
 def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], Analysis]) -> Analysis:
     """From the cache, or made."""
     ident = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest()
-    known, new = _known()
+    known, new = _load_analyses()
     if ident not in known:
-        known[ident] = new[ident] = _written(analyse())
+        known[ident] = new[ident] = _to_json(analyse())
     return _read(known[ident])
 
 
 def keep() -> None:
     """Has other processes find what was analysed here."""
-    (_, new), path = _known(), _path()
+    (_, new), path = _load_analyses(), _path()
     if not new or path is None:
         return
     kept = _from(path)
@@ -55,7 +55,7 @@ def keep() -> None:
 
 
 @functools.cache
-def _known() -> tuple[dict[str, Written], dict[str, Written]]:
+def _load_analyses() -> tuple[dict[str, Written], dict[str, Written]]:
     """All that this process knows, and what of it is new; both are filled."""
     path = _path()
     if path is not None:
@@ -66,7 +66,7 @@ def _known() -> tuple[dict[str, Written], dict[str, Written]]:
 @functools.cache
 def _path() -> Path | None:
     """None where there is no home folder, or where it is not known which text analyses."""
-    home, texts = cache_home(), [executed(name) for name in ANALYSES]
+    home, texts = cache_home(), [executed_text(name) for name in ANALYSES]
     if home is None or None in texts:
         return None
     made_by = hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]
@@ -75,7 +75,7 @@ def _path() -> Path | None:
 
 def _from(path: Path) -> dict[str, Written]:
     try:
-        if odd(path) is not None:
+        if describe_non_file(path) is not None:
             return {}
         digest, _, text = path.read_text(encoding="utf-8").partition("\n")
         return dict(json.loads(text)) if digest == _digest(text) else {}
@@ -87,7 +87,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _written(found: Analysis) -> Written:
+def _to_json(found: Analysis) -> Written:
     digest, imports = found
     return [digest, *(sorted(value) if isinstance(value, set) else value for value in vars(imports).values())]
 

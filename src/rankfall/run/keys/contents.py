@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rankfall.caches import use
-from rankfall.disk import StoreError, atomic, cache_home, odd
+from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
 from rankfall.errors import RankfallError
 
 LARGE = 2**24  # bytes; reading fewer takes no longer than a hundredth of a second or two
@@ -31,15 +31,15 @@ ENTRY = re.compile(r"(\d+ \d+ -?\d+ -?\d+) ([0-9a-f]{64})\n")
 State = tuple[int, int, int, int]
 
 
-def hashed(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """SHA-256 of a file's bytes, in hex; raises OSError, or `RankfallError` if it is not a file or keeps changing."""
-    what = odd(path)
+    what = describe_non_file(path)
     if what is not None:
         raise RankfallError(f"{path}: is {what}, not a file")
     for _ in range(ATTEMPTS):
         state = _state(path)
         settled = time.time() - max(state[2:]) / 1e9 > SETTLED
-        found = _remembered(path.absolute(), state) if settled else _read(path)
+        found = _cached_hash(path.absolute(), state) if settled else _read(path)
         if _state(path) == state:
             return found
     raise RankfallError(f"{path}: changes while it is read")
@@ -77,12 +77,12 @@ def _state(path: Path) -> State:
 
 
 @functools.lru_cache(maxsize=4096)
-def _remembered(path: Path, state: State) -> str:
+def _cached_hash(path: Path, state: State) -> str:
     if state[0] < LARGE:
         return _read(path)
     entry = _entry(path)
     written = " ".join(map(str, state))
-    known = _known(entry) if entry else None
+    known = _read_entry(entry) if entry else None
     if entry is not None and known is not None and known[0] == written:
         use(entry)
         return known[1]
@@ -105,10 +105,10 @@ def _entry(path: Path) -> Path | None:
     return home / "contents" / name if home else None
 
 
-def _known(entry: Path) -> tuple[str, str] | None:
+def _read_entry(entry: Path) -> tuple[str, str] | None:
     """State and hash from the cache; empty where there is no valid entry."""
     try:
-        if odd(entry) is not None:
+        if describe_non_file(entry) is not None:
             return None
         found = ENTRY.fullmatch(entry.read_text(encoding="ascii"))
     except (OSError, ValueError):

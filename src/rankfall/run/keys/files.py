@@ -24,8 +24,8 @@ from rankfall.design import Component
 from rankfall.disk import cause
 from rankfall.errors import RankfallError
 from rankfall.run.config.options import description
-from rankfall.run.config.problems import problem, shown
-from rankfall.run.keys.contents import files_in, hashed
+from rankfall.run.config.problems import problem, show_value
+from rankfall.run.keys.contents import files_in, hash_file
 from rankfall.run.keys.fingerprint import OWN, SHORT
 
 PACKAGE = Path(components.__file__).parent
@@ -45,11 +45,11 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
         if "Literal" in found.options[option].annotation:  # a word, even if a folder has this name
             continue
         for text in _texts(value):
-            place = _installed(words[text]) if text in words else _named(text, kind)
+            place = _installed_source(words[text]) if text in words else _existing_path(text, kind)
             if place is not None:
                 places[words.get(text, text)] = place
             elif text not in words and SURELY.match(text):
-                raise problem(f"{path}.{option}", f"{shown(text)} does not exist")
+                raise problem(f"{path}.{option}", f"{show_value(text)} does not exist")
     return {name: content(place) for name, place in sorted(places.items())}
 
 
@@ -71,7 +71,7 @@ def places(name: str) -> Iterator[Path]:
     """The files and folders that a name in `files_of` may stand for."""
     anchor, _, file = name.partition("/")
     if all(part.isidentifier() for part in anchor.split(".")):
-        installed = _installed(anchor)
+        installed = _installed_source(anchor)
         spec = find_module(anchor) if file else None
         if installed is not None and not file:
             yield installed
@@ -85,8 +85,8 @@ def content(place: Path) -> str:
     """Digest of a file, or of all files in a folder but hidden and compiled ones."""
     try:
         if not place.is_dir():
-            return hashed(place)[:SHORT]
-        lines = [f"{name} {hashed(path)[:SHORT]}" for name, path in files_in(place)]
+            return hash_file(place)[:SHORT]
+        lines = [f"{name} {hash_file(path)[:SHORT]}" for name, path in files_in(place)]
     except OSError as error:
         raise RankfallError(f"{place}: cannot be read: {cause(error)}") from None
     return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:SHORT]
@@ -97,7 +97,7 @@ def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
     if words is None or not isinstance(value, str) or value in words or os.path.exists(os.path.expanduser(value)):
         return
     allowed = [*words, "the path of a file or folder"]
-    raise problem(path, f"{shown(value)} does not exist", allowed=allowed, given=value)
+    raise problem(path, f"{show_value(value)} does not exist", allowed=allowed, given=value)
 
 
 def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
@@ -107,7 +107,7 @@ def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
         module, folder = OWN, PACKAGE
     for file in found.facts.get("DATA", ()):
         if not (folder / file).is_file():
-            raise problem(path, f"its component says DATA = {shown(file)}, but {folder / file} is no file")
+            raise problem(path, f"its component says DATA = {show_value(file)}, but {folder / file} is no file")
         yield f"{module}/{file}", folder / file
 
 
@@ -117,7 +117,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield item
 
 
-def _installed(module: str) -> Path | None:
+def _installed_source(module: str) -> Path | None:
     """A module's source text, or the folder of a package."""
     spec = find_module(module)
     if spec is None:
@@ -126,7 +126,7 @@ def _installed(module: str) -> Path | None:
     return Path(folders[0]) if folders else Path(spec.origin) if spec.origin and os.path.isfile(spec.origin) else None
 
 
-def _named(text: str, kind: str) -> Path | None:
+def _existing_path(text: str, kind: str) -> Path | None:
     """The option as an existing path, or None. Plain words in a figure's options name what it shows, never files."""
     if not re.search(r"\w", text) or (kind == "figure" and not PATH.search(text)):
         return None

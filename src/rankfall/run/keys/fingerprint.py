@@ -28,7 +28,7 @@ from rankfall.components import find_inside, find_module
 from rankfall.errors import RankfallError
 from rankfall.run.keys.analyses import Analysis, analysis
 from rankfall.run.keys.imports import Imports, ancestors, holders, imports_of, without_type_checking
-from rankfall.run.keys.loader import OWN, Text, is_local, planned
+from rankfall.run.keys.loader import OWN, Text, frozen_text, is_local
 
 LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors", "rankfall.run.keys.loader"})
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -162,8 +162,8 @@ class Sources:
         path, is_package = Path(spec.origin), spec.submodule_search_locations is not None
         levels = module.count(".") + is_package
         file = path.relative_to(path.parents[levels]).as_posix()
-        text = planned(module) or Text(module, str(path), is_package, path.read_bytes())
-        return Source(module, file, *_analysed(text.content, module, is_package, file), text)
+        text = frozen_text(module) or Text(module, str(path), is_package, path.read_bytes())
+        return Source(module, file, *_analyse(text.content, module, is_package, file), text)
 
     @property
     def texts(self) -> dict[str, Text]:
@@ -185,7 +185,7 @@ class Sources:
 
 def digest_of(module: str, file: str, content: bytes) -> str:
     """What the file of a module would hash to with this content, by its syntax."""
-    return _analysed(content, module, file.endswith("/__init__.py"), file)[0]
+    return _analyse(content, module, file.endswith("/__init__.py"), file)[0]
 
 
 def whole_digest(content: bytes) -> str:
@@ -199,7 +199,7 @@ def digest_like(planned: str, module: str, file: str, content: bytes) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _analysed(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
+def _analyse(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
     """By content, so that a long-lived process reads each version of a file once."""
     text = b"" if module == OWN else text
 
@@ -209,7 +209,7 @@ def _analysed(text: bytes, module: str, is_package: bool, file: str) -> Analysis
         except (SyntaxError, ValueError) as error:
             raise RankfallError(f"{file}, line {getattr(error, 'lineno', 1)}: {getattr(error, 'msg', error)}") from None
         imports = imports_of(tree, module, is_package)
-        return hashlib.sha256(_spelled(_bare(tree)).encode(errors="surrogatepass")).hexdigest()[:SHORT], imports
+        return hashlib.sha256(_spell(_bare(tree)).encode(errors="surrogatepass")).hexdigest()[:SHORT], imports
 
     return analysis(text, module, is_package, analyse)
 
@@ -231,7 +231,7 @@ def _is_version(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
 
 
-def _spelled(node: object) -> str:
+def _spell(node: object) -> str:
     """Like `ast.dump`, but equal for all versions of Python: without positions and without empty fields, which newer versions add."""
     if isinstance(node, ast.AST):
         parts = []  # a loop, since this is most of what a plan computes
@@ -239,9 +239,9 @@ def _spelled(node: object) -> str:
             if name not in ("ctx", "kind"):
                 value = getattr(node, name, None)
                 if value is not None and value != []:
-                    parts.append(f"{name}={_spelled(value)}")
+                    parts.append(f"{name}={_spell(value)}")
         # A constant None has no value left; no other node looks like that.
         return f"{type(node).__name__}({','.join(parts)})"
     if isinstance(node, list):
-        return f"[{','.join(map(_spelled, node))}]"
+        return f"[{','.join(map(_spell, node))}]"
     return repr(node)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 
-def given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def assignments_in(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names, and attributes of names, with what a node gives them."""
     match node:
         case ast.Assign(targets=targets, value=value):

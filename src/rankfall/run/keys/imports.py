@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rankfall.run.keys.given import given
-from rankfall.run.keys.outside import outside, starred
+from rankfall.run.keys.given import assignments_in
+from rankfall.run.keys.outside import outside, star_names
 
 # Ways to run code that no import statement names. find_spec and similar functions run nothing and are allowed.
 LOADERS = frozenset(
@@ -86,7 +86,7 @@ def without_type_checking(tree: ast.Module) -> ast.Module:
         for name in STATEMENTS:
             part = getattr(node, name, None)
             if isinstance(part, list):
-                setattr(node, name, [left for item in part for left in _pruned(item, names)])
+                setattr(node, name, [left for item in part for left in _prune(item, names)])
     return tree
 
 
@@ -154,7 +154,7 @@ def holders(tree: ast.AST) -> Iterator[ast.AST]:
     yield tree
 
 
-def _pruned(item: ast.AST, names: set[str]) -> list[ast.AST]:
+def _prune(item: ast.AST, names: set[str]) -> list[ast.AST]:
     """What is left of a statement whose own statements are pruned."""
     if not isinstance(item, ast.If):
         return [item]
@@ -208,7 +208,7 @@ class _Reader(ast.NodeVisitor):
         for alias in node.names:
             if alias.name == "*":
                 self.found.starred.add(base)
-                self.aliases |= starred(base)
+                self.aliases |= star_names(base)
             else:
                 self.found.maybe.add(f"{base}.{alias.name}")
                 self.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
@@ -216,7 +216,7 @@ class _Reader(ast.NodeVisitor):
     def add_renamed(self, nodes: Sequence[ast.AST]) -> None:
         """`t = time`, `self.clock = time`, `def f(t=time)`: other names of what was imported, and names of those. An import goes before,
         and of several things that a name is given the first."""
-        pairs = [pair for node in nodes for pair in given(node)]
+        pairs = [pair for node in nodes for pair in assignments_in(node)]
         while found := {name: meant for name, value in reversed(pairs) if (meant := self.meaning(value))}:
             if found.keys() <= self.aliases.keys():
                 break

@@ -97,7 +97,7 @@ def is_local(top: str, spec: ModuleSpec) -> bool:
 
 def install() -> Finder:
     """From here on, what is imported is compiled from its text. Called first of all by a program; calling it again changes nothing."""
-    found = _installed()
+    found = _find_finder()
     if found is not None:
         return found
     finder = Finder()
@@ -119,19 +119,19 @@ def frozen(texts: Mapping[str, Text]) -> Iterator[None]:
         finder.frozen = before
 
 
-def planned(module: str) -> Text | None:
+def frozen_text(module: str) -> Text | None:
     """What a job that runs has frozen of a module; None for one that it has not, and without a job."""
-    found = _installed()
+    found = _find_finder()
     return found.frozen.get(module) if found is not None else None
 
 
-def executed(module: str) -> bytes | None:
+def executed_text(module: str) -> bytes | None:
     """The text that a module was made of, or will be; None where that is not known, or the module is not imported."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         loader = getattr(getattr(loaded, "__spec__", None), "loader", None)
         return loader.content if isinstance(loader, TextLoader) else None
-    text = planned(module)
+    text = frozen_text(module)
     return text.content if text is not None else None
 
 
@@ -140,7 +140,7 @@ def module_of(name: str) -> str:
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _installed() -> Finder | None:
+def _find_finder() -> Finder | None:
     return next((finder for finder in sys.meta_path if isinstance(finder, Finder)), None)
 
 

@@ -10,7 +10,7 @@ from rankfall.errors import RankfallError
 from rankfall.run.keys.fingerprint import OWN, Sources
 from rankfall.run.keys.imports import ancestors
 from rankfall.run.keys.loader import is_local, module_of
-from rankfall.run.keys.outside import told
+from rankfall.run.keys.outside import describe_uses
 
 
 def check_imports(kind: str, name: str, module: str, sources: Sources) -> None:
@@ -43,7 +43,7 @@ def check_outside(kind: str, name: str, module: str, sources: Sources) -> None:
             continue
         source = sources.source(used)
         if source is not None and source.imports.outside:
-            what, remedy = told(source.imports.outside)
+            what, remedy = describe_uses(source.imports.outside)
             raise RankfallError(
                 f"{kind} {name!r}: {source.file} {what}; {remedy} (docs/components.md says what is sealed)"
             )

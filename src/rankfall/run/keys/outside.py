@@ -56,17 +56,19 @@ Meaning = Callable[[ast.expr], str | None]
 def outside(tree: ast.Module, meaning: Meaning) -> list[tuple[int, str, str]]:
     """Line, name, and `reads`, `draws` or `compiles`, in order; `meaning` is the dotted name that an expression stands for."""
     found = {
-        (node.lineno, *one) for node in _imported(tree) if isinstance(node, ast.expr) and (one := _use(node, meaning))
+        (node.lineno, *one)
+        for node in _import_nodes(tree)
+        if isinstance(node, ast.expr) and (one := _use(node, meaning))
     }
     return sorted(found)
 
 
-def starred(module: str) -> dict[str, str]:
+def star_names(module: str) -> dict[str, str]:
     """What `from module import *` makes of names."""
     return {name.removeprefix(f"{module}."): name for name in STARRED if name.rpartition(".")[0] == module}
 
 
-def _imported(tree: ast.Module) -> Iterator[ast.AST]:
+def _import_nodes(tree: ast.Module) -> Iterator[ast.AST]:
     """All nodes but those of a block that only runs when the file is a program."""
     for statement in tree.body:
         if not (
@@ -80,11 +82,11 @@ def _use(node: ast.expr, meaning: Meaning) -> tuple[str, str] | None:
     if isinstance(node, ast.Call):
         return _call(node, meaning)
     if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
-        return _named(meaning(node) or "")
+        return _find_named(meaning(node) or "")
     return None
 
 
-def _named(name: str) -> tuple[str, str] | None:
+def _find_named(name: str) -> tuple[str, str] | None:
     module = next((one for one in (*READ_MODULES, *DRAW_MODULES) if name.startswith(f"{one}.")), "")
     inside = name.removeprefix(f"{module}.").partition(".")[0]
     if name in READS or module in READ_MODULES:
@@ -109,11 +111,11 @@ def _call(node: ast.Call, meaning: Meaning) -> tuple[str, str] | None:
         return name, "draws"
     match node.args:
         case [ast.expr() as holder, ast.Constant(value=str(text)), *_] if name == "getattr":
-            return _named(f"{meaning(holder)}.{text}")
+            return _find_named(f"{meaning(holder)}.{text}")
     return None
 
 
-def told(uses: Sequence[tuple[int, str, str]]) -> tuple[str, str]:
+def describe_uses(uses: Sequence[tuple[int, str, str]]) -> tuple[str, str]:
     """The first in words, and what to do instead."""
     line, name, how = uses[0]
     if how == "draws":

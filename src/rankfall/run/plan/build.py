@@ -24,16 +24,16 @@ from rankfall.run.plan.entries import (
     CELL_TABLES,
     FigurePlan,
     MeasurePlan,
-    fed,
+    feed_tables,
     figure_plan,
     measure_plan,
     modules_of,
     own_among,
 )
-from rankfall.run.plan.grid import SECTIONS, Grid, resolved
+from rankfall.run.plan.grid import SECTIONS, Grid, resolve_config
 from rankfall.run.plan.own import check_own, columns_of_table
 from rankfall.run.plan.selection import select
-from rankfall.run.plan.slices import Addresses, Slice, addresses_of, sliced
+from rankfall.run.plan.slices import Addresses, Slice, addresses_of, cells_of_slice
 
 __all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
 
@@ -132,12 +132,12 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     that was given them by whoever has planned all and checked that they go together.
     """
     written = parse(read(source))
-    config = resolved(written)
+    config = resolve_config(written)
     labels, colours = check_labels(written), check_colours(written)
     sources, grid = Sources(), Grid(config)
     modules = modules_of(config)
     lend(modules)  # whoever has planned knows the quantities of users that the plan has
-    measures = fed({name: measure_plan(config, name, sources, modules) for name in config.measures})
+    measures = feed_tables({name: measure_plan(config, name, sources, modules) for name in config.measures})
     if only is None:
         if modules:
             check_own(modules, {measure.table for measure in measures.values()})
@@ -147,7 +147,7 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     left_out: Mapping[str, Counter[str]] = {}
     addresses: Addresses = {}
     if only is not None:
-        cells = sliced(only, grid, config.compute, sources)
+        cells = cells_of_slice(only, grid, config.compute, sources)
         selected = only.selected(cells, measures)
     else:
         filters = {name: entry.cells for name, entry in config.measures.items()}
@@ -193,7 +193,7 @@ def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None
     for label, section in SECTIONS.items():
         known = getattr(config, section)
         for option in {label, section} & options.keys():
-            for item in uses.listed(options[option]):
+            for item in uses.as_list(options[option]):
                 if isinstance(item, str) and item not in known:
                     what = f"{item!r} is not one of the {section}"
                     raise problem(f"{path}.{option}", what, allowed=sorted(known), given=item)

@@ -22,7 +22,7 @@ from rankfall.run.plan import shard
 from rankfall.run.plan.cell import Cell, digest, digest_of, spec_content, training_content
 from rankfall.run.plan.cost import Cost, cell_seconds
 from rankfall.run.plan.engines import PLAIN, ROOTS, engine_of
-from rankfall.run.plan.grid import Series, without
+from rankfall.run.plan.grid import Series, drop_seeds
 from rankfall.run.plan.history import read_history
 
 # The arithmetic of training and of drawing data, without the jobs around them, so that an edit there makes nothing stale.
@@ -77,11 +77,11 @@ class Drafts:
             if not both:
                 continue
             seed = next(seed for seed in series.seeds if seed in both)
-            mine, theirs = told(series, seed), told(other, seed)
+            mine, theirs = describe_cell(series, seed), describe_cell(other, seed)
             if (mine, series.origin) != (theirs, other.origin) or series.architecture is other.architecture:
                 what = f"{mine} is already made by {other.origin} as {theirs}"
                 raise problem(series.origin, what, hint="take it out of one of them, or exclude it")
-            series = without(series, both)
+            series = drop_seeds(series, both)
         same.append(series)
         return Draft(series, shared)
 
@@ -267,7 +267,7 @@ def module_of(kind: str, component: Component, sources: Sources) -> str:
     return location.module
 
 
-def told(series: Series, seed: int) -> str:
+def describe_cell(series: Series, seed: int) -> str:
     """A cell in words."""
     a = series.architecture
     return f"{series.task.name} / {a.name} / {series.training.name}, depth {a.depth}, seed {seed}"

@@ -12,9 +12,9 @@ from rankfall import components
 from rankfall.filters import matches_in_table, parts
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, Table
-from rankfall.run.config.problems import problem, shown
+from rankfall.run.config.problems import problem, show_value
 from rankfall.run.plan.cell import Alike
-from rankfall.run.plan.uses import listed
+from rankfall.run.plan.uses import as_list
 
 if TYPE_CHECKING:
     from rankfall.run.plan.build import FigurePlan, MeasurePlan
@@ -49,24 +49,24 @@ def check_drawn(
     feeding = [measure for measure in measures if measure.table in figure.tables]
     for option, name in MEASURED.items():
         if options.get(option) is not None:
-            _check_measured(f"{path}.{option}", listed(options[option]), name, feeding)
+            _check_measured(f"{path}.{option}", as_list(options[option]), name, feeding)
     tables = [(components.load("table", name)(), name) for name in figure.tables]
     first, where = tables[0][0], options.get("where")
     filters = where if isinstance(where, Mapping) else {}
     for column, wanted in filters.items():
-        _check_column(f"{path}.where.{column}", column, listed(wanted), first)
+        _check_column(f"{path}.where.{column}", column, as_list(wanted), first)
     for option in ("lines", "panels", "x"):
-        for column in listed(options.get(option, [])) if figure.component.name == "sweep" else ():
+        for column in as_list(options.get(option, [])) if figure.component.name == "sweep" else ():
             if column not in {one.name for one in first.columns}:
                 names = sorted(one.name for one in first.columns)
                 raise problem(
                     f"{path}.{option}", f"{column!r} is no column of table {first.name!r}", allowed=names, given=column
                 )
     if first.cells:
-        _check_cells(path, options, filters, _fed(first.name, feeding, cells, selected))
+        _check_cells(path, options, filters, _feeding_cells(first.name, feeding, cells, selected))
 
 
-def _fed(
+def _feeding_cells(
     table: str, feeding: list["MeasurePlan"], cells: list[Alike], selected: Mapping[str, frozenset[str]]
 ) -> list[Alike]:
     """The cells that a table has rows of."""
@@ -79,11 +79,11 @@ def _fed(
 
 def _check_measured(path: str, wanted: list[Any], option: str, feeding: list["MeasurePlan"]) -> None:
     given = [measure.options[option] for measure in feeding if measure.options.get(option) is not None]
-    known = [value for one in given for value in listed(one)]
+    known = [value for one in given for value in as_list(one)]
     for value in wanted if known else ():
         if value not in known:
             there = ", ".join(map(str, dict.fromkeys(known)))
-            raise problem(path, f"{shown(value)} is not measured; there will be: {there}", given=value)
+            raise problem(path, f"{show_value(value)} is not measured; there will be: {there}", given=value)
 
 
 def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None:
@@ -94,7 +94,7 @@ def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None
     for value in wanted:
         kind = columns[name].type
         if value is not None and not (isinstance(value, KINDS[kind]) and isinstance(value, bool) == (kind == "bool")):
-            raise problem(path, f"{shown(value)} is no value of a column of type {kind}")
+            raise problem(path, f"{show_value(value)} is no value of a column of type {kind}")
 
 
 def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> None:
@@ -110,20 +110,20 @@ def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any]
 
     known = {column.name for column in CELL_COLUMNS if not column.provenance} - set(LATE)
     for column in where.keys() & known:
-        wanted = listed(where[column])
-        cells = _narrowed(f"{path}.where.{column}", column, [wanted], cells, value)
+        wanted = as_list(where[column])
+        cells = _narrow(f"{path}.where.{column}", column, [wanted], cells, value)
     for option, column in OF_CELLS.items():
         if options.get(option) not in (None, []):
-            wanted = listed(options[option])
-            cells = _narrowed(f"{path}.{option}", column, [[one] for one in wanted], cells, value)
+            wanted = as_list(options[option])
+            cells = _narrow(f"{path}.{option}", column, [[one] for one in wanted], cells, value)
     panels = options.get("panels")
     for title, names in panels.items() if isinstance(panels, Mapping) else ():
         if not isinstance(names, list) or not names:
-            raise problem(f"{path}.panels.{title}", f"{shown(names)} is not a list of architectures")
-        _narrowed(f"{path}.panels.{title}", "architecture", [[one] for one in names], cells, value)
+            raise problem(f"{path}.panels.{title}", f"{show_value(names)} is not a list of architectures")
+        _narrow(f"{path}.panels.{title}", "architecture", [[one] for one in names], cells, value)
 
 
-def _narrowed(
+def _narrow(
     path: str, column: str, groups: list[list[Any]], cells: list[Alike], value: Callable[[Alike, str], Any]
 ) -> list[Alike]:
     """The cells that have one of the values; an error if there is a group of which no cell has any."""
@@ -132,7 +132,7 @@ def _narrowed(
     for group in groups:
         if not any(matches_in_table(one, wanted) for one in there.values() for wanted in group):
             listed_values = ", ".join(sorted(there)[:NAMED]) + (", ..." if len(there) > NAMED else "")
-            what = f"no cell that it could draw has {column} {' or '.join(_written(group))}"
+            what = f"no cell that it could draw has {column} {' or '.join(_write_values(group))}"
             raise problem(path, f"{what}; there will be: {listed_values or 'nothing'}", given=group[0])
     good = {
         name for name, one in there.items() if any(matches_in_table(one, item) for group in groups for item in group)
@@ -143,7 +143,7 @@ def _narrowed(
     return [some for some in left if some.cells]
 
 
-def _written(values: list[Any]) -> Iterator[str]:
+def _write_values(values: list[Any]) -> Iterator[str]:
     for one in values:
         name, options = parts(one)
         yield " ".join([name, *(f"{key}={option}" for key, option in options.items())])

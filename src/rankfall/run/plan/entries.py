@@ -10,7 +10,7 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report.quantities import sources as sources_of
 from rankfall.run.config.options import description
-from rankfall.run.config.problems import problem, shown
+from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.types import Config
 from rankfall.run.keys.files import data_of, files_of
 from rankfall.run.keys.fingerprint import Sources
@@ -103,7 +103,7 @@ def measure_plan(config: Config, name: str, sources: Sources, modules: Iterable[
     needs = facts.get("NEEDS", "cells")
     table = _declared_table(facts.get("TABLE"), path, "TABLE = {}")
     if needs not in NEEDS:
-        raise problem(path, f"its component says NEEDS = {shown(needs)}", allowed=NEEDS, given=needs)
+        raise problem(path, f"its component says NEEDS = {show_value(needs)}", allowed=NEEDS, given=needs)
     roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs], *found_by(facts, modules)]
     files = files_of("measure", component, path) | files_found_by(facts, modules, path)
     if "BUILDS" in facts and needs != "nothing":
@@ -135,7 +135,7 @@ def _with(
     return [*roots, *(module_of(kind, part, sources) for kind, part in both)], {**files, **more}
 
 
-def fed(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
+def feed_tables(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
     """Measures of tables, with those of their tables that this run makes; not tables of one another, so that there are no cycles."""
     made = {*CELL_TABLES, *(measure.table for measure in measures.values() if measure.needs != "tables")}
     return {
@@ -192,7 +192,9 @@ def _declared_table(table: Any, path: str, said: str) -> str:
     elif table not in known:
         why = " "
     if why:
-        raise problem(path, f"its component says {said.format(shown(table))}{why.strip()}", allowed=known, given=table)
+        raise problem(
+            path, f"its component says {said.format(show_value(table))}{why.strip()}", allowed=known, given=table
+        )
     return str(table)
 
 

@@ -14,9 +14,18 @@ from pydantic import ValidationError
 from rankfall.design import Architecture, Component, Task, Training, canonical, parts
 from rankfall.run.config.bounds import CELLS
 from rankfall.run.config.entries import model_of
-from rankfall.run.config.match import ARCHITECTURE, LABELS, TRAINING, Filter, matching, parse_filter, unmatched, values
+from rankfall.run.config.match import (
+    ARCHITECTURE,
+    LABELS,
+    TRAINING,
+    Filter,
+    find_unmatched,
+    matching,
+    parse_filter,
+    values,
+)
 from rankfall.run.config.options import check_plain, resolve
-from rankfall.run.config.problems import problem, shown, translate, unknown_key
+from rankfall.run.config.problems import problem, show_value, translate, unknown_key
 from rankfall.run.config.rules import Rules
 from rankfall.run.config.types import Config, Crossing
 
@@ -75,12 +84,12 @@ class Grid:
         for index, raw in enumerate(entry.exclude):
             inner = f"{path}.exclude.{index}"
             wanted: Filter = parse_filter(raw, inner)
-            nobody = unmatched(crossed, wanted)
+            nobody = find_unmatched(crossed, wanted)
             if nobody:
-                raise problem(f"{inner}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of this entry")
+                raise problem(f"{inner}.{nobody[0]}", f"{show_value(nobody[1])} matches no cell of this entry")
             if not any(matching(one, wanted) for one in crossed):
                 raise problem(inner, "matches no cell of this entry")
-            left = [kept for one in left if (kept := without(one, matching(one, wanted))).seeds]
+            left = [kept for one in left if (kept := drop_seeds(one, matching(one, wanted))).seeds]
         if not left and not entry.include:
             raise problem(path, "makes no cells: everything is excluded")
         yield from left
@@ -120,7 +129,7 @@ class Grid:
                 raise unknown_key(
                     path, axis, (*LABELS, "seed", *ARCHITECTURE, *TRAINING, "task.<option>", "exclude", "include")
                 )
-            for first, second in itertools.pairwise(sorted(map(canonical, map(_dumped, checked[axis])))):
+            for first, second in itertools.pairwise(sorted(map(canonical, map(_dump, checked[axis])))):
                 if first == second:
                     raise problem(where, f"{first} is there twice")
         return checked
@@ -129,7 +138,7 @@ class Grid:
         known = getattr(self.config, SECTIONS[axis])
         if not isinstance(given, str) or given not in known:
             raise problem(
-                path, f"{shown(given)} is not one of the {SECTIONS[axis]}", allowed=sorted(known), given=given
+                path, f"{show_value(given)} is not one of the {SECTIONS[axis]}", allowed=sorted(known), given=given
             )
         return given
 
@@ -194,7 +203,7 @@ class Grid:
         return self.made[ident]
 
 
-def resolved(config: Config) -> Config:
+def resolve_config(config: Config) -> Config:
     """The configuration with every component checked and its options complete."""
     change: dict[str, Any] = {}
     for section, kind in (("measures", "measure"), ("figures", "figure")):
@@ -221,7 +230,7 @@ def _components(design: Task | Architecture | Training, path: str) -> dict[str, 
     return found
 
 
-def without(series: Series, seeds: Collection[int]) -> Series:
+def drop_seeds(series: Series, seeds: Collection[int]) -> Series:
     """The others of its seeds."""
     gone = set(seeds)
     return series._replace(seeds=[seed for seed in series.seeds if seed not in gone]) if gone else series
@@ -238,9 +247,9 @@ def _field(design: type, field: str, given: Any, path: str) -> Any:
 
 def _seed(given: Any, path: str) -> int:
     if type(given) is not int or not 0 <= given < 2**63:
-        raise problem(path, f"{shown(given)} is not a seed", allowed=["integers from 0", 'ranges such as "0..4"'])
+        raise problem(path, f"{show_value(given)} is not a seed", allowed=["integers from 0", 'ranges such as "0..4"'])
     return given
 
 
-def _dumped(item: Any) -> Any:
+def _dump(item: Any) -> Any:
     return asdict(item) if isinstance(item, Component) else item

@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rankfall.design import Architecture, Task, Training
-from rankfall.disk import atomic, odd
+from rankfall.disk import atomic, describe_non_file
 from rankfall.run.config.problems import problem
 from rankfall.run.plan import cost
 from rankfall.run.plan.cost import Cost
@@ -44,12 +44,12 @@ def read_history(path: str | None) -> History:
     """The file of this name, or the model where there is no name."""
     if path is None:
         return History()
-    what = odd(path)
+    what = describe_non_file(path)
     if what is not None:
         raise problem(KEY, f"{path} is {what}, not a file")
     try:
         raw = json.loads(Path(path).read_text(encoding="utf-8"))
-        return History(_positive(raw["scale"]), {name: _measured(one) for name, one in raw["groups"].items()})
+        return History(_positive(raw["scale"]), {name: _cost_of(one) for name, one in raw["groups"].items()})
     except OSError as error:
         hint = f"`rankfall plan --calibrate {path}` writes it"
         raise problem(KEY, f"cannot read {path}: {error.strerror}", hint=hint) from error
@@ -58,7 +58,7 @@ def read_history(path: str | None) -> History:
         raise problem(KEY, f"{path} is not a file of measured costs: {error}", hint=hint) from error
 
 
-def _measured(one: Mapping[str, Any]) -> Cost:
+def _cost_of(one: Mapping[str, Any]) -> Cost:
     """Of a group; files of earlier versions do not say how many members its stacks had."""
     megabytes = one["megabytes"]
     return Cost(

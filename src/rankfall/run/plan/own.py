@@ -2,12 +2,12 @@
 
 from collections.abc import Container, Iterable
 
-from rankfall.errors import RankfallError, nearest, told
+from rankfall.errors import RankfallError, describe_error, nearest
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.page.chart import Chart, charts
 from rankfall.report.page.question import Question
 from rankfall.report.published_numbers import published_numbers
-from rankfall.report.quantities import STUDIES, declared
+from rankfall.report.quantities import STUDIES, declarations_of
 from rankfall.report.schema import Table, schema
 
 BESIDE = ("setting", "apart", "chance_of_cell")  # what the page adds to tables of cells
@@ -19,10 +19,10 @@ def check_own(modules: Iterable[str], filled: Container[str]) -> None:
     modules = list(modules)
     try:
         tables = {module: schema(module) for module in modules if module in filled}
-        numbers, drawn, asked = headlines(), charts(), declared("sentence")
+        numbers, drawn, asked = headlines(), charts(), declarations_of("sentence")
         list(published_numbers())
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
-        raise RankfallError(f"what {' or '.join(modules)} declares cannot be read: {told(error)}") from error
+        raise RankfallError(f"what {' or '.join(modules)} declares cannot be read: {describe_error(error)}") from error
     for module, table in tables.items():
         if table.name != module:
             raise RankfallError(

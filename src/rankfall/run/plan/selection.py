@@ -12,10 +12,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
-from rankfall.run.config.match import matching, parse_filter, unmatched
+from rankfall.run.config.match import find_unmatched, matching, parse_filter
 from rankfall.run.config.options import description
-from rankfall.run.config.problems import problem, shown
-from rankfall.run.config.rules import BLOCKS, PROVIDERS, alternatives, beyond, declared, lengths, objection, task_facts
+from rankfall.run.config.problems import problem, show_value
+from rankfall.run.config.rules import (
+    BLOCKS,
+    PROVIDERS,
+    alternatives,
+    beyond,
+    component_facts,
+    lengths,
+    objection,
+    task_facts,
+)
 from rankfall.run.plan.cell import Alike, Cell, alike
 
 if TYPE_CHECKING:
@@ -49,9 +58,9 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
             raise problem(path, f"this measure needs {measure.needs}, so it takes no filter of cells")
         return [], Counter()
     wanted = parse_filter(raw, path) if raw else {}
-    nobody = unmatched(cells, wanted)
+    nobody = find_unmatched(cells, wanted)
     if nobody:
-        raise problem(f"{path}.{nobody[0]}", f"{shown(nobody[1])} matches no cell of the grid")
+        raise problem(f"{path}.{nobody[0]}", f"{show_value(nobody[1])} matches no cell of the grid")
     found = [kept for some in cells if (kept := some.of(matching(some, wanted))).cells]
     if not found:
         raise problem(path, "matches no cell of the grid")
@@ -75,9 +84,9 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Ca
     name = measure.component.name
     about = description("measure", name, path)
     facts = about.facts if about else {}
-    facts_of, task_of = functools.cache(declared), functools.cache(lambda task: task_facts(task, path))
+    facts_of, task_of = functools.cache(component_facts), functools.cache(lambda task: task_facts(task, path))
     uses = [use for one in alternatives(facts) for use in one]
-    known = {BLOCKS} | provided(cells, facts_of) if uses else set()
+    known = {BLOCKS} | provisions_of(cells, facts_of) if uses else set()
     for use in uses:
         if use not in known:
             said = f"measure {name!r} says that it USES {use!r}, which no {', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]} provides"
@@ -95,7 +104,7 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Ca
     return why_not
 
 
-def provided(cells: Iterable[Alike], facts_of: Callable[[str, str], Mapping[str, Any]]) -> set[str]:
+def provisions_of(cells: Iterable[Alike], facts_of: Callable[[str, str], Mapping[str, Any]]) -> set[str]:
     """What any part provides, of ours and of those in these cells."""
     cells, found = list(cells), set()
     for kind in PROVIDERS:
@@ -138,7 +147,7 @@ def _refuse_two_ways(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell]
         options = sorted({*one.options, *other.options})
         differ = [name for name in options if one.options.get(name) != other.options.get(name)]
         ways = " and ".join(
-            f"{name} {shown(one.options.get(name))} and {shown(other.options.get(name))}" for name in differ
+            f"{name} {show_value(one.options.get(name))} and {show_value(other.options.get(name))}" for name in differ
         )
         what = f"measures.{one.name} fills table {one.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
         what += f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "

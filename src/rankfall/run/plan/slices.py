@@ -61,7 +61,7 @@ def slice_of(plan: "Plan", cells: list[Cell]) -> Slice:
     return Slice(series, {name: places for name, places in measured.items() if places}, [cell.key for cell in cells])
 
 
-def together(slices: Iterable[Slice]) -> Slice:
+def merge_slices(slices: Iterable[Slice]) -> Slice:
     """Several as one."""
     whole = Slice([])
     for one in slices:
@@ -72,7 +72,7 @@ def together(slices: Iterable[Slice]) -> Slice:
     return whole
 
 
-def sliced(only: Slice, grid: Grid, compute: Compute, sources: Sources) -> list[Cell]:
+def cells_of_slice(only: Slice, grid: Grid, compute: Compute, sources: Sources) -> list[Cell]:
     """The cells, made anew. LookupError where the grid has no such combination."""
     drafts, datasets = Drafts(sources, compute), DataKeys()
     known: dict[tuple[str, int], tuple[Series, Shared]] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.design import Architecture, Component, parts
-from rankfall.run.config.problems import problem, shown
+from rankfall.run.config.problems import problem, show_value
 
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
 
@@ -19,11 +19,11 @@ def always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> I
         known = components.names(kind)
         for name in names:
             if name not in known:
-                raise problem(path, f"its component says BUILDS = {shown(built)}", allowed=known, given=name)
+                raise problem(path, f"its component says BUILDS = {show_value(built)}", allowed=known, given=name)
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
     for option in sorted(options.keys() - facts.get("PARTS", {}).keys()):
-        for item in listed(options[option]):
+        for item in as_list(options[option]):
             part = item.get("name") if isinstance(item, dict) else item
             if isinstance(part, str) and DOTTED.fullmatch(part) and components.find_module(part.partition(":")[0]):
                 yield "part", Component(name=part)
@@ -36,10 +36,10 @@ def chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
     for option, kind in facts.get("PARTS", {}).items():
-        for part in map(Component.of, listed(options.get(option, []))):
+        for part in map(Component.of, as_list(options.get(option, []))):
             if components.locate(kind, part.name) is not None:
                 yield kind, part
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

@@ -21,7 +21,7 @@ from typing import Any
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError
 from rankfall.run.plan.cell import LENGTH, digest_of
-from rankfall.run.plan.slices import Slice, together
+from rankfall.run.plan.slices import Slice, merge_slices
 
 FOLDER, CONFIG, JOBS = "plan", "config.json", "jobs.json"
 
@@ -66,7 +66,7 @@ class WrittenPlan:
 
     def shards(self, places: Iterable[tuple[str, str]]) -> Slice:
         """Several, in their order in the plan."""
-        return together(self.shard(*place) for place in sorted(set(places)))
+        return merge_slices(self.shard(*place) for place in sorted(set(places)))
 
     def data(self, task: str) -> Slice:
         return Slice(**read_sealed(self.data_file(task)))
@@ -77,7 +77,7 @@ class WrittenPlan:
         return Slice(self.about["sample"])
 
 
-def sealed(content: Any) -> bytes:
+def seal(content: Any) -> bytes:
     """As it is written: a digest in the first line, and what it is of in the second."""
     text = json.dumps(content, separators=(",", ":"))
     return f"{digest_of(text)}\n{text}\n".encode()
@@ -104,6 +104,6 @@ def write_once(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def used(folder: Path) -> None:
+def mark_used(folder: Path) -> None:
     """The time at which a run last used a plan is that of its folder, for whoever cleans."""
     os.utime(folder)

@@ -28,7 +28,7 @@ def cancel_left(name: str) -> list[str]:
     for look in range(LOOKS):
         if look:
             time.sleep(PAUSE)
-        left = [job for job in queued(name) if job not in cancelled]
+        left = [job for job in list_queued(name) if job not in cancelled]
         if not left and look:
             break
         if left:
@@ -37,7 +37,7 @@ def cancel_left(name: str) -> list[str]:
     return cancelled
 
 
-def queued(name: str) -> list[str]:
+def list_queued(name: str) -> list[str]:
     """Numbers of this user's jobs of this name that wait or run."""
     asked = ["squeue", "--noheader", f"--user={os.getuid()}", f"--name={name}", "--format=%i %T %j"]
     rows = [line.split() for line in _answer(asked).splitlines()]

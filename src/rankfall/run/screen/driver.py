@@ -13,7 +13,7 @@ from types import FrameType
 
 from rankfall.disk import silence
 from rankfall.run.screen.child import Child
-from rankfall.run.screen.logs import Reached, reached
+from rankfall.run.screen.logs import Reached, read_reached
 from rankfall.run.screen.record import RunRecord
 from rankfall.run.screen.state import Job, RunState
 
@@ -76,7 +76,7 @@ class Driver:
         while True:
             code = self.child.code(PAUSE)
             for job in self.look(code is not None):
-                say(lines.ended(self.state, job, self.reached, time.time()))
+                say(lines.say_ended(self.state, job, self.reached, time.time()))
             if self.began and not said:
                 said = True
                 say(lines.opening(self.state, self.title))
@@ -95,7 +95,7 @@ class Driver:
         now = time.monotonic()
         if now - self.looked >= LOOK or last:
             self.looked = now
-            found = {number: reached(Path(job.log)) for number, job in self.state.running.items() if job.log}
+            found = {number: read_reached(Path(job.log)) for number, job in self.state.running.items() if job.log}
             self.reached = {number: one for number, one in found.items() if one is not None}
         if self.began:
             self.keep_output()
@@ -156,7 +156,7 @@ def environment(checkout: Path) -> Mapping[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [others, plugin]))}
 
 
-def typed(config: Path, profile: Path, more: Sequence[str]) -> str:
+def command_line(config: Path, profile: Path, more: Sequence[str]) -> str:
     """What a person types to run this again."""
     words = ["make run"]
     words += [f"CONFIG={shlex.quote(str(config))}"] * (str(config) != "config.yaml")

@@ -14,7 +14,7 @@ FAILED = 5  # jobs that are named
 FINDINGS = 4  # that are told
 
 
-def finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
+def say_finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
     """After a run in which all went well."""
     if state.idle:
         yield f"==> nothing to do: {results} is up to date with {config} and the code"
@@ -22,7 +22,7 @@ def finished(state: RunState, results: Path, config: Path, seconds: float) -> It
     yield f"==> done: {count(state.count, 'job')} in {clock(seconds)}"
 
 
-def told(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
+def say_findings(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
     """The first sentence of the answers to the first few questions, and how many more there are on the page."""
     for question, answer in findings[:FINDINGS]:
         yield f"==> {question} {first_sentence(answer)}"
@@ -51,14 +51,14 @@ def option(results: Path) -> str:
     return "" if results == Path("results") else f" --results {results}"
 
 
-def stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
+def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
     """After Ctrl-C."""
     done = f"{state.count} of {count(state.total, 'job')}" if state.totals else "nothing"
     yield f"==> stopped after {clock(seconds)}: {done} done. Finished cells are kept, and training goes on from its checkpoint"
     yield f"==> to go on: {again}"
 
 
-def failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
+def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
     """After jobs failed."""
     jobs = list(state.failed.values())
     for job in jobs[:FAILED]:
@@ -79,10 +79,10 @@ def lacking(state: RunState, results: Path) -> Iterator[str]:
         yield f"==> the page lacks {', '.join(state.lacks)}"
 
 
-def refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: str, unlock: str) -> Iterator[str]:
+def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: str, unlock: str) -> Iterator[str]:
     """Where Snakemake ended before its first job."""
     if state.refused == "LockException":
-        yield locked(other, again, unlock)
+        yield say_locked(other, again, unlock)
         return
     ours = [line for line in text.splitlines() if line.startswith("error: ")]
     if ours:
@@ -92,7 +92,7 @@ def refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: 
     yield from said[:12] or text.splitlines()[-12:]
 
 
-def locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
+def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
     """Another run has these files, or one that was killed left its lock."""
     if other is None:
         what = "another Snakemake is working on these results, or one that was killed has left its lock"

@@ -38,16 +38,16 @@ def seconds_left(state: RunState, reached: Mapping[str, Reached], now: float) ->
     return max([(sum(running) + sum(waiting)) / together, *running, *waiting], default=0.0)
 
 
-def said_left(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
+def say_left(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
     """In words: a range, since estimates are within a factor of about two, or nothing where nothing is known or left."""
     left = seconds_left(state, reached, now)
     if not left:
         return ""
-    low, high = (clock(rounded(share * left)) for share in RANGE)
+    low, high = (clock(round_seconds(share * left)) for share in RANGE)
     return f"{low} to {high} left" if low != high else f"about {low} left"
 
 
-def rounded(seconds: float) -> float:
+def round_seconds(seconds: float) -> float:
     """To two digits at most: more would look like more than is known."""
     step = 1 if seconds < 10 else 5 if seconds < 60 else 30 if seconds < 600 else 60
     return step * round(seconds / step)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rankfall.run.screen.left import said_left
+from rankfall.run.screen.left import say_left
 from rankfall.run.screen.logs import Reached
 from rankfall.run.screen.state import STAGES, Job, RunState
 from rankfall.run.screen.words import clock, count
@@ -14,9 +14,9 @@ def opening(state: RunState, title: str) -> str:
     return f"==> {title}: {count(state.total, 'job')} ({', '.join(parts)})"
 
 
-def ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
+def say_ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
     """A job that is done, or failed."""
-    left = said_left(state, reached, now)
+    left = say_left(state, reached, now)
     about = f", {left}" if left and job.place < state.total else ""
     when = f"{clock(now - state.began)} so far{about}"
     if job.error:

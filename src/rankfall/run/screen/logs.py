@@ -24,7 +24,7 @@ class Reached:
     detail: str = ""
 
 
-def reached(log: Path) -> Reached | None:
+def read_reached(log: Path) -> Reached | None:
     """None where the log does not say, or there is none yet."""
     try:
         with log.open("rb") as file:

@@ -8,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rankfall.run.screen.left import said_left
+from rankfall.run.screen.left import say_left
 from rankfall.run.screen.logs import Reached
 from rankfall.run.screen.state import STAGES, Job, RunState
 from rankfall.run.screen.words import clock, count
@@ -37,7 +37,7 @@ def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str
 
 
 def headline(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> Text:
-    left = said_left(state, reached, now)
+    left = say_left(state, reached, now)
     about = f", {left}" if left and state.count < state.total else ""
     return Text(
         f"{title}: {state.count} of {count(state.total, 'job')}, {clock(now - state.began)}{about}", style="bold"

@@ -9,8 +9,8 @@ from typing import Any
 
 from rankfall.errors import RankfallError
 from rankfall.run.screen.ending import alive
-from rankfall.run.screen.left import said_left
-from rankfall.run.screen.logs import Reached, reached
+from rankfall.run.screen.left import say_left
+from rankfall.run.screen.logs import Reached, read_reached
 from rankfall.run.screen.record import file_of, read
 from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import clock, count
@@ -53,14 +53,14 @@ def seen_in(about: Mapping[str, Any], results: Path) -> Seen:
     state = RunState.of_record(about["run"])
     found: dict[str, Reached] = {}
     for number, job in state.running.items():
-        one = reached(there(job.log, about["results"], results))
+        one = read_reached(local_log(job.log, about["results"], results))
         found |= {} if one is None else {number: one}
     seen = Seen({**about, "pid": int(about["pid"])}, state, found, float(about["time"]))
     _ = seen.title, about["how"], about["config"]  # what is told of it later
     return seen
 
 
-def there(log: str, recorded: str, results: Path) -> Path:
+def local_log(log: str, recorded: str, results: Path) -> Path:
     """A log of the run, as it is called here."""
     path = Path(log)
     return results / path.relative_to(recorded) if path.is_relative_to(recorded) else path
@@ -80,7 +80,7 @@ def on_terminal(results: Path) -> int:
     with Live(console=console(), transient=True, auto_refresh=False) as live:
         while True:
             seen = look(results)
-            if over(seen, silence):
+            if is_over(seen, silence):
                 break
             live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
             time.sleep(LOOK)
@@ -91,7 +91,7 @@ def in_lines(results: Path) -> int:
     silence, said = Silence(), -SAY
     while True:
         seen = look(results)
-        if over(seen, silence):
+        if is_over(seen, silence):
             return last(seen)
         if time.monotonic() - said >= SAY:
             said = time.monotonic()
@@ -101,7 +101,7 @@ def in_lines(results: Path) -> int:
 
 def line(seen: Seen) -> str:
     """All in one line."""
-    left = said_left(seen.state, seen.reached, seen.now) or "nothing left"
+    left = say_left(seen.state, seen.reached, seen.now) or "nothing left"
     running = ", ".join(job.name for job in seen.state.running.values()) or "none"
     failed = f"; {count(len(seen.state.failed), 'job')} failed" if seen.state.failed else ""
     return (
@@ -122,7 +122,7 @@ class Silence:
         return time.monotonic() - self.since
 
 
-def over(seen: Seen, silence: Silence) -> bool:
+def is_over(seen: Seen, silence: Silence) -> bool:
     """Whether there is nothing more to see."""
     return seen.about["how"] != "running" or not alive(seen.about) or silence.seconds(seen.about["time"]) > SILENT
 

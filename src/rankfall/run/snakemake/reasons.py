@@ -11,10 +11,10 @@ def changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     files |= {file: "is now used" for file in now if file not in before}
     files |= {file: "is no longer used" for file in before if file not in now}
     told = [f"{file} {what}" for file, what in sorted(files.items())]
-    return listed(told) or "its data changed"
+    return list_reasons(told) or "its data changed"
 
 
-def listed(told: list[str]) -> str:
+def list_reasons(told: list[str]) -> str:
     """The first few, and the number of others."""
     more = f" and {len(told) - MANY} more" if len(told) > MANY else ""
     return ", ".join(told[:MANY]) + more

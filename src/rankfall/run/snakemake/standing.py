@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rankfall.disk import odd
+from rankfall.disk import describe_non_file
 from rankfall.report.sealed import MARK, is_whole
 from rankfall.report.style import CAPTION, MADE, digest_of
 from rankfall.run.plan.build import Plan
@@ -155,7 +155,7 @@ def record_of(path: str, table: str) -> Record | None:
     """
     if not os.path.lexists(path):
         return None
-    if odd(path):
+    if describe_non_file(path):
         return {}
     import pyarrow as pa  # a plan of what has never run needs none of it
     import pyarrow.parquet as pq

@@ -93,7 +93,7 @@ class Statements:
         def make() -> Statement:
             cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
             keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
-            files = partial(_together, [*_distinct(cell.data_code for cell in cells), rows])
+            files = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
             return Statement(f"{len(keys)} data sets", digest("data", task, keys, rows), files)
 
         return self._once(("data", task), make)
@@ -103,8 +103,8 @@ class Statements:
 
         def make() -> Statement:
             cells = self.plan.shard(task, shard)
-            rows = _together([self._table_code("cells"), self._table_code("training")])
-            files = partial(_together, [*_distinct(cell.code for cell in cells), rows])
+            rows = _merge([self._table_code("cells"), self._table_code("training")])
+            files = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
             return Statement(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
 
         return self._once(("train", task, shard), make)
@@ -115,7 +115,7 @@ class Statements:
         def make() -> Statement:
             measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
             rows = self._table_code(measure.table)
-            files = partial(_together, [measure.code, rows])
+            files = partial(_merge, [measure.code, rows])
             return Statement(f"{len(cells)} cells", digest("measure", measure.key, self._rows(cells), rows), files)
 
         return self._once(("measure", name, task, shard), make)
@@ -136,7 +136,7 @@ class Statements:
             measure = self.plan.measure(name)
             rows, given = self._table_code(measure.table), [self.table(table).digest for table in measure.tables]
             what = f"{len(given)} tables" if given else "itself alone"
-            files = partial(_together, [measure.code, rows])
+            files = partial(_merge, [measure.code, rows])
             return Statement(what, digest("measure", measure.key, given, rows), files)
 
         return self._once(("freely", name), make)
@@ -145,7 +145,7 @@ class Statements:
         """A table of the results."""
 
         def make() -> Statement:
-            code = _together([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
+            code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
             made = [part.made for part in self.parts(name, Outputs(""))]
             return Statement(f"{len(made)} files", digest("table", name, made, code), lambda: code)
 
@@ -260,7 +260,7 @@ def _distinct(codes: Iterable[Code]) -> list[Code]:
     return list({id(code): code for code in codes}.values())
 
 
-def _together(codes: Iterable[Code]) -> dict[str, str]:
+def _merge(codes: Iterable[Code]) -> dict[str, str]:
     """Several mappings as one."""
     found: dict[str, str] = {}
     for code in codes:

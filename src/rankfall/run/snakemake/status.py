@@ -17,7 +17,7 @@ from rankfall.run.plan.cell import Cell
 from rankfall.run.snakemake.estimates import Estimate, estimates
 from rankfall.run.snakemake.lookups import FINISHED
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.reasons import changed_code, listed
+from rankfall.run.snakemake.reasons import changed_code, list_reasons
 from rankfall.run.snakemake.standing import standing
 from rankfall.run.snakemake.statements import Statements
 
@@ -67,7 +67,7 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     keys = {record.key for record in records if record.status in FINISHED}
     failed = {record.key: str(record.record.get("reason", "")) for record in records if record.key not in keys}
     specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
-    gone = _gone(records, {cell.spec for cell in plan.cells})
+    gone = _unasked_results(records, {cell.spec for cell in plan.cells})
     found = Status(shards=len(plan.shards))
     outputs = Outputs.under(results)
     there = standing(plan, Statements(plan), outputs)
@@ -98,7 +98,7 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
         found.reasons[state, why] += 1
     found.lines, found.jobs = list(lines.values()), len(busy)
     if measures:
-        found.measures = _measured(plan, results)
+        found.measures = _count_measured(plan, results)
     return found
 
 
@@ -115,7 +115,7 @@ def changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
         ]
         if best is None or len(told) < len(best):
             best = told
-    return listed(best) if best else "not computed before"
+    return list_reasons(best) if best else "not computed before"
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -146,7 +146,9 @@ def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
     return sorted(records, key=lambda record: times[record.stack])
 
 
-def _gone(records: "Iterable[CellRecord]", specs: set[str]) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
+def _unasked_results(
+    records: "Iterable[CellRecord]", specs: set[str]
+) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
     """Results that no cell of the plan asks for any more, by labels and seed."""
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in records:
@@ -163,7 +165,7 @@ def _scale(cells: Iterable[Cell], records: "Iterable[CellRecord]") -> tuple[floa
     return (median(ratios), len(ratios)) if ratios else (1.0, 0)
 
 
-def _measured(plan: Plan, results: Path) -> dict[str, tuple[int, int]]:
+def _count_measured(plan: Plan, results: Path) -> dict[str, tuple[int, int]]:
     from rankfall.run.store import Store
 
     store, counts = Store(results / "store"), {}

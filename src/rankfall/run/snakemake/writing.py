@@ -7,7 +7,7 @@ from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell, digest
 from rankfall.run.plan.slices import slice_of
-from rankfall.run.plan.written import JOBS, DamagedPlan, WrittenPlan, sealed, used, write_once
+from rankfall.run.plan.written import JOBS, DamagedPlan, WrittenPlan, mark_used, seal, write_once
 from rankfall.run.snakemake.needs import needs
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.statements import Statements
@@ -29,15 +29,15 @@ def write_plan(config: Path, text: str, statements: Statements) -> None:
     """Each file appears whole or not at all, the list of jobs last. Where there are right ones already, they stay."""
     plan, written = statements.plan, WrittenPlan(config.parent)
     write_once(config, text.encode())
-    used(config.parent)  # before anything else, for whoever cleans now
+    mark_used(config.parent)  # before anything else, for whoever cleans now
     for place, cells in plan.shards.items():
-        write_once(written.shard_file(*place), sealed(slice_of(plan, cells).raw()))
+        write_once(written.shard_file(*place), seal(slice_of(plan, cells).raw()))
     datasets: dict[str, dict[str, Cell]] = {}
     for cell in plan.cells:
         datasets.setdefault(cell.task.name, {})[cell.data_key] = cell
     for task, cells_of in datasets.items():
-        write_once(written.data_file(task), sealed(slice_of(plan, list(cells_of.values())).raw()))
-    write_once(config.with_name(JOBS), sealed(jobs(statements)))
+        write_once(written.data_file(task), seal(slice_of(plan, list(cells_of.values())).raw()))
+    write_once(config.with_name(JOBS), seal(jobs(statements)))
 
 
 def jobs(statements: Statements) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import StoreError, atomic, odd
+from rankfall.disk import StoreError, atomic, describe_non_file
 from rankfall.processes import is_running, start_of
 
 FOLDER, SUFFIX = "announced", ".json"
@@ -64,14 +64,14 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
     return path
 
 
-def announced(root: Path) -> tuple[list[Announcement], list[Path]]:
+def read_announcements(root: Path) -> tuple[list[Announcement], list[Path]]:
     """The announcements of live processes, and the files of those that have ended."""
     live: list[Announcement] = []
     dead: list[Path] = []
     folder = root / FOLDER
     for path in sorted(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []:
         try:
-            if odd(path) is not None:
+            if describe_non_file(path) is not None:
                 continue
             age = time.time() - path.stat().st_mtime
             raw = json.loads(path.read_bytes())

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from rankfall.disk import atomic, cannot, cause, odd
+from rankfall.disk import atomic, cannot, cause, describe_non_file
 from rankfall.errors import RankfallError
 
 if TYPE_CHECKING:
@@ -195,7 +195,11 @@ class Vault:
         try:
             with os.scandir(self.root / folder) as entries:
                 named = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
-            found = [entry for entry in named if entry.is_file(follow_symlinks=False) or odd(entry.path) is None]
+            found = [
+                entry
+                for entry in named
+                if entry.is_file(follow_symlinks=False) or describe_non_file(entry.path) is None
+            ]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -242,7 +246,7 @@ class Vault:
         for last in (False, True):
             try:
                 before = os.stat(path)
-                what = odd(path)
+                what = describe_non_file(path)
                 if what is not None:
                     self.set_aside(path, f"it is {what}", before)
                     return None

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rankfall.disk import cannot, odd
+from rankfall.disk import cannot, describe_non_file
 from rankfall.processes import is_running
 from rankfall.run.store import Store
-from rankfall.run.store.announced import FOLDER, announced
+from rankfall.run.store.announced import FOLDER, read_announcements
 from rankfall.run.store.files import SUFFIX
 from rankfall.run.store.rows import ITEMS, folder_of, read_rows
 from rankfall.run.store.rows import SUFFIX as ROWS_SUFFIX
@@ -47,7 +47,7 @@ class Item:
 
 def removable(store: Store, live: Live) -> list[Item]:
     """Files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
-    parts = (_stacks, _datasets, _rows, _checkpoints, _trials, _temporary, _announcements, _damaged)
+    parts = (_stacks, _datasets, _rows, _checkpoints, _trials, _temporary, _announcements, _find_damaged)
     return [item for part in parts for item in part(store, live)]
 
 
@@ -82,7 +82,7 @@ def strange(store: Store) -> list[tuple[Path, str]]:
     ]:
         place = store.root / folder
         for name in sorted(os.listdir(place)) if place.is_dir() else []:
-            what = odd(place / name)
+            what = describe_non_file(place / name)
             if what is not None and name.endswith(suffix):
                 found.append((place / name, what))
     return found
@@ -177,11 +177,11 @@ def _writer_lives(name: str) -> bool:
 
 
 def _announcements(store: Store, live: Live) -> Iterator[Item]:
-    for path in announced(store.root)[1]:
+    for path in read_announcements(store.root)[1]:
         yield from _item("announcement", path, "the process that wrote it is dead")
 
 
-def _damaged(store: Store, live: Live) -> Iterator[Item]:
+def _find_damaged(store: Store, live: Live) -> Iterator[Item]:
     folder = store.root / "damaged"
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if path.is_dir() and not path.is_symlink():

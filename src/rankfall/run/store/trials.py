@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import atomic, odd
+from rankfall.disk import atomic, describe_non_file
 
 SUFFIX = ".json"
 
@@ -26,7 +26,7 @@ class Trials:
         """Whether this trial was passed; False where the file cannot be read."""
         path = self.path(key)
         try:
-            kept = None if odd(path) else json.loads(path.read_bytes())
+            kept = None if describe_non_file(path) else json.loads(path.read_bytes())
             return kept is not None and kept["key"] == key and kept["seal"] == _seal(key, kept["about"])
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return False
@@ -34,7 +34,7 @@ class Trials:
     def keep(self, key: str, about: Mapping[str, Any]) -> None:
         """Remember a trial that was passed; `about` is information for readers only."""
         kept = {"key": key, "about": dict(about), "seal": _seal(key, about)}
-        if odd(self.path(key)):  # nothing that was written here, so not ours to replace
+        if describe_non_file(self.path(key)):  # nothing that was written here, so not ours to replace
             return
         with atomic(self.path(key)) as handle:
             handle.write(json.dumps(kept).encode())

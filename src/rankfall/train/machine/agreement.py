@@ -51,31 +51,33 @@ def disagreement(
             wanted = by_autograd(
                 plain, training, batch, step
             )  # first: what a component raises by itself is not the machine's
-            exact = by_autograd(double, training, doubled(batch), step)
+            exact = by_autograd(double, training, to_double(batch), step)
             found = engine.passes(machine, batch), machine.grads
-            what = counted_apart(found[0], wanted[0], batch) or far(
+            what = count_difference(found[0], wanted[0], batch) or far(
                 found, wanted, exact, (double, training, batch, step)
             )
             if what:
                 return f"{what} (batch of {batch.inputs.shape[1]}, step {step})"
-        if what := evaluated_apart(machine, training, batch) or stepped_apart(engine, machine, plain, wanted[0].loss):
+        if what := evaluation_difference(machine, training, batch) or step_difference(
+            engine, machine, plain, wanted[0].loss
+        ):
             return what
     return ""
 
 
 @torch.no_grad()
-def evaluated_apart(machine: Members, training: Training, batch: Samples) -> str:
+def evaluation_difference(machine: Members, training: Training, batch: Samples) -> str:
     """What differs in an evaluation, in which nothing is dropped."""
     objective, batch = recipe.objective(training), replace(batch, learned=False)
     found, wanted = machine.grade(objective, batch), objective(machine.module, batch)
-    if what := counted_apart(found, wanted, batch):
+    if what := count_difference(found, wanted, batch):
         return f"in an evaluation {what}"
     away, bound = (found.loss.double() - wanted.loss).abs(), EVALUATION * wanted.loss.abs().double()
     bad = ~(away <= bound) & wanted.loss.isfinite()
     return f"the loss of an evaluation is {float(away[bad].max()):.1g} away from that of autograd" if bad.any() else ""
 
 
-def stepped_apart(engine: Machined, machine: Members, plain: Members, loss: Tensor) -> str:
+def step_difference(engine: Machined, machine: Members, plain: Members, loss: Tensor) -> str:
     """What differs after two steps of the optimiser along the machine's gradients."""
     machine.step_count = plain.step_count = 0
     gradients = machine.grads.clone()
@@ -93,7 +95,9 @@ def stepped_apart(engine: Machined, machine: Members, plain: Members, loss: Tens
         ]
         pairs = zip((machine.weights, *machine.slots), (plain.weights, *plain.slots), bounds)
         if not all(
-            (apart(one, other.double()) <= bound).all() for one, other, bound in pairs if other.isfinite().all()
+            (difference_norm(one, other.double()) <= bound).all()
+            for one, other, bound in pairs
+            if other.isfinite().all()
         ):
             return f"weights or slots differ after step {step + 1} of the optimiser {type(plain.optimizer).__name__}"
     return ""
@@ -110,12 +114,12 @@ def by_autograd(members: Members, training: Training, batch: Samples, step: int)
     return replace(graded, loss=graded.loss.detach()), members.grads.clone()
 
 
-def doubled(batch: Samples) -> Samples:
+def to_double(batch: Samples) -> Samples:
     inputs, targets = (x.double() if x.is_floating_point() else x for x in (batch.inputs, batch.targets))
     return replace(batch, inputs=inputs, targets=inputs if batch.targets is batch.inputs else targets)
 
 
-def counted_apart(found: Graded, wanted: Graded, batch: Samples) -> str:
+def count_difference(found: Graded, wanted: Graded, batch: Samples) -> str:
     """Counts: of what is asked exactly; of what is right but for answers that are as good."""
     if not torch.equal(found.asked, wanted.asked):
         return f"{found.asked.tolist()} targets are counted, where autograd counts {wanted.asked.tolist()}"
@@ -135,10 +139,10 @@ def far(found: Result, wanted: Result, exact: Result, again: tuple[Members, Trai
     """Loss or gradient of a member, if it is farther from float64 than it may be."""
     for name, pick in (("loss", lambda one: one[0].loss.unsqueeze(1)), ("gradient", lambda one: one[1])):
         truth = pick(exact).double()
-        away, torchs = (apart(pick(one), truth) for one in (found, wanted))
+        away, torchs = (difference_norm(pick(one), truth) for one in (found, wanted))
         bound = torch.maximum(FACTOR * torchs, LEAST * truth.norm(dim=1))
         if not (away <= bound).all():
-            rounded = torch.stack([apart(pick(one), truth) for one in rounded_steps(*again)]).amax(0)
+            rounded = torch.stack([difference_norm(pick(one), truth) for one in rounded_steps(*again)]).amax(0)
             bound = torch.maximum(bound, FACTOR * rounded)
         bad = ~(away <= bound) & truth.isfinite().all(1)  # what is not finite ends a member with any engine
         if bad.any():
@@ -147,7 +151,7 @@ def far(found: Result, wanted: Result, exact: Result, again: tuple[Members, Trai
     return ""
 
 
-def apart(one: Tensor, truth: Tensor) -> Tensor:
+def difference_norm(one: Tensor, truth: Tensor) -> Tensor:
     return (one.double() - truth).norm(dim=1)
 
 
@@ -156,5 +160,5 @@ def rounded_steps(double: Members, training: Training, batch: Samples, step: int
     for k in range(TIMES):
         drawn = stream(k, "rounding").uniform(-1, 1, tuple(weights.shape))
         double.weights.copy_(weights * (1 + LAST_BIT * torch.from_numpy(drawn)))
-        yield by_autograd(double, training, doubled(batch), step)
+        yield by_autograd(double, training, to_double(batch), step)
     double.weights.copy_(weights)

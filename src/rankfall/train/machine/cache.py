@@ -42,13 +42,13 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[s
     `sources`: what the names of the modules begin with that it is compiled of."""
     check_settings()
     folder = cache_folder(sources) or Path(tempfile.mkdtemp(prefix="rankfall-kernels-"))
-    with locked(folder):
+    with lock_folder(folder):
         entry._cache = cache_in(folder, entry.py_func)
         given = arguments()
         if not is_whole(folder):
             clear(folder)
         if not is_kept(entry, given):
-            compile_apart(entry, given)
+            compile_in_fork(entry, given)
             seal(folder)
         entry(*given)
     if entry.stats.cache_misses:
@@ -134,7 +134,7 @@ def is_kept(entry: Any, given: tuple[Any, ...]) -> bool:
     return entry._cache.load_overload(types, entry.targetctx) is not None
 
 
-def compile_apart(entry: Any, given: tuple[Any, ...]) -> None:
+def compile_in_fork(entry: Any, given: tuple[Any, ...]) -> None:
     """Calls `entry` in a fork of this process, which has the same text of every module."""
     child = os.fork()
     if child == 0:
@@ -183,7 +183,7 @@ def text_of(name: str) -> bytes:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """While this lasts the folder is there, and this process's alone. One that nobody has used for long may be removed by who holds the
     lock (`caches.py`): who has waited for it makes the folder again.
     """
@@ -191,12 +191,12 @@ def locked(folder: Path) -> Iterator[None]:
     while file is None:
         folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
-            file = _opened(folder / LOCK)
+            file = _open_lock(folder / LOCK)
     with file:
         yield
 
 
-def _opened(path: Path) -> TextIO | None:
+def _open_lock(path: Path) -> TextIO | None:
     """The lock's file, locked; None if it is another by now, or FileNotFoundError if there is none."""
     file = path.open("a")
     try:

@@ -15,7 +15,7 @@ import torch
 
 from rankfall.train.machine.codes import FIRST_SLOT, GRAD, NORM, PARAM, PW, RATES
 from rankfall.train.machine.program.atoms import Unsupported, Value, View, contiguous
-from rankfall.train.machine.program.build import Program, finished
+from rankfall.train.machine.program.build import Program, finish
 from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode
 from rankfall.train.machine.program.fusion import reads_in_order
@@ -107,14 +107,14 @@ class Descent:
             return tuple(get(one) for one in x) if isinstance(x, tuple) else x
 
         for i, operation in enumerate(recorded.operations):
-            tensors[first + i] = lowered(draft, operation, get, self.dtype)
+            tensors[first + i] = lower_operation(draft, operation, get, self.dtype)
         for given, buffer in zip((0, *range(2, 2 + len(slots))), (PARAM, *SLOTS)):
             if recorded.results[given] != given:
                 draft.write(tensors[recorded.results[given]], (buffer, 0), shape)
-        return finished(draft, (PARAM, *SLOTS), check_order)
+        return finish(draft, (PARAM, *SLOTS), check_order)
 
 
-def lowered(draft: ProgramDraft, operation: OptimizerOperation, get: Any, dtype: torch.dtype) -> Any:
+def lower_operation(draft: ProgramDraft, operation: OptimizerOperation, get: Any, dtype: torch.dtype) -> Any:
     if operation.dtype not in (dtype, torch.bool):
         raise Unsupported(f"{operation.target} in {operation.dtype}")
     args = tuple(get(x) for x in operation.args)

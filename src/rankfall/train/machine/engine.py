@@ -29,7 +29,7 @@ from rankfall.train.machine.program.build import Program
 from rankfall.train.machine.program_cache import digest_code
 from rankfall.train.machine.runtime import Machine, room
 from rankfall.train.machine.step import GIVEN, StepProgram
-from rankfall.train.machine.trace import Untraceable, held
+from rankfall.train.machine.trace import Untraceable, batch_tensors
 from rankfall.train.members import DIVERGED, RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
@@ -105,7 +105,7 @@ class Machined:
         members.fate[(members.fate == RUNNING) & (torch.from_numpy(alive) == 0)] = DIVERGED
         members.step_count += len(launches)
         members.last_step += running.sum(0)
-        return [graded(one.program, torch.from_numpy(one.memory.out)) for one in launches]
+        return [read_graded(one.program, torch.from_numpy(one.memory.out)) for one in launches]
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """In parts that stay in the processor's cache; by PyTorch where the objective draws something of the whole batch."""
@@ -119,13 +119,13 @@ class Machined:
             self.evaluates = False
             return objective(members.module, batch)
         self.compute(members, launches, np.ones(len(members), np.int64))
-        return add_up([graded(one.program, torch.from_numpy(one.memory.out)) for one in launches])
+        return add_up([read_graded(one.program, torch.from_numpy(one.memory.out)) for one in launches])
 
     def passes(self, members: Members, batch: Samples) -> Graded:
         """Loss and metrics of each member; its gradient is left in `members.grads`."""
         one = self.launch(members, batch, members.step_count, descends=False)
         self.compute(members, [one], np.ones(len(members), np.int64))
-        return graded(one.program, torch.from_numpy(one.memory.out))
+        return read_graded(one.program, torch.from_numpy(one.memory.out))
 
     def descend(self, members: Members) -> None:
         """One step of the optimiser along `members.grads`."""
@@ -168,7 +168,7 @@ class Machined:
         if used == len(free):
             free.append(Memory.of(len(members), program.program, form.shapes, self.numbers))
         memory = free[used]
-        for to, x in zip(memory.given, held(batch)):
+        for to, x in zip(memory.given, batch_tensors(batch)):
             torch.from_numpy(to).copy_(x.flatten(1))
         memory.step[0] = step
         descent = self.prepare_descent(members, memory, step + 1) if descends else None
@@ -232,7 +232,7 @@ def check_symbols(batch: Samples) -> None:
         raise RankfallError(f"inputs from {int(x.min())} to {int(x.max())}, where the task has {batch.size_in} symbols")
 
 
-def graded(program: StepProgram, out: Tensor) -> Graded:
+def read_graded(program: StepProgram, out: Tensor) -> Graded:
     """From what the program has left in OUT (K, OUTS)."""
     if program.strayed is not None and (out[:, program.strayed] != 0).any():
         raise RankfallError("an index that the network or its objective computes lies outside of its table")

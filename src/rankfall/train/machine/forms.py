@@ -11,7 +11,7 @@ from rankfall.nets.network import Shape, build
 from rankfall.train import recipe
 from rankfall.train.machine.program_cache import keep_program, load_program, name_program
 from rankfall.train.machine.step import StepProgram, step_program
-from rankfall.train.machine.trace import held
+from rankfall.train.machine.trace import batch_tensors
 from rankfall.train.objectives._base import Samples
 
 KEPT = 256  # programs, of all shapes of the last few networks; an objective that draws a length has one for each
@@ -32,7 +32,7 @@ class StepForm:
 
     @staticmethod
     def of(batch: Samples) -> "StepForm":
-        shapes, formats = zip(*((tuple(x.shape[1:]), x.dtype) for x in held(batch)))
+        shapes, formats = zip(*((tuple(x.shape[1:]), x.dtype) for x in batch_tensors(batch)))
         whose = batch.inputs is batch.targets, batch.drawn is not None
         return StepForm(shapes, formats, *whose, batch.size_in, batch.special, batch.constant, batch.learned)
 

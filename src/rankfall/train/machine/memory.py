@@ -57,11 +57,11 @@ def numbers(count: int, dtype: np.dtype) -> np.ndarray:
 def move(members: Members, dtype: np.dtype) -> None:
     """Has weights, gradients and what the optimiser remembers lie where numbers behind them may be read."""
 
-    def moved(rows: Tensor) -> Tensor:
+    def move_rows(rows: Tensor) -> Tensor:
         return torch.from_numpy(numbers(rows.numel(), dtype)).view(rows.shape).copy_(rows)
 
-    members.weights, members.grads = moved(members.weights), moved(members.grads)
-    members.slots = tuple(moved(slot) for slot in members.slots)
+    members.weights, members.grads = move_rows(members.weights), move_rows(members.grads)
+    members.slots = tuple(move_rows(slot) for slot in members.slots)
     start = 0
     for value in members.parameters:
         size = value[0].numel()

@@ -19,7 +19,7 @@ import torch
 
 from rankfall.caches import use
 from rankfall.design import canonical
-from rankfall.disk import StoreError, atomic, cache_home, odd
+from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
 from rankfall.train.machine.program.build import Program
 from rankfall.train.machine.step import StepProgram
 
@@ -44,7 +44,7 @@ def load_program(name: Name) -> StepProgram | None:
     """The program of this name, if it was kept whole."""
     path = path_of(name)
     try:
-        if path is None or odd(path) is not None:
+        if path is None or describe_non_file(path) is not None:
             return None
         digest, _, content = path.read_bytes().partition(b"\n")
         if digest != digest_of(content):

@@ -111,7 +111,7 @@ class OptimizerRecorder(TorchDispatchMode):
         return changed
 
     def by_others(self, target: Any, args: Any, kwargs: Any) -> Any:
-        made = known().get(target)
+        made = known_decompositions().get(target)
         if made is None:
             raise Untraceable(f"the optimiser's operation {target}")
         with self:
@@ -204,5 +204,5 @@ def name_of(target: Any) -> str:
 
 
 @cache
-def known() -> Mapping[Any, Any]:
+def known_decompositions() -> Mapping[Any, Any]:
     return decompositions()

@@ -29,10 +29,10 @@ class Share:
 
 def steps_between(members: int, threads: int, pace: float) -> int:
     """Steps until threads meet, each of which takes about `pace` seconds for all members."""
-    return together(members, threads, min(MOST, int(MEETING / pace)))
+    return steps_at_once(members, threads, min(MOST, int(MEETING / pace)))
 
 
-def together(members: int, threads: int, most: int = 1) -> int:
+def steps_at_once(members: int, threads: int, most: int = 1) -> int:
     """Of how many steps, at most `most`, the shares are equal; else of the fewest that are. One thread waits for nobody."""
     least = threads if 1 < threads < members and members % threads else 1
     return least * max(1, most // least) if threads > 1 else 1
@@ -40,7 +40,7 @@ def together(members: int, threads: int, most: int = 1) -> int:
 
 def shares(members: int, steps: int, threads: int) -> list[Share]:
     """The share of each thread."""
-    least = together(members, threads)
+    least = steps_at_once(members, threads)
     if least == 1 or steps % least:
         edges = [members * i // threads for i in range(threads + 1)]
         return [Share(first, last, range(0), range(0)) for first, last in pairwise(edges)]

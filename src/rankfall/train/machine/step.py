@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from rankfall.train.machine.codes import BUFFERS, GRAD, INPUT, OUT, PARAM, TARGET
 from rankfall.train.machine.program.atoms import Unsupported
-from rankfall.train.machine.program.build import Placed, Program, finished, lower
+from rankfall.train.machine.program.build import Placed, Program, finish, lower
 from rankfall.train.machine.program.draft import LARGEST, ProgramDraft
-from rankfall.train.machine.trace import Trace, Untraceable, held, trace
+from rankfall.train.machine.trace import Trace, Untraceable, batch_tensors, trace
 from rankfall.train.objectives._base import Objective, Samples
 
 GIVEN = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of inputs, targets and what an objective draws
@@ -29,16 +29,16 @@ def step_program(
     module: nn.Module, objective: Objective, batch: Samples, dropout: float, gradient: bool = True
 ) -> StepProgram:
     """Of a module of one member, and samples of one member. Raises `Untraceable` where there is none."""
-    largest = max(x.numel() for x in held(batch))
+    largest = max(x.numel() for x in batch_tensors(batch))
     if largest > LARGEST:
         raise Untraceable(f"batches of {largest} numbers, more than {LARGEST}")
-    if len(held(batch)) > len(GIVEN):
+    if len(batch_tensors(batch)) > len(GIVEN):
         raise Untraceable(f"an objective that draws {len(batch.drawn or ())} tensors, more than {len(GIVEN) - 2}")
     traced = trace(module, objective, batch, dropout, gradient)
     if len(traced.names) > OUTS:
         raise Untraceable(f"an objective with {len(traced.names)} numbers, more than {OUTS}")
     try:
-        found = written(traced, batch)
+        found = write_step(traced, batch)
     except Unsupported as error:
         raise Untraceable(str(error)) from error
     except Exception as error:  # a graph of a kind that nobody has thought of: refused like any other
@@ -48,7 +48,7 @@ def step_program(
     return found
 
 
-def written(traced: Trace, batch: Samples) -> StepProgram:
+def write_step(traced: Trace, batch: Samples) -> StepProgram:
     dtype = next(iter(traced.parameters.values())).dtype
     length = batch.inputs.shape[2] if batch.inputs.dim() > 2 else 0
     draft = ProgramDraft(length, max(1, batch.size_in))
@@ -58,7 +58,7 @@ def written(traced: Trace, batch: Samples) -> StepProgram:
         size += value.numel()
     given = [Placed(PARAM, offset) for offset in offsets]
     samples = batch.inputs.shape[1]
-    given += [Placed(buffer, 0, lane_of(x, samples)) for buffer, x in zip(GIVEN, held(batch))]
+    given += [Placed(buffer, 0, lane_of(x, samples)) for buffer, x in zip(GIVEN, batch_tensors(batch))]
     results = lower(draft, traced.graph, given, dtype)
     others = results
     if traced.gradient:
@@ -72,7 +72,7 @@ def written(traced: Trace, batch: Samples) -> StepProgram:
         strayed = len(others)
         add = lambda a, b: draft.pointwise("ADD", [a, b], ())  # noqa: E731
         draft.write(reduce(add, [view.with_dims(()) for view in draft.strayed]), (OUT, strayed), ())
-    return StepProgram(finished(draft), traced.names, traced.integers, strayed)
+    return StepProgram(finish(draft), traced.names, traced.integers, strayed)
 
 
 def lane_of(x: Tensor, samples: int) -> int | None:

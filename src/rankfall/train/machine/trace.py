@@ -22,7 +22,7 @@ from rankfall.nets.dropout import no_dropout
 from rankfall.streams import words
 from rankfall.train.dropout import LEVELS
 from rankfall.train.objectives._base import Graded, Objective, Samples
-from rankfall.train.philox import signed
+from rankfall.train.philox import to_signed
 
 MASK = "rankfall::dropout_mask"
 
@@ -61,7 +61,7 @@ class TracedDropout:
             return x
         if x.shape[0] != 1:
             raise Untraceable(f"dropout of a tensor {tuple(x.shape)} whose first axis is not the members, at {site}")
-        return x * torch.ops.rankfall.dropout_mask(x.detach(), signed(words(site)[0]), self.threshold, self.scale)
+        return x * torch.ops.rankfall.dropout_mask(x.detach(), to_signed(words(site)[0]), self.threshold, self.scale)
 
 
 class Unread:
@@ -101,7 +101,7 @@ class GradedModule(nn.Module):
         return self.objective(self.module, replace(self.batch, **given), self.drop)
 
 
-def held(batch: Samples) -> list[Tensor]:
+def batch_tensors(batch: Samples) -> list[Tensor]:
     """The tensors of a batch, as `forward` takes them."""
     return [batch.inputs, batch.targets, *(batch.drawn or ())]
 
@@ -115,7 +115,7 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
     names: list[tuple[str, str]] = []
     integers: list[bool] = []
 
-    def graded(values: list[Tensor], *given: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def grade(values: list[Tensor], *given: Tensor) -> tuple[Tensor, list[Tensor]]:
         found = torch.func.functional_call(step, dict(zip(parameters, values)), given)
         named = [(("loss", ""), found.loss), (("asked", ""), found.asked)]
         for kind, metrics in (("sums", found.sums), ("asked_of", found.asked_of)):
@@ -125,14 +125,14 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
         return found.loss.sum(), [value for _, value in named]
 
     def passes(*given: Tensor) -> tuple[Any, ...]:
-        differentiated = torch.func.grad_and_value(graded, has_aux=True)
+        differentiated = torch.func.grad_and_value(grade, has_aux=True)
         gradients, (_, found) = differentiated(list(given[: len(parameters)]), *given[len(parameters) :])
         return (*gradients, *found)
 
     def evaluates(*given: Tensor) -> tuple[Any, ...]:
-        return tuple(graded(list(given[: len(parameters)]), *given[len(parameters) :])[1])
+        return tuple(grade(list(given[: len(parameters)]), *given[len(parameters) :])[1])
 
-    graph = as_graph(passes if gradient else evaluates, *parameters.values(), *held(batch))
+    graph = as_graph(passes if gradient else evaluates, *parameters.values(), *batch_tensors(batch))
     return Trace(graph, parameters, gradient, tuple(names), tuple(integers))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import by_name
 from rankfall.report.labels import join
-from rankfall.report.page.sentences import find_side, is_are, listed, name, percent, write_number
+from rankfall.report.page.sentences import find_side, is_are, list_names, name, percent, write_number
 from rankfall.report.part_numbers import missing
 from rankfall.report.ranking import say_span
 from rankfall.report.settings import Setting, rows_at, say_setting
@@ -49,7 +49,7 @@ def say_chance(pairs: list[tuple[Series, Series]], depths: tuple[int, int]) -> s
         for side in ("at", "below"):
             names = [one for one, found in sides.items() if found == side]
             if names:
-                parts.append(f"at depth {depth} {listed(names)} {is_are(len(names))} {side} that")
+                parts.append(f"at depth {depth} {list_names(names)} {is_are(len(names))} {side} that")
     text = "; ".join(parts)
     return f" {text[0].upper()}{text[1:]}."
 
@@ -60,7 +60,7 @@ def say_others(scores: DataFrame, settings: list[Setting], pairs: list[tuple[Ser
     compared = {name(row) for row, _ in pairs}
     others = sorted({name(row) for row in rows} - compared)
     ends = f"depth {settings[0].depth} and {settings[-1].depth}"
-    return f" Not compared, without an accuracy at both {ends}: {listed(others)}." if others else ""
+    return f" Not compared, without an accuracy at both {ends}: {list_names(others)}." if others else ""
 
 
 def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[Series, Series]]:

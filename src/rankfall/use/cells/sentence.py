@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import by_name
 from rankfall.report.page.question import Question, Read, TableQuestion, ask_range
-from rankfall.report.page.sentences import at, count_seeds, listed, name, percent, write_number, write_tie
+from rankfall.report.page.sentences import at, count_seeds, list_names, name, percent, write_number, write_tie
 from rankfall.report.ranking import find_extreme, split_comparable
 from rankfall.report.settings import Setting, settings_in
 from rankfall.use.cells.depths import say_depth
@@ -32,7 +32,7 @@ def say_cost(rows: DataFrame, setting: Setting, settings: int) -> str:
     elif len(part) == 1:
         said = f"takes {write_number(part.iloc[0], headline, write)} in {name(part.iloc[0])}"
     others = [name(row) for other in parts[1:] for _, row in other.iterrows()]
-    left = f" Times of {listed(others)} were taken otherwise and are not compared with these." if others else ""
+    left = f" Times of {list_names(others)} were taken otherwise and are not compared with these." if others else ""
     said = f"a training step of one network {said}, {part.step_ms_by.iloc[0]}{count_seeds(part, headline)}."
     return f"{at(setting, settings)}{said}{left}"
 

@@ -12,7 +12,7 @@ from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import drawn_in, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
-from rankfall.report.selection import asked, deepest, finished, one_a_seed, one_of
+from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -34,7 +34,7 @@ def curves(
 ) -> Picture:
     """The deepest networks. `panels`: {title: [architectures]}; without it one panel has all architectures of the task and training that
     most cells have. `where`: only these cells, by any column."""
-    table, task = one_of(finished(read("training"), "curves", where), "curves", "task", task)
+    table, task = one_of(select_finished(read("training"), "curves", where), "curves", "task", task)
     trained = table[table.groupby("training").epoch.transform("max") > 0]
     if training is None and len(trained):
         table = trained
@@ -65,7 +65,7 @@ def curves(
         chance = f"; chance{dashed}, the best guess without the input, is {chance}{options}"
     names = [name for some in shown.values() for name in some]
     known = account(
-        asked(read("training"), where, task=task, training=training, architecture=names if panels else []),
+        select_asked(read("training"), where, task=task, training=training, architecture=names if panels else []),
         table,
         ["architecture"],
         "value",

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rankfall.disk import atomic, odd
+from rankfall.disk import atomic, describe_non_file
 from rankfall.errors import RankfallError
 from rankfall.watch.columns import SCHEMA
 
@@ -27,7 +27,7 @@ class ParquetSink:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        what = odd(path)
+        what = describe_non_file(path)
         if what is not None:
             raise RankfallError(f"to={str(path)!r} is {what}: name a file that is to be written, such as 'run.parquet'")
         self.table = read_table(path) if path.exists() else SCHEMA.empty_table()

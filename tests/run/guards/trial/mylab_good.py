@@ -13,7 +13,7 @@ from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Initial, Linear, Lookup, Sizes, constant, parameter
-from rankfall.tasks._dataset import Dataset, divided, majority_chance
+from rankfall.tasks._dataset import Dataset, majority_chance, split_samples
 
 ACCEPTS = "tokens"
 COUNT = 2
@@ -195,4 +195,4 @@ def waves(epoch: int, epochs: int) -> float:
 def copying(rng: np.random.Generator, *, length: int = 5) -> Dataset:
     inputs = torch.from_numpy(rng.integers(4, size=(40, length)))
     chance = majority_chance(inputs[:30], inputs[30:], 4)
-    return Dataset(divided(inputs, inputs, 30), size_in=4, size_out=4, chance=chance)
+    return Dataset(split_samples(inputs, inputs, 30), size_in=4, size_out=4, chance=chance)

@@ -18,8 +18,8 @@ from rankfall.design import Component
 from rankfall.run.guards.trial.candidate import Refused
 from rankfall.run.guards.trial.kinds import try_component
 from rankfall.run.guards.trial.setting import Surroundings
-from rankfall.run.guards.trial.variants import AS_USED, VARIANTS, compare, used
-from rankfall.run.guards.trial.watch import changed
+from rankfall.run.guards.trial.variants import AS_USED, VARIANTS, compare, outcomes_of_use
+from rankfall.run.guards.trial.watch import find_change
 from rankfall.tasks._dataset import draw
 
 TWELVE = [
@@ -140,7 +140,7 @@ def test_a_global_that_makes_another_process_refuse_is_named(monkeypatch: pytest
     monkeypatch.setattr(sys.modules["mylab_global"], "R", None)  # the store gave them, or an earlier job
     candidate = try_component("task", component, Surroundings(), (data, 0))
     monkeypatch.setattr(sys.modules["mylab_global"], "R", None)
-    there = used("task", component, Surroundings(), lambda: (data, 0), VARIANTS)
+    there = outcomes_of_use("task", component, Surroundings(), lambda: (data, 0), VARIANTS)
     with pytest.raises(
         Refused, match=r"is refused in another process.* it draws other train inputs .*, and its global 'R' changed; "
     ):
@@ -150,10 +150,12 @@ def test_a_global_that_makes_another_process_refuse_is_named(monkeypatch: pytest
 def test_no_number_is_the_same_as_no_number_and_as_nothing_else() -> None:
     """A table that is filled later may begin with NaN, which equals nothing; and one that NaN becomes is another."""
     for empty in (np.full(2, np.nan), torch.full((2,), torch.nan)):
-        assert changed({"global 'TABLE'": [empty]}, {"global 'TABLE'": [empty * 1]}) == ""
-        assert changed({"global 'TABLE'": [empty]}, {"global 'TABLE'": [(empty != empty) * 0.0]}) == "global 'TABLE'"
+        assert find_change({"global 'TABLE'": [empty]}, {"global 'TABLE'": [empty * 1]}) == ""
+        assert (
+            find_change({"global 'TABLE'": [empty]}, {"global 'TABLE'": [(empty != empty) * 0.0]}) == "global 'TABLE'"
+        )
     large = torch.full((2,), torch.inf)
-    assert changed({"it": [large]}, {"it": [torch.full_like(large, torch.finfo(large.dtype).max)]}) == "it"
+    assert find_change({"it": [large]}, {"it": [torch.full_like(large, torch.finfo(large.dtype).max)]}) == "it"
 
 
 def test_an_objective_with_a_maximum_over_members_is_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from rankfall import components
 from rankfall.components import AUTO
-from rankfall.design import Architecture, Component, Task, Training, declared
+from rankfall.design import Architecture, Component, Task, Training, field_declarations
 from rankfall.run.guards.trial.kinds import KINDS, try_component
 from rankfall.run.guards.trial.setting import Surroundings, longest
 
@@ -46,7 +46,7 @@ SETTINGS = [
 
 def test_every_kind_that_a_cell_is_made_of_is_in_the_table() -> None:
     """A kind that is added without its entry would never be tried."""
-    assert set(KINDS) == set(declared(Task, Architecture, Training))
+    assert set(KINDS) == set(field_declarations(Task, Architecture, Training))
 
 
 def setting_for(kind: str, name: str, setting: Surroundings) -> Surroundings:

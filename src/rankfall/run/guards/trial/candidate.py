@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from rankfall import components
-from rankfall.errors import RankfallError, told
+from rankfall.errors import RankfallError, describe_error
 from rankfall.nets.primitives import Sizes
 from rankfall.tasks._dataset import Dataset
 
@@ -51,7 +51,7 @@ class Candidate:
         """Kind, name, file and function."""
         assert self.location is not None
         function = getattr(getattr(self, "found", None), "__name__", self.location.attributes[-1])
-        return f"{self.kind} {self.component.name!r} ({shown(self.location.file)}, {function})"
+        return f"{self.kind} {self.component.name!r} ({short_path(self.location.file)}, {function})"
 
     @property
     def is_ours(self) -> bool:
@@ -99,10 +99,10 @@ class Candidate:
             frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(self.location.file)
         ]
         line = f" (line {frames[-1].lineno})" if frames else ""
-        return f"{told(error)}{line}"
+        return f"{describe_error(error)}{line}"
 
 
-def shown(file: Path) -> str:
+def short_path(file: Path) -> str:
     """As a person in the working directory would name it."""
     inside = file.is_relative_to(os.getcwd())
     return str(file.relative_to(os.getcwd()) if inside else file)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from rankfall.run.guards.trial.candidate import Candidate
 from rankfall.run.guards.trial.setting import SAMPLES, Surroundings
-from rankfall.run.guards.trial.watch import changed, memory
-from rankfall.tasks._dataset import Dataset, draw, fresh
+from rankfall.run.guards.trial.watch import find_change, memory
+from rankfall.tasks._dataset import Dataset, draw, draw_fresh
 
 
 def task(candidate: Candidate, setting: Surroundings) -> None:
@@ -45,8 +45,8 @@ def task(candidate: Candidate, setting: Surroundings) -> None:
         )
     for name, split in first.splits.items():
         for part in ("inputs", "targets"):
-            if name not in again.splits or not alike(getattr(split, part), getattr(again.splits[name], part)):
-                kept = changed(remembered, memory(candidate, made))
+            if name not in again.splits or not are_alike(getattr(split, part), getattr(again.splits[name], part)):
+                kept = find_change(remembered, memory(candidate, made))
                 why = f", and its {kept} changed" if kept else ""
                 what = f"draws other {name} {part} when it is given the same generator again{why}"
                 raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
@@ -60,7 +60,7 @@ def endless(candidate: Candidate, made: Any, like: Dataset) -> None:
     """Batches without end: as many samples as asked, of the kind of the data set, the same for the same generator."""
     drawn = []
     for _ in range(2):
-        found = candidate.call(fresh, "drawing a batch", made, 0, 0, SAMPLES)
+        found = candidate.call(draw_fresh, "drawing a batch", made, 0, 0, SAMPLES)
         for part in ("inputs", "targets"):
             value = getattr(found, part)
             check(candidate, like, f"fresh {part}", value)
@@ -74,7 +74,7 @@ def endless(candidate: Candidate, made: Any, like: Dataset) -> None:
         raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
 
 
-def alike(one: Tensor, other: Tensor) -> bool:
+def are_alike(one: Tensor, other: Tensor) -> bool:
     """The same data; another machine, which may have drawn those in the store, may round otherwise."""
     if one.shape != other.shape or one.dtype != other.dtype or not one.is_floating_point():
         return torch.equal(one, other)

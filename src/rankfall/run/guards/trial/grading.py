@@ -53,7 +53,7 @@ def targets_of(candidate: Candidate) -> str:
 
 
 @functools.cache
-def drawn(targets: str, member: int) -> tuple[Tensor, Tensor]:
+def draw_member(targets: str, member: int) -> tuple[Tensor, Tensor]:
     """A member's inputs and targets."""
     rng, shape = stream(member, "trial", "batch"), (BATCH, LENGTH)
     x = torch.from_numpy(
@@ -66,7 +66,9 @@ def drawn(targets: str, member: int) -> tuple[Tensor, Tensor]:
 def samples(
     targets: str, members: Sequence[int], place: tuple[str | int, ...], learned: bool = True, part: slice = slice(None)
 ) -> Samples:
-    inputs, wanted = (torch.stack([drawn(targets, member)[which][part] for member in members]) for which in (0, 1))
+    inputs, wanted = (
+        torch.stack([draw_member(targets, member)[which][part] for member in members]) for which in (0, 1)
+    )
     return Samples(inputs, wanted, list(members), place, SYMBOLS, special=2, learned=learned)
 
 

@@ -17,7 +17,7 @@ from rankfall.run.guards.trial.candidate import Candidate
 from rankfall.run.guards.trial.extremes import check_extremes
 from rankfall.run.guards.trial.modes import check_modes
 from rankfall.run.guards.trial.setting import MEMBERS, SAMPLES, Surroundings
-from rankfall.run.guards.trial.watch import changed, global_random_numbers, memory
+from rankfall.run.guards.trial.watch import find_change, global_random_numbers, memory
 from rankfall.streams import stream
 
 AGREE = 1e-12  # difference of the same result computed in two ways, as a share of its largest entry
@@ -126,7 +126,7 @@ class Trial:
             raise candidate.refused(f"has no method `{call.method}`", f"it must be {candidate.contract}")
         if not callable(made) and not call.method:
             raise candidate.refused(
-                f"gives {_described(made)}, which cannot be called", f"it must be {candidate.contract}"
+                f"gives {_describe(made)}, which cannot be called", f"it must be {candidate.contract}"
             )
         told = f"given {call.told} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
         result = candidate.call(getattr(made, call.method) if call.method else made, told, *inputs, **call.also)
@@ -135,7 +135,7 @@ class Trial:
         got = [tuple(value.shape) if isinstance(value, Tensor) else None for value in outputs]
         where = f"`{call.method}` " if call.method else ""
         if got != wanted:
-            described = " and ".join(map(_described, outputs))
+            described = " and ".join(map(_describe, outputs))
             raise candidate.refused(
                 f"{where}returns {described}, {told}", f"it must return {' and '.join(map(str, wanted))}"
             )
@@ -171,7 +171,7 @@ class Trial:
             )
         for value in self.parameters.values():
             value.requires_grad_(True)
-        kept = changed(remembered, memory(self.candidate, self.whole))
+        kept = find_change(remembered, memory(self.candidate, self.whole))
         if kept:
             raise self.candidate.refused(f"keeps state between calls: its {kept} changed", "let nothing outlast a call")
         if (off := difference(again, before)) > AGREE:
@@ -207,7 +207,7 @@ class Trial:
         """Which parameters a gradient reaches, and that it comes through to what lies before."""
         numbers = [leaf for leaf in leaves if leaf.requires_grad]
         wanted = [*self.parameters.values(), *numbers]
-        total = sum(_weighted(value) for value in outputs)
+        total = sum(_weigh(value) for value in outputs)
         if not wanted or not isinstance(total, Tensor):
             return
         found: Sequence[Tensor | None] = [None] * len(wanted)
@@ -268,13 +268,13 @@ def _leaf(value: Tensor) -> Tensor:
     return value.clone().requires_grad_(value.is_floating_point())
 
 
-def _weighted(value: Tensor) -> Tensor:
+def _weigh(value: Tensor) -> Tensor:
     """A sum that is no constant of what the kinds keep constant, such as the sum of a row of weights."""
     weights = torch.arange(1, value.numel() + 1, dtype=value.dtype).view(value.shape).sin()
     return torch.where(value.isfinite(), value * weights, 0.0).sum()
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     return str(tuple(value.shape)) if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from rankfall.run.guards.trial.watch import changed, memory
+from rankfall.run.guards.trial.watch import find_change, memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def check_modes(trial: "Trial", call: "Use", whole: "Sequence[Tensor]") -> None:
             got = trial.run(call, made, [value.clone() for value in call.inputs])
     finally:
         made.eval()
-    kept = changed(remembered, memory(candidate, made))
+    kept = find_change(remembered, memory(candidate, made))
     if kept:
         raise candidate.refused(f"changes its {kept} in training mode alone: {always}", REMEDY)
     if difference(got, whole) > AGREE:

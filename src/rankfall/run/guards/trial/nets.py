@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankfall.design import Architecture, declared
+from rankfall.design import Architecture, field_declarations
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.earlier import asks
@@ -17,7 +17,7 @@ from rankfall.nets.masks._mask import Mask
 from rankfall.nets.masks.causal import causal
 from rankfall.nets.masks.none import none as unmasked
 from rankfall.nets.mlps.gelu import Gelu
-from rankfall.nets.network import given
+from rankfall.nets.network import bind_named
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
@@ -44,16 +44,16 @@ def states(setting: Surroundings, name: str = "states", tokens: int | None = Non
     return numbers(name, *shape), shape
 
 
-def seen(length: int) -> Tensor:
+def visible_mask(length: int) -> Tensor:
     """What each sample may see (B, 1, T, T): itself and what came before it, so that the first sees itself alone; or all itself alone."""
     causal, alone = torch.ones(length, length, dtype=torch.bool).tril(), torch.eye(length, dtype=torch.bool)
     return torch.stack([causal, alone, causal]).unsqueeze(1)
 
 
-def made(candidate: Candidate) -> Callable[[Sizes], Any]:
+def maker_of(candidate: Candidate) -> Callable[[Sizes], Any]:
     """How the network makes it. A class must be a module, or torch would not find what is in it."""
 
-    sized = declared(Architecture)[candidate.kind]["sized"]
+    sized = field_declarations(Architecture)[candidate.kind]["sized"]
 
     def make(sizes: Sizes) -> Any:
         try:
@@ -90,14 +90,14 @@ def normaliser(candidate: Candidate, setting: Surroundings) -> None:
     shape = (setting.heads, setting.length, setting.length)
     scores, told = 2 * numbers("scores", *shape), "scores"
     if setting.masked:
-        scores, told = scores.masked_fill(~seen(setting.length), -torch.inf), "scores with -inf where masked"
+        scores, told = scores.masked_fill(~visible_mask(setting.length), -torch.inf), "scores with -inf where masked"
     calls = [Use(told, (scores,), (shape,))]
     if hasattr(candidate.found, "prepare"):
         heads = (setting.heads, setting.length, setting.head_width)
         calls.append(
             Use("queries and keys", (numbers("queries", *heads), numbers("keys", *heads)), (heads, heads), "prepare")
         )
-    make = made(candidate)
+    make = maker_of(candidate)
     check_names(candidate, make(setting.sizes(1)))
     weights = try_maps(candidate, make, calls, setting)[0][0]
     leaked = weights[scores.isneginf()]
@@ -118,7 +118,7 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
         Use("scores", (scores,), (square,), "bias", may_mask=True),
         Use("weights and values", (scores.softmax(-1), numbers("values", *heads)), (heads,), "context"),
     ]
-    make = made(candidate)
+    make = maker_of(candidate)
     one = make(setting.sizes(1))
     check_names(candidate, one)
     inherited = [isinstance(one, Position) and is_inherited(one, call.method) for call in calls]
@@ -132,11 +132,11 @@ def is_inherited(position: Position, method: str) -> bool:
 
 def norm(candidate: Candidate, setting: Surroundings) -> None:
     x, state = states(setting)
-    try_maps(candidate, made(candidate), [Use("states", (x,), (state,))], setting)
+    try_maps(candidate, maker_of(candidate), [Use("states", (x,), (state,))], setting)
 
 
 def mlp(candidate: Candidate, setting: Surroundings) -> None:
-    make = made(candidate)
+    make = maker_of(candidate)
     x, state = states(setting)
     if make(setting.sizes(1)) is not None:
         try_maps(candidate, make, [Use("states", (x,), (state,))], setting)
@@ -150,17 +150,17 @@ def embedding(candidate: Candidate, setting: Surroundings) -> None:
     else:
         inputs = numbers("vectors", setting.tokens, setting.size_in)
     calls = [Use(setting.inputs, (inputs,), (state,), through=(False,))]
-    try_maps(candidate, made(candidate), calls, setting)
+    try_maps(candidate, maker_of(candidate), calls, setting)
 
 
 def head(candidate: Candidate, setting: Surroundings) -> None:
     x, _ = states(setting, tokens=setting.tokens)
     calls = [Use("states", (x,), ((setting.tokens, setting.size_out),))]
-    try_maps(candidate, made(candidate), calls, setting)
+    try_maps(candidate, maker_of(candidate), calls, setting)
 
 
 def sentinels(candidate: Candidate, setting: Surroundings) -> None:
-    make, count = made(candidate), candidate.facts.get("COUNT")
+    make, count = maker_of(candidate), candidate.facts.get("COUNT")
     if type(count) is not int or count < 0:
         raise candidate.refused("does not say how many tokens it adds", "write COUNT = 1 at the top of its file")
     if make(setting.sizes(1)) is None:
@@ -181,8 +181,8 @@ def residual(candidate: Candidate, setting: Surroundings) -> None:
     calls = [Use("a stream and a branch", (x, branch), (state,), through=(False, True))]
 
     def make(sizes: Sizes) -> Any:
-        one = made(candidate)(sizes)
-        return first_of_pass(one) if isinstance(one, nn.Module) else given(one, depth=DEPTH, layer=1)
+        one = maker_of(candidate)(sizes)
+        return first_of_pass(one) if isinstance(one, nn.Module) else bind_named(one, depth=DEPTH, layer=1)
 
     try_maps(candidate, make, calls, setting)
 
@@ -205,7 +205,7 @@ def mask(candidate: Candidate, setting: Surroundings) -> None:
 
 
 def init(candidate: Candidate, setting: Surroundings) -> None:
-    function = given(candidate.bound(), depth=DEPTH)
+    function = bind_named(candidate.bound(), depth=DEPTH)
 
     def draw(role: str, kind: str) -> Any:
         shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
@@ -248,7 +248,7 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
 
     def make(sizes: Sizes) -> Any:
         made = candidate.call(
-            given(candidate.found, sizes=sizes, new_norm=partial(Layer, sizes)),
+            bind_named(candidate.found, sizes=sizes, new_norm=partial(Layer, sizes)),
             "made of its parts and options",
             attention=Multihead(sizes, Position(), softmax, Mask(unmasked), "blocks.0"),
             mlp=Gelu(sizes) if setting.mlp else None,

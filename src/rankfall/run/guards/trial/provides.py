@@ -22,18 +22,18 @@ NAMES = {
 SUMS = {"one": 1.0, "normaliser": 1.0, "zero": 0.0}  # of rows; an attention is tried with softmax
 
 
-def provided(candidate: Candidate) -> tuple[str, ...]:
+def provisions_of(candidate: Candidate) -> tuple[str, ...]:
     said = candidate.facts.get("PROVIDES", ())
     return (said,) if isinstance(said, str) else tuple(said)
 
 
 def check_names(candidate: Candidate, made: Any) -> None:
     """Raise `Refused` where something is missing that it says it has."""
-    for what in provided(candidate):
+    for what in provisions_of(candidate):
         for name in NAMES.get(what, ()):
             if not hasattr(made, name):
                 raise candidate.refused(
-                    f"says PROVIDES = {provided(candidate)!r} and has no `{name}`",
+                    f"says PROVIDES = {provisions_of(candidate)!r} and has no `{name}`",
                     f"write it, or leave {what!r} out, so that measures that use it are refused before anything is trained",
                 )
 
@@ -41,7 +41,7 @@ def check_names(candidate: Candidate, made: Any) -> None:
 def check_attention(candidate: Candidate, net: Any, x: Tensor) -> None:
     """`net`: the attention; `x`: states (K, B, T, D)"""
     check_names(candidate, net)
-    said, given = provided(candidate), list[Tensor]()
+    said, given = provisions_of(candidate), list[Tensor]()
     members, samples, tokens, _ = x.shape
 
     def drop(value: Tensor, site: str) -> Tensor:

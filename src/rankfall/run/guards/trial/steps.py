@@ -15,7 +15,7 @@ from rankfall.run.guards.trial.grading import grade, targets_of
 from rankfall.run.guards.trial.maps import AGREE, difference
 from rankfall.run.guards.trial.setting import MEMBERS, Surroundings
 from rankfall.run.guards.trial.training import numbers, optimizer_of, take_steps
-from rankfall.run.guards.trial.watch import changed, global_random_numbers, memory
+from rankfall.run.guards.trial.watch import find_change, global_random_numbers, memory
 
 EVERY, TENTHS, LARGEST = 24, 100, 2**20
 LAST = 3  # steps of the training
@@ -33,7 +33,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     made = optimizer_of(candidate)
     slots, at = made.slots, times(setting.steps)
     check_kept(candidate, made, slots, at)
-    state, others = begun(slots), optimizer_of(candidate)
+    state, others = initial_rows(slots), optimizer_of(candidate)
     singles = [tuple(value[[member]] for value in state) for member in range(MEMBERS)]
     for step in at:
         take_steps(candidate, made, slots, range(MEMBERS), times=[step], at=state)
@@ -44,7 +44,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
                     f"mixes the members of a stack: at step {step} member {member} of {MEMBERS} differs by {off:.1e} from what it is alone",
                     "no operation may run over the first axis, K, or depend on its length",
                 )
-    resumed, half = begun(slots), len(at) // 2
+    resumed, half = initial_rows(slots), len(at) // 2
     for part in (at[:half], at[half:]):  # another object each, as from a checkpoint
         take_steps(candidate, optimizer_of(candidate), slots, range(MEMBERS), times=part, at=resumed)
     if difference(resumed, state) > AGREE:
@@ -61,14 +61,14 @@ def check_kept(candidate: Candidate, made: Any, slots: int, at: Sequence[int]) -
     for factor in (1.0, 2.0):
         take_steps(candidate, made, slots, range(MEMBERS), factor=factor, times=at)
         new = sorted(set(getattr(made, "__dict__", ())) - own)
-        kept = changed(remembered, now := memory(candidate, made))
+        kept = find_change(remembered, now := memory(candidate, made))
         if new or kept:
             what = f"its {kept} changed" if kept else f"it has a new attribute {new[0]!r}"
             raise candidate.refused(f"keeps state outside of its slots: {what} in {at[-1]} steps", "keep it in `slots`")
         remembered = now
 
 
-def begun(slots: int) -> tuple[Tensor, ...]:
+def initial_rows(slots: int) -> tuple[Tensor, ...]:
     """Weights and slots (K, P) before the first step."""
     weights = numbers("weights", 0)
     return weights, *(torch.zeros_like(weights) for _ in range(slots))
@@ -87,7 +87,7 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
                     f"mixes the members of a stack: {name} of member {member} at step {step} differs by {off:.1e} from what it is alone",
                     "each member's share must follow from its own outputs, targets and seed",
                 )
-    if kept := changed(remembered, memory(candidate, None)):
+    if kept := find_change(remembered, memory(candidate, None)):
         raise candidate.refused(f"keeps state between calls: its {kept} changed", "let nothing outlast a call")
 
 

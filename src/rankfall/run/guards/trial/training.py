@@ -13,7 +13,7 @@ from rankfall.run.guards.trial.extremes import LARGE, TOLD
 from rankfall.run.guards.trial.grading import check_sums, grade, targets_of
 from rankfall.run.guards.trial.maps import AGREE, difference
 from rankfall.run.guards.trial.setting import MEMBERS, Surroundings
-from rankfall.run.guards.trial.watch import changed, memory
+from rankfall.run.guards.trial.watch import find_change, memory
 from rankfall.streams import stream
 from rankfall.train.members import ParameterEntry
 
@@ -37,7 +37,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     candidate.results.append(whole)
     remembered = memory(candidate, made)
     again = steps(candidate, made, slots, range(MEMBERS))
-    kept = changed(remembered, memory(candidate, made))
+    kept = find_change(remembered, memory(candidate, made))
     if kept:
         raise candidate.refused(f"keeps state outside of its slots: its {kept} changed", "keep it in `slots`")
     if not whole.isfinite().all():

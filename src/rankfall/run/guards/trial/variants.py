@@ -20,7 +20,7 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.run.config.options import check, choices
 from rankfall.run.guards.trial.candidate import Candidate, Drawn
-from rankfall.run.guards.trial.data import alike
+from rankfall.run.guards.trial.data import are_alike
 from rankfall.run.guards.trial.kinds import KINDS, try_component
 from rankfall.run.guards.trial.maps import AGREE, difference
 from rankfall.run.guards.trial.setting import Surroundings
@@ -46,7 +46,7 @@ def outcomes(kind: str, component: Component, setting: Surroundings) -> dict[str
     return found
 
 
-def used(
+def outcomes_of_use(
     kind: str, component: Component, setting: Surroundings, drawn: Callable[[], Drawn], after: str
 ) -> dict[str, Outcome]:
     """Of a component as it is used, in a fresh process: after nothing, all variants (which are given too), or other numbers."""
@@ -71,10 +71,10 @@ def others(kind: str, component: Component) -> Iterator[list[tuple[str, Any]]]:
         used = component.options.get(name, option.default)
         default = [option.default] if option.literal else []
         tried = [*default, *choices(option.annotation), *_others(used, option.annotation)]
-        yield [(name, other) for other in tried if other != used and _allowed(option, other, limits.get(name))]
+        yield [(name, other) for other in tried if other != used and _is_allowed(option, other, limits.get(name))]
 
 
-def _allowed(option: components.Option, value: Any, limits: tuple[Any, Any] | None) -> bool:
+def _is_allowed(option: components.Option, value: Any, limits: tuple[Any, Any] | None) -> bool:
     try:
         check(option.annotation, value, "", limits)
     except RankfallError:
@@ -133,5 +133,5 @@ def _same(kind: str, one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
     if len(one) != len(other) or any(a.shape != b.shape for a, b in zip(one, other)):
         return False
     if kind == "task":
-        return all(alike(a, b) for a, b in zip(one, other))
+        return all(are_alike(a, b) for a, b in zip(one, other))
     return all(difference([a.double()], [b.double()]) <= AGREE for a, b in zip(one, other) if a.numel())

@@ -55,7 +55,7 @@ def memory(candidate: Candidate, made: Any) -> dict[str, Any]:
     return StateReader(candidate.location.module).of(places)
 
 
-def changed(before: dict[str, Any], after: dict[str, Any]) -> str:
+def find_change(before: dict[str, Any], after: dict[str, Any]) -> str:
     """The first thing that is no longer what it was, or nothing. What is new may be a table kept for the next call."""
     return next((name for name, value in before.items() if name in after and not _equal(value, after[name])), "")
 

@@ -17,7 +17,7 @@ from rankfall.train.machine.kernels.lanes import (
     floor,
     fma,
     half,
-    joined,
+    join_lanes,
     nearest,
     one_by_one,
     polynomial,
@@ -106,7 +106,7 @@ library_power = two_by_two("pow")
 
 
 @joint
-def reduced(x):  # type: ignore[no-untyped-def]
+def reduce_argument(x):  # type: ignore[no-untyped-def]
     """n and e^r - 1 of x = n ln 2 + r."""
     n = nearest(x * (1 / math.log(2)))
     r = fma(n, -ln2_low(x), fma(n, -ln2_high(x), x))
@@ -117,7 +117,7 @@ def reduced(x):  # type: ignore[no-untyped-def]
 def exponential(x):  # type: ignore[no-untyped-def]
     x = select(x > most(x), most(x), x)  # NaN stays NaN
     x = select(x < least(x), least(x), x)
-    n, e = reduced(x)
+    n, e = reduce_argument(x)
     first = floor(n * 0.5)  # neither factor overflows, and the product may be subnormal
     return (e + 1.0) * power_of_two(first) * power_of_two(n - first)
 
@@ -126,7 +126,7 @@ def exponential(x):  # type: ignore[no-untyped-def]
 def exponential_less_one(x):  # type: ignore[no-untyped-def]
     below = x < -50.0  # there it is -1
     limited = select(x > most(x), most(x), x)
-    n, e = reduced(select(below, -50.0, limited))
+    n, e = reduce_argument(select(below, -50.0, limited))
     power = power_of_two(n - 1.0)
     found = fma(e, power, power - 0.5) * 2.0
     return select(n == 0.0, select(x == 0.0, x, e), found)
@@ -174,7 +174,7 @@ def logarithm_of_more(x):  # type: ignore[no-untyped-def]
 def hyperbolic_tangent(x):  # type: ignore[no-untyped-def]
     """From e = e^(-2 |x|) - 1: -e / (e + 2) near zero, 1 - 2 (e + 1) / (e + 2) elsewhere."""
     y = absolute(x) * -2.0
-    n, e = reduced(select(y < -50.0, -50.0, y))
+    n, e = reduce_argument(select(y < -50.0, -50.0, y))
     power = power_of_two(n)
     less_one, itself = fma(e, power, power - 1.0), fma(e, power, power)
     near = y > -1.0
@@ -228,7 +228,7 @@ def power(x, y):  # type: ignore[no-untyped-def]
 def power_of_type(x, y):  # type: ignore[no-untyped-def]
     if x.number == types.float64:
         return lambda x, y: library_power(x, y)
-    return lambda x, y: joined(power64(half(x, False), half(y, False)), power64(half(x, True), half(y, True)))
+    return lambda x, y: join_lanes(power64(half(x, False), half(y, False)), power64(half(x, True), half(y, True)))
 
 
 @joint

@@ -9,7 +9,7 @@ from rankfall.train.machine.kernels.gather import gather, running_sums, scatter
 from rankfall.train.machine.kernels.general import general
 from rankfall.train.machine.kernels.inner import compiled
 from rankfall.train.machine.kernels.lanes import fma, sum_of_lanes
-from rankfall.train.machine.kernels.lanewise import batched
+from rankfall.train.machine.kernels.lanewise import multiply_batch
 from rankfall.train.machine.kernels.linear import linear, weights_gradient
 from rankfall.train.machine.kernels.mask import mask
 from rankfall.train.machine.kernels.memory import (
@@ -37,7 +37,7 @@ def execute(scratch, table, bases, program, count):  # type: ignore[no-untyped-d
         elif kind == codes.WGRAD:
             weights_gradient(scratch, table, bases, body)
         elif kind == codes.BMM:
-            batched(scratch, table, bases, body)
+            multiply_batch(scratch, table, bases, body)
         elif kind == codes.RED:
             reduce(scratch, table, bases, body)
         elif kind == codes.GEN:

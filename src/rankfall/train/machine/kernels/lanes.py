@@ -8,7 +8,7 @@ from numba import types
 from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
-from rankfall.train.machine.kernels.registers import declared, shuffled
+from rankfall.train.machine.kernels.registers import declare_function, shuffle
 from rankfall.train.machine.kernels.vector import Vector, suffix
 
 
@@ -19,7 +19,7 @@ def fma(context, x, y, z):  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         cast = [context.cast(builder, one, given, kind) for one, given, kind in zip(args, signature.args, [kind] * 3)]
         vector = cast[0].type
-        return builder.call(declared(builder, f"llvm.fma.{suffix(vector)}", vector, [vector] * 3), cast)
+        return builder.call(declare_function(builder, f"llvm.fma.{suffix(vector)}", vector, [vector] * 3), cast)
 
     kind = next(one for one in (x, y, z) if isinstance(one, Vector))
     return kind(x, y, z), generate
@@ -44,7 +44,7 @@ def one_by_one(name: str) -> Any:
     def function(context, x):  # type: ignore[no-untyped-def]
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = args[0].type
-            return builder.call(declared(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector]), args)
+            return builder.call(declare_function(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector]), args)
 
         return x(x), generate
 
@@ -61,7 +61,7 @@ def two_by_two(name: str) -> Any:
     def function(context, x, y):  # type: ignore[no-untyped-def]
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = args[0].type
-            return builder.call(declared(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector] * 2), args)
+            return builder.call(declare_function(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector] * 2), args)
 
         return x(x, y), generate
 
@@ -79,8 +79,8 @@ def sum_of_lanes(context, x):  # type: ignore[no-untyped-def]
         value, lanes = args[0], args[0].type.count
         while lanes > 1:
             lanes //= 2
-            low = shuffled(builder, value, value, list(range(lanes)))
-            high = shuffled(builder, value, value, list(range(lanes, 2 * lanes)))
+            low = shuffle(builder, value, value, list(range(lanes)))
+            high = shuffle(builder, value, value, list(range(lanes, 2 * lanes)))
             value = builder.fadd(low, high)
         return builder.extract_element(value, int32_t(0))
 
@@ -93,8 +93,10 @@ def power_of_two(context, n):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector, (whole, places, bias) = args[0].type, layout(args[0].type)
-        bits = builder.bitcast(builder.fadd(args[0], filled(vector, 1.5 * 2.0**places)), whole)
-        return builder.bitcast(builder.shl(builder.add(bits, filled(whole, bias)), filled(whole, places)), vector)
+        bits = builder.bitcast(builder.fadd(args[0], fill_vector(vector, 1.5 * 2.0**places)), whole)
+        return builder.bitcast(
+            builder.shl(builder.add(bits, fill_vector(whole, bias)), fill_vector(whole, places)), vector
+        )
 
     return n(n), generate
 
@@ -105,9 +107,9 @@ def exponent_of(context, x):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector, (whole, places, _) = args[0].type, layout(args[0].type)
-        root = builder.bitcast(filled(vector, 0.5**0.5), whole)
-        e = builder.ashr(builder.sub(builder.bitcast(args[0], whole), root), filled(whole, places))
-        shift = filled(vector, 1.5 * 2.0**places)
+        root = builder.bitcast(fill_vector(vector, 0.5**0.5), whole)
+        e = builder.ashr(builder.sub(builder.bitcast(args[0], whole), root), fill_vector(whole, places))
+        shift = fill_vector(vector, 1.5 * 2.0**places)
         return builder.fsub(builder.bitcast(builder.add(e, builder.bitcast(shift, whole)), vector), shift)
 
     return x(x), generate
@@ -119,20 +121,20 @@ def half(context, x, second):  # type: ignore[no-untyped-def]
     kind = Vector(types.float64)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, last = (shuffled(builder, args[0], args[0], list(range(i, i + 8))) for i in (0, 8))
+        first, last = (shuffle(builder, args[0], args[0], list(range(i, i + 8))) for i in (0, 8))
         return builder.fpext(builder.select(args[1], last, first), context.get_value_type(kind))
 
     return kind(x, types.boolean), generate
 
 
 @intrinsic
-def joined(context, x, y):  # type: ignore[no-untyped-def]
+def join_lanes(context, x, y):  # type: ignore[no-untyped-def]
     """Sixteen floats of twice eight doubles."""
     kind = Vector(types.float32)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         eight = ir.VectorType(ir.FloatType(), 8)
-        return shuffled(builder, builder.fptrunc(args[0], eight), builder.fptrunc(args[1], eight), list(range(16)))
+        return shuffle(builder, builder.fptrunc(args[0], eight), builder.fptrunc(args[1], eight), list(range(16)))
 
     return kind(x, y), generate
 
@@ -143,7 +145,7 @@ def layout(vector: Any) -> tuple[Any, int, int]:
     return ir.VectorType(ir.IntType(32 if single else 64), vector.count), *((23, 127) if single else (52, 1023))
 
 
-def filled(vector: Any, number: float) -> Any:
+def fill_vector(vector: Any, number: float) -> Any:
     return ir.Constant(vector, [number] * vector.count)
 
 
@@ -153,7 +155,7 @@ def constant(single: float, double: float) -> Any:
     @intrinsic
     def function(context, like):  # type: ignore[no-untyped-def]
         number = single if like.number == types.float32 else double
-        return like(like), lambda context, builder, signature, args: filled(args[0].type, number)
+        return like(like), lambda context, builder, signature, args: fill_vector(args[0].type, number)
 
     return function
 
@@ -167,10 +169,10 @@ def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = args[0].type
-            both = declared(builder, f"llvm.fma.{suffix(vector)}", vector, [vector] * 3)
-            value = filled(vector, terms[-1])
+            both = declare_function(builder, f"llvm.fma.{suffix(vector)}", vector, [vector] * 3)
+            value = fill_vector(vector, terms[-1])
             for term in terms[-2::-1]:
-                value = builder.call(both, [value, args[0], filled(vector, term)])
+                value = builder.call(both, [value, args[0], fill_vector(vector, term)])
             return value
 
         return x(x), generate

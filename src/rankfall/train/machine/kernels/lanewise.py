@@ -114,7 +114,7 @@ def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lan
 
 
 @compiled
-def batched(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+def multiply_batch(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     A, B, C = place(scratch, bases, p, 0), place(scratch, bases, p, 2), place(scratch, bases, p, 4)
     lanes_a, lanes_b, outer, rows, columns, count, lanes = p[6], p[7], p[8], p[9], p[10], p[11], p[12]
     oa = ahead(p, 13)

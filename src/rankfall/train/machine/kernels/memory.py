@@ -7,7 +7,7 @@ from numba import types
 from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
-from rankfall.train.machine.kernels.registers import LANES, declared, first_of, spread_over
+from rankfall.train.machine.kernels.registers import LANES, broadcast, declare_function, first_of
 from rankfall.train.machine.kernels.vector import INT, Truths, Vector, suffix, width
 
 
@@ -79,7 +79,7 @@ def load_some(context, pointer, index, count):  # type: ignore[no-untyped-def]
         vector = context.get_value_type(kind)
         place, some = at(builder, args[0], args[1], vector), first_of(builder, args[2], vector.count)
         kinds = [place.type, int32_t, some.type, vector]
-        masked = declared(builder, f"llvm.masked.load.{suffix(vector)}.p0", vector, kinds)
+        masked = declare_function(builder, f"llvm.masked.load.{suffix(vector)}.p0", vector, kinds)
         return builder.call(masked, [place, int32_t(width(vector)), some, ir.Constant(vector, [0.0] * vector.count)])
 
     return kind(pointer, types.int64, types.int64), generate
@@ -93,7 +93,7 @@ def store_some(context, pointer, index, value, count):  # type: ignore[no-untype
         pointer, index, value, count = args
         place, some = at(builder, pointer, index, value.type), first_of(builder, count, value.type.count)
         kinds = [value.type, place.type, int32_t, some.type]
-        masked = declared(builder, f"llvm.masked.store.{suffix(value.type)}.p0", ir.VoidType(), kinds)
+        masked = declare_function(builder, f"llvm.masked.store.{suffix(value.type)}.p0", ir.VoidType(), kinds)
         builder.call(masked, [value, place, int32_t(width(value.type)), some])
         return context.get_dummy_value()
 
@@ -106,7 +106,7 @@ def spread(context, pointer, number):  # type: ignore[no-untyped-def]
     kind = Vector(pointer.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return spread_over(builder, args[1], kind.lanes)
+        return broadcast(builder, args[1], kind.lanes)
 
     return kind(pointer, pointer.dtype), generate
 
@@ -151,7 +151,7 @@ def copy(context, to, from_, count):  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = builder.mul(args[2], INT(to.dtype.bitwidth // 8))
         kinds = [args[0].type, args[1].type, INT, ir.IntType(1)]
-        move = declared(builder, "llvm.memcpy.p0.p0.i64", ir.VoidType(), kinds)
+        move = declare_function(builder, "llvm.memcpy.p0.p0.i64", ir.VoidType(), kinds)
         builder.call(move, [*args[:2], size, ir.IntType(1)(0)])
         return context.get_dummy_value()
 

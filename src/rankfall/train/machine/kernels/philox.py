@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from rankfall.train.machine.kernels.registers import INT, LANES, shuffled, spread_over, store
+from rankfall.train.machine.kernels.registers import INT, LANES, broadcast, shuffle, store
 
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # of the two words of the key, from round to round
@@ -38,7 +38,7 @@ def blocks_of_words(context, key0, key1, site, step, first, into):  # type: igno
     """Writes the four words of each block first .. first + LANES - 1 to an address, one block after another; NumPy counts blocks from 1."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        k0, k1, c2, c3, block = (spread_over(builder, one, LANES) for one in args[:5])
+        k0, k1, c2, c3, block = (broadcast(builder, one, LANES) for one in args[:5])
         c0, c1 = builder.add(block, ir.Constant(WORDS, list(range(1, LANES + 1)))), constant(0)
         for _ in range(ROUNDS):
             high0, low0 = product(builder, MULTIPLIERS[0], c0)
@@ -47,9 +47,9 @@ def blocks_of_words(context, key0, key1, site, step, first, into):  # type: igno
             c1, c3 = low1, low0
             k0, k1 = builder.add(k0, constant(STEPS[0])), builder.add(k1, constant(STEPS[1]))
         both = list(range(2 * LANES))
-        first, second = shuffled(builder, c0, c1, both), shuffled(builder, c2, c3, both)
+        first, second = shuffle(builder, c0, c1, both), shuffle(builder, c2, c3, both)
         order = [lane + word * LANES for lane in range(LANES) for word in range(4)]
-        store(builder, shuffled(builder, first, second, order), args[5], 8)
+        store(builder, shuffle(builder, first, second, order), args[5], 8)
         return context.get_dummy_value()
 
     word = types.uint64

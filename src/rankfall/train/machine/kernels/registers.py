@@ -32,21 +32,21 @@ def store(builder: Any, value: Any, place: Any, align: int = 4) -> None:
 def first_of(builder: Any, count: Any, lanes: int) -> Any:
     """Which lanes of a vector are its first `count`, or all."""
     places = ir.Constant(ir.VectorType(INT, lanes), list(range(lanes)))
-    return builder.icmp_signed("<", places, spread_over(builder, count, lanes))
+    return builder.icmp_signed("<", places, broadcast(builder, count, lanes))
 
 
-def declared(builder: Any, name: str, returned: Any, kinds: list[Any]) -> Any:
+def declare_function(builder: Any, name: str, returned: Any, kinds: list[Any]) -> Any:
     """A function of LLVM's own."""
     return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(returned, kinds), name)
 
 
-def shuffled(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
+def shuffle(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
     """A vector of the elements of x and y at these places, y's counted after x's."""
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(SHORT, len(places)), places))
 
 
-def spread_over(builder: Any, number: Any, lanes: int) -> Any:
+def broadcast(builder: Any, number: Any, lanes: int) -> Any:
     """A number in all lanes of a vector."""
     empty = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
     first = builder.insert_element(empty, number, SHORT(0))
-    return shuffled(builder, first, empty, [0] * lanes)
+    return shuffle(builder, first, empty, [0] * lanes)

@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from rankfall.train.machine.kernels.memory import REGISTER
-from rankfall.train.machine.kernels.registers import declared, first_of, host_features, spread_over
+from rankfall.train.machine.kernels.registers import broadcast, declare_function, first_of, host_features
 from rankfall.train.machine.kernels.vector import INT
 
 REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16
@@ -67,7 +67,7 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
             if self.wanted[j] is None:
                 return self.builder.load(place, align=self.align)
             kinds = [place.type, ir.IntType(32), self.wanted[j].type, self.vector]
-            load = declared(self.builder, f"llvm.masked.load.{self.kind}.p0", self.vector, kinds)
+            load = declare_function(self.builder, f"llvm.masked.load.{self.kind}.p0", self.vector, kinds)
             return self.builder.call(load, [place, ir.IntType(32)(self.align), self.wanted[j], self.zero()])
 
         def write(self, value: Any, pointer: Any, offset: Any, j: int) -> None:
@@ -76,12 +76,12 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
                 self.builder.store(value, place, align=self.align)
                 return
             kinds = [self.vector, place.type, ir.IntType(32), self.wanted[j].type]
-            store = declared(self.builder, f"llvm.masked.store.{self.kind}.p0", ir.VoidType(), kinds)
+            store = declare_function(self.builder, f"llvm.masked.store.{self.kind}.p0", ir.VoidType(), kinds)
             self.builder.call(store, [value, place, ir.IntType(32)(self.align), self.wanted[j]])
 
         def spread(self, pointer: Any, offset: Any) -> Any:
             number = self.builder.load(self.builder.gep(pointer, [offset]))
-            return spread_over(self.builder, number, self.vector.count)
+            return broadcast(self.builder, number, self.vector.count)
 
         def zero(self) -> Any:
             return ir.Constant(self.vector, [0.0] * self.vector.count)
@@ -89,7 +89,7 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
         def term(self, a: Any, b: Any, total: Any) -> Any:
             if rounded:
                 return self.builder.fadd(total, self.builder.fmul(a, b))
-            both = declared(self.builder, f"llvm.fma.{self.kind}", self.vector, [self.vector] * 3)
+            both = declare_function(self.builder, f"llvm.fma.{self.kind}", self.vector, [self.vector] * 3)
             return self.builder.call(both, [a, b, total])
 
     def build(self: Loop) -> None:

@@ -7,7 +7,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from rankfall.train.machine.kernels.memory import REGISTER
-from rankfall.train.machine.kernels.registers import declared, first_of, shuffled
+from rankfall.train.machine.kernels.registers import declare_function, first_of, shuffle
 from rankfall.train.machine.kernels.vector import INT
 
 
@@ -29,12 +29,12 @@ def block(masked: bool) -> Any:
                 place = builder.bitcast(place, vector.as_pointer())
                 if masked:
                     kinds = [place.type, ir.IntType(32), some.type, vector]
-                    load = declared(builder, f"llvm.masked.load.v{lanes}{letter}.p0", vector, kinds)
+                    load = declare_function(builder, f"llvm.masked.load.v{lanes}{letter}.p0", vector, kinds)
                     nothing = ir.Constant(vector, [0.0] * lanes)
                     found.append(builder.call(load, [place, ir.IntType(32)(align), some, nothing]))
                 else:
                     found.append(builder.load(place, align=align))
-            for j, value in enumerate(exchanged(builder, found)):
+            for j, value in enumerate(exchange(builder, found)):
                 place = builder.gep(y_, [builder.mul(row_, INT(j))])
                 if masked:
                     with builder.if_then(builder.icmp_signed("<", INT(j), count_)):
@@ -49,7 +49,7 @@ def block(masked: bool) -> Any:
     return transposed
 
 
-def exchanged(builder: Any, rows: list[Any]) -> list[Any]:
+def exchange(builder: Any, rows: list[Any]) -> list[Any]:
     """The columns of a square: rows that lie `apart` change halves of each pair of blocks, from the largest blocks to single numbers."""
     rows, lanes = list(rows), len(rows)
     apart = lanes // 2
@@ -59,7 +59,7 @@ def exchanged(builder: Any, rows: list[Any]) -> list[Any]:
         for i in range(lanes):
             if not i & apart:
                 a, b = rows[i], rows[i + apart]
-                rows[i], rows[i + apart] = shuffled(builder, a, b, low), shuffled(builder, a, b, high)
+                rows[i], rows[i + apart] = shuffle(builder, a, b, low), shuffle(builder, a, b, high)
         apart //= 2
     return rows
 

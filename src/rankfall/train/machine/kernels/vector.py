@@ -15,7 +15,7 @@ from numba.core.imputils import lower_cast
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, register_model
 
-from rankfall.train.machine.kernels.registers import spread_over
+from rankfall.train.machine.kernels.registers import broadcast
 
 BYTES = 64  # of a vector
 INT = ir.IntType(64)
@@ -53,7 +53,7 @@ class TruthsModel(models.PrimitiveModel):
 @lower_cast(types.Integer, Vector)
 def spread_number(context, builder, given, kind, number):  # type: ignore[no-untyped-def]
     """A number next to a vector stands for a vector of it."""
-    return spread_over(builder, context.cast(builder, number, given, kind.number), kind.lanes)
+    return broadcast(builder, context.cast(builder, number, given, kind.number), kind.lanes)
 
 
 def suffix(kind: Any) -> str:

@@ -153,7 +153,7 @@ def power(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("_to_copy", "convert_element_type")
-def converted(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_conversion(draft: ProgramDraft, call: AtenCall) -> Any:
     """Number formats are one in the machine; what a conversion changes beyond rounding it refuses."""
     x, into, was = call.args[0], call.value.dtype, call.dtypes[0]
     if into == torch.bool and was != torch.bool:

@@ -104,7 +104,7 @@ def cuts_of(sizes: Iterable[int]) -> set[int]:
     return found
 
 
-def merged(atoms: Iterable[Atom]) -> Atoms:
+def merge(atoms: Iterable[Atom]) -> Atoms:
     """Without sizes of 1, neighbours that are one run made one; lanes stay apart."""
     found: list[Atom] = []
     for atom in atoms:
@@ -130,7 +130,7 @@ def reshape(view: View, shape: Sequence[int]) -> View:
             mine.append(atoms.pop())
         if size_of(mine) != size:
             raise Unsupported(f"{view.shape} as {tuple(shape)}")
-        dims.append(merged(reversed(mine)))
+        dims.append(merge(reversed(mine)))
     return view.with_dims(reversed(dims))
 
 
@@ -153,7 +153,7 @@ class Extent:
     strides: tuple[int, ...]
 
 
-def together(views: Sequence[View], shape: Shape) -> list[list[Extent]]:
+def align(views: Sequence[View], shape: Shape) -> list[list[Extent]]:
     """The dimensions of tensors that are broadcast to one shape, refined to common atoms."""
     found = []
     for i, whole in enumerate(shape):

@@ -36,7 +36,7 @@ class Placed:
     lane_dim: int | None = None
 
 
-def finished(
+def finish(
     draft: ProgramDraft,
     results: Iterable[int] = (GRAD, OUT),
     check: Callable[[Sequence[ProgramNode]], None] = lambda nodes: None,
@@ -64,9 +64,9 @@ def lower(draft: ProgramDraft, graph: fx.GraphModule, given: Sequence[Placed], d
         elif node.op == "call_function":
             check_deterministic(node)
             if all(source in known for source in node.all_input_nodes):
-                known[node] = computed(node, known)
+                known[node] = compute_node(node, known)
             else:
-                found[node] = lowered(draft, node, found, known, dtype)
+                found[node] = lower_node(draft, node, found, known, dtype)
         elif node.op == "output":
             return [result(draft, one, found, known) for one in node.args[0]]
     raise AssertionError("a graph without output")
@@ -86,7 +86,7 @@ def check_deterministic(node: fx.Node) -> None:
         raise Unsupported(f"random numbers of torch ({node.target}) are drawn within the step")
 
 
-def computed(node: fx.Node, known: Mapping[fx.Node, Any]) -> Any:
+def compute_node(node: fx.Node, known: Mapping[fx.Node, Any]) -> Any:
     """The value of a node that no data enter."""
     get = lambda x: known[x] if isinstance(x, fx.Node) else x  # noqa: E731
     args: Any = fx.node.map_aggregate(node.args, get)
@@ -95,7 +95,7 @@ def computed(node: fx.Node, known: Mapping[fx.Node, Any]) -> Any:
         return node.target(*args, **kwargs)  # type: ignore[operator]
 
 
-def lowered(
+def lower_node(
     draft: ProgramDraft, node: fx.Node, found: dict[fx.Node, Any], known: Mapping[fx.Node, Any], dtype: torch.dtype
 ) -> Any:
     get = lambda x: result(draft, x, found, known)  # noqa: E731

@@ -18,10 +18,10 @@ from rankfall.train.machine.program.atoms import (
     Unsupported,
     Value,
     View,
+    align,
     contiguous,
     flat,
-    merged,
-    together,
+    merge,
 )
 
 LARGEST = 2**24  # integers are held as numbers of the program's format; float32 has all up to this
@@ -70,9 +70,9 @@ class ProgramDraft:
     def pointwise(self, op: str, ins: Sequence[Any], shape: Shape, out: View | None = None) -> View:
         """A node for each number; `ins` are views and numbers. `out`: where to write, else somewhere new."""
         views = [x for x in ins if isinstance(x, View)]
-        if out is None and (same := unchanged(op, ins, views, shape)) is not None:
+        if out is None and (same := unchanged_operand(op, ins, views, shape)) is not None:
             return same
-        extents = flat(together(views + ([out] if out else []), shape))
+        extents = flat(align(views + ([out] if out else []), shape))
         if out is None:
             order = order_like(extents, len(views))
             out = laid(order, extents, len(shape))
@@ -88,7 +88,7 @@ class ProgramDraft:
     def write(self, x: Any, given: tuple[int, int], shape: Shape) -> None:
         """Has a result written to its place; where it is the whole of a new value in that order, that becomes the place."""
         x = self.solid(x if isinstance(x, (View, Full)) else Full(float(x), shape))
-        extents = flat(together([x, contiguous(Value(1), shape)], shape))
+        extents = flat(align([x, contiguous(Value(1), shape)], shape))
         size = max(1, math.prod(shape))
         in_order = all(extent.strides[0] == extent.strides[1] for extent in extents)
         if x.value.given is None and x.offset == 0 and in_order and x.value.size == size:
@@ -97,7 +97,7 @@ class ProgramDraft:
             self.pointwise("COPY", [x], shape, contiguous(Value(size, given), shape))
 
 
-def unchanged(op: str, ins: Sequence[Any], views: Sequence[View], shape: Shape) -> View | None:
+def unchanged_operand(op: str, ins: Sequence[Any], views: Sequence[View], shape: Shape) -> View | None:
     """The operand itself where adding 0 or multiplying by 1 leaves it as it is."""
     if len(ins) != 2 or len(views) != 1 or views[0].shape != tuple(shape):
         return None
@@ -133,7 +133,7 @@ def laid(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
     found: list[list[Atom]] = [[] for _ in range(dims)]
     for extent in extents:
         found[extent.dim].append(Atom(extent.size, where[id(extent)], extent.lane))
-    return View(Value(stride), 0, tuple(merged(dim) for dim in found))
+    return View(Value(stride), 0, tuple(merge(dim) for dim in found))
 
 
 def places(order: Sequence[Extent]) -> tuple[dict[int, int], int]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rankfall.train.machine.codes import MASK
-from rankfall.train.machine.program.atoms import flat, offsets, together
+from rankfall.train.machine.program.atoms import align, flat, offsets
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, places
 
@@ -13,7 +13,7 @@ def mask(draft: ProgramDraft, call: AtenCall) -> Any:
     """In the layout of what it is for; elements are counted in their logical order."""
     x, site, threshold, scale = call.args
     x = draft.solid(x)
-    extents = flat(together([x], x.shape))
+    extents = flat(align([x], x.shape))
     order = lanes_last(extents, lambda extent: -extent.strides[0])
     where, size = places(order)
     logical = places(extents)[0]

@@ -13,9 +13,9 @@ from rankfall.train.machine.program.atoms import (
     Extent,
     Full,
     View,
+    align,
     collapse,
     offsets,
-    together,
 )
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, number_of, places
@@ -24,7 +24,7 @@ LONGEST = 4096  # runs of a WGRAD
 
 
 @lowers("bmm", "mm", "baddbmm", "addmm")
-def multiplied(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_matmul(draft: ProgramDraft, call: AtenCall) -> Any:
     has_bias = call.name in ("baddbmm", "addmm")
     bias, a, b = call.args[:3] if has_bias else (None, *call.args[:2])
     beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
@@ -53,8 +53,8 @@ class Sides:
         self.a, self.b = a, b
         one = lambda x, dim, size: View(x.value, 0, (x.dims[dim],))  # noqa: E731
         count, inner = a.shape[0], a.shape[2]
-        self.batch = renamed("b", together([one(a, 0, count), one(b, 0, count)], (count,))[0])
-        self.summed = together([one(a, 2, inner), one(b, 1, inner)], (inner,))[0]
+        self.batch = rename_dim("b", align([one(a, 0, count), one(b, 0, count)], (count,))[0])
+        self.summed = align([one(a, 2, inner), one(b, 1, inner)], (inner,))[0]
         self.rows = [Extent("m", atom.size, atom.lane, (atom.stride,)) for atom in a.dims[1]]
         self.columns = [Extent("n", atom.size, atom.lane, (atom.stride,)) for atom in b.dims[2]]
 
@@ -74,7 +74,7 @@ class Sides:
         return batch + middle + [extent for extent in every if extent.lane]
 
 
-def renamed(dim: str, extents: list[Extent]) -> list[Extent]:
+def rename_dim(dim: str, extents: list[Extent]) -> list[Extent]:
     return [Extent(dim, extent.size, extent.lane, extent.strides) for extent in extents]
 
 
@@ -97,7 +97,7 @@ def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     kind, what = kind_of(sides, where)
     joins = kind == LIN and not what["swapped"] and isinstance(bias, View)
     if joins and not bias.dims[0] and not bias.dims[1] and bias.shape[2] == view.shape[2]:
-        extents = together([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
+        extents = align([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
         what["bias"] = offsets_by(extents, lambda extent: extent.strides[0])
         draft.nodes.append(ProgramNode(kind, view, [a, b, bias], what))
         return view

@@ -24,7 +24,7 @@ def blank(shape: Shape, like: Sequence[Any]) -> View:
     return laid(lanes_last(reversed(every)) if lanes else every, every, len(shape))
 
 
-def without(x: View, dim: int) -> View:
+def drop_dim(x: View, dim: int) -> View:
     """Only the other dimensions of it."""
     return x.with_dims(() if i == dim else own for i, own in enumerate(x.dims))
 
@@ -40,22 +40,22 @@ def place_in(out: View, dim: int, start: int, count: int) -> View:
     return out.with_dims(dims, start * stride)
 
 
-def resized(shape: Shape, dim: int, size: int) -> Shape:
+def resize(shape: Shape, dim: int, size: int) -> Shape:
     return tuple(size if i == dim else own for i, own in enumerate(shape))
 
 
 @lowers("cat")
-def concatenated(draft: ProgramDraft, call: AtenCall) -> Any:
-    return joined(draft, call.args[0], call.arg(1, 0) % len(call.shape), call.shape)
+def lower_cat(draft: ProgramDraft, call: AtenCall) -> Any:
+    return join(draft, call.args[0], call.arg(1, 0) % len(call.shape), call.shape)
 
 
-def joined(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> View:
-    out = blank(shape, [without(part, dim) for part in parts if isinstance(part, View)])
+def join(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> View:
+    out = blank(shape, [drop_dim(part, dim) for part in parts if isinstance(part, View)])
     at = 0
     for part in parts:
         count = part.shape[dim]
         if count:
-            draft.pointwise("COPY", [number_of(part)], resized(shape, dim, count), place_in(out, dim, at, count))
+            draft.pointwise("COPY", [number_of(part)], resize(shape, dim, count), place_in(out, dim, at, count))
         at += count
     return out
 
@@ -77,18 +77,18 @@ def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
             raise Unsupported("writing every so many elements")
         if count == size:
             return v
-    out = blank(shape, [x] + ([without(v, dim)] if isinstance(v, View) else []))
+    out = blank(shape, [x] + ([drop_dim(v, dim)] if isinstance(v, View) else []))
     for low, high in ((0, start), (start + count, size)):
         if high > low:
             source = part_of(draft, x, dim, low, high - low) if isinstance(x, View) else x.number
             place = place_in(out, dim, low, high - low)
-            draft.pointwise("COPY", [source], resized(shape, dim, high - low), place)
-    draft.pointwise("COPY", [number_of(v)], resized(shape, dim, count), place_in(out, dim, start, count))
+            draft.pointwise("COPY", [source], resize(shape, dim, high - low), place)
+    draft.pointwise("COPY", [number_of(v)], resize(shape, dim, count), place_in(out, dim, start, count))
     return out
 
 
 @lowers("constant_pad_nd")
-def padded(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_pad(draft: ProgramDraft, call: AtenCall) -> Any:
     """With a number; negative amounts cut off."""
     x, amounts, number = call.args[0], call.args[1], float(call.arg(2, 0.0))
     if isinstance(x, Full):
@@ -103,7 +103,7 @@ def padded(draft: ProgramDraft, call: AtenCall) -> Any:
             x = part_of(draft, x, dim, start, x.shape[dim] - max(0, -after) - start)
         before, after = max(0, before), max(0, after)
         if before or after:
-            shape = resized(x.shape, dim, x.shape[dim] + before + after)
-            ends = [Full(number, resized(shape, dim, count)) for count in (before, after)]
-            x = joined(draft, [ends[0], x, ends[1]], dim, shape)
+            shape = resize(x.shape, dim, x.shape[dim] + before + after)
+            ends = [Full(number, resize(shape, dim, count)) for count in (before, after)]
+            x = join(draft, [ends[0], x, ends[1]], dim, shape)
     return x

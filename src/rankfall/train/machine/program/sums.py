@@ -12,11 +12,11 @@ from rankfall.train.machine.program.atoms import (
     OneHot,
     Unsupported,
     View,
+    align,
     collapse,
     flat,
     offsets,
     reshape,
-    together,
 )
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import (
@@ -35,7 +35,7 @@ KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
 
 
 @lowers(*KINDS)
-def reduced(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_reduction(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     axes = axes_of(call, x)
     check_counts(draft, call, math.prod(x.shape[i] for i in axes))
@@ -64,7 +64,7 @@ def running_sum(draft: ProgramDraft, call: AtenCall) -> Any:
     dim = call.args[1] % len(x.dims)
     check_counts(draft, call, x.shape[dim])
     out = blank(x.shape, [x])
-    extents = together([x, out], x.shape)
+    extents = align([x, out], x.shape)
     kept, along = flat(own for i, own in enumerate(extents) if i != dim), extents[dim]
     what = {
         "io": offsets_of(kept, 0),
@@ -114,7 +114,7 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float
     negatives, as on a circle, their sum is exactly 0."""
     if kind == SUM and draft.length == PAIR:
         x = in_pairs(draft, x, axes)
-    every = together([x], x.shape)
+    every = align([x], x.shape)
     kept = flat(own for i, own in enumerate(every) if i not in axes)
     gone = flat(own for i, own in enumerate(every) if i in axes)
     order = lanes_last(kept, lambda extent: -extent.strides[0])

@@ -20,14 +20,14 @@ from rankfall.train.machine.program.atoms import (
     Unsupported,
     Value,
     View,
+    align,
     contiguous,
     flat,
     offsets,
-    together,
 )
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, number_of, places
-from rankfall.train.machine.program.parts import resized, without
+from rankfall.train.machine.program.parts import drop_dim, resize
 from rankfall.train.machine.program.sums import offsets_of, reduce
 
 NOWHERE = np.zeros(1, np.int64)
@@ -49,7 +49,7 @@ def inside(draft: ProgramDraft, index: Any, size: int) -> View:
 
 
 @lowers("index", "_unsafe_index")
-def indexed(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_index(draft: ProgramDraft, call: AtenCall) -> Any:
     x, given = call.args[0], call.args[1]
     at = [i for i, index in enumerate(given) if index is not None]
     if len(at) != 1:
@@ -58,12 +58,12 @@ def indexed(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("index_select")
-def selected(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_index_select(draft: ProgramDraft, call: AtenCall) -> Any:
     return rows(draft, call.args[0], call.args[1] % len(call.shape), call.args[2], call)
 
 
 @lowers("embedding")
-def embedded(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_embedding(draft: ProgramDraft, call: AtenCall) -> Any:
     return rows(draft, call.args[0], 0, call.args[1], call)
 
 
@@ -106,7 +106,7 @@ def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> A
 
 
 @lowers("gather")
-def gathered(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_gather(draft: ProgramDraft, call: AtenCall) -> Any:
     """out[i, j] = x[i, index[i, j]]"""
     x, shape = call.args[0], call.shape
     if isinstance(x, Full):
@@ -114,11 +114,11 @@ def gathered(draft: ProgramDraft, call: AtenCall) -> Any:
     dim = call.args[1] % len(shape)
     index = inside(draft, call.args[2], x.shape[dim])
     stride = one_stride(x, dim)
-    rest = without(x, dim)
+    rest = drop_dim(x, dim)
     for i, size in enumerate(shape):
         if i != dim and rest.shape[i] != size:
             raise Unsupported("gather from a part of a tensor")
-    extents = flat(together([index, rest], shape))
+    extents = flat(align([index, rest], shape))
     lanes = any(extent.lane for extent in extents)
     order = lanes_last(reversed(extents)) if lanes else extents
     where = places(order)[0]
@@ -143,12 +143,12 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
     out = contiguous(Value(math.prod(shape)), shape)
     count = len(index.dims)
     full = (*shape[:dim], *index.shape, *shape[dim + 1 :])
-    spread = [tuple(Atom(s.size, s.strides[0], s.lane) for s in own) for own in together([v], full)]
-    at_index = flat(together([index, View(v.value, 0, tuple(spread[dim : dim + count]))], index.shape))
+    spread = [tuple(Atom(s.size, s.strides[0], s.lane) for s in own) for own in align([v], full)]
+    at_index = flat(align([index, View(v.value, 0, tuple(spread[dim : dim + count]))], index.shape))
     rest = tuple(spread[:dim] + spread[dim + count :])
     rest_shape = (*shape[:dim], *shape[dim + 1 :])
     of_rows = flat(
-        together([View(out.value, 0, out.dims[:dim] + out.dims[dim + 1 :]), View(v.value, 0, rest)], rest_shape)
+        align([View(out.value, 0, out.dims[:dim] + out.dims[dim + 1 :]), View(v.value, 0, rest)], rest_shape)
     )
     what = {
         "adds": 1,
@@ -173,7 +173,7 @@ def one_hot(draft: ProgramDraft, dim: int, index: View, number: float, shape: Sh
 
 
 @lowers("scatter", "scatter_add")
-def scattered(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
     """Zeros, and v written or added at [i, index[i, j]]."""
     x, dim, index, v = call.args[:4]
     shape = call.shape
@@ -181,7 +181,7 @@ def scattered(draft: ProgramDraft, call: AtenCall) -> Any:
         raise Unsupported("scatter but into zeros")
     dim %= len(shape)
     index = inside(draft, index, shape[dim])
-    if isinstance(v, Full | float | int) and index.shape == resized(shape, dim, 1):
+    if isinstance(v, Full | float | int) and index.shape == resize(shape, dim, 1):
         return one_hot(draft, dim, index, float(number_of(v)), shape)
     if not isinstance(v, View):
         v = draft.solid(
@@ -189,7 +189,7 @@ def scattered(draft: ProgramDraft, call: AtenCall) -> Any:
         )
     if v.shape != index.shape:
         raise Unsupported("scatter of a part of a tensor")
-    extents = together([index, v], index.shape)
+    extents = align([index, v], index.shape)
     # The result has the atoms of the index where it has all of a dimension, else one atom.
     own: list[list[Extent]] = []
     for i, size in enumerate(shape):

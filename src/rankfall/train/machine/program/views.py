@@ -7,11 +7,11 @@ from rankfall.train.machine.program.atoms import (
     Full,
     Unsupported,
     View,
+    align,
     flat,
-    merged,
+    merge,
     reshape,
     size_of,
-    together,
 )
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import ProgramDraft, laid, lanes_last
@@ -23,13 +23,13 @@ def same(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("view", "_unsafe_view", "reshape")
-def reshaped(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_reshape(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     return Full(x.number, call.shape) if isinstance(x, Full) else reshape(x, call.shape)
 
 
 @lowers("permute", "transpose", "t")
-def permuted(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_permute(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -43,7 +43,7 @@ def permuted(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("unsqueeze")
-def unsqueezed(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_unsqueeze(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -53,7 +53,7 @@ def unsqueezed(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("squeeze")
-def squeezed(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_squeeze(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
@@ -63,16 +63,16 @@ def squeezed(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 @lowers("expand")
-def expanded(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_expand(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
     own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
-    return x.with_dims(dim or repeated(size) for dim, size in zip(own, call.shape))
+    return x.with_dims(dim or repeat_atom(size) for dim, size in zip(own, call.shape))
 
 
 @lowers("repeat")
-def repeated_whole(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_repeat(draft: ProgramDraft, call: AtenCall) -> Any:
     """A tensor several times one behind the other: each dimension is read again from its beginning."""
     x = call.args[0]
     if isinstance(x, Full):
@@ -80,7 +80,7 @@ def repeated_whole(draft: ProgramDraft, call: AtenCall) -> Any:
     own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
     if any(count > 1 and any(atom.lane for atom in dim) for count, dim in zip(call.args[1], own)):
         raise Unsupported("the samples of a batch several times")
-    return x.with_dims((*repeated(count), *dim) for count, dim in zip(call.args[1], own))
+    return x.with_dims((*repeat_atom(count), *dim) for count, dim in zip(call.args[1], own))
 
 
 @lowers("broadcast_in_dim")
@@ -88,13 +88,13 @@ def broadcast(draft: ProgramDraft, call: AtenCall) -> Any:
     x = call.args[0]
     if isinstance(x, Full):
         return Full(x.number, call.shape)
-    dims = [repeated(size) for size in call.shape]
+    dims = [repeat_atom(size) for size in call.shape]
     for dim, place in zip(x.dims, call.args[2]):
         dims[place] = dim or dims[place]
     return x.with_dims(dims)
 
 
-def repeated(size: int) -> tuple[Atom, ...]:
+def repeat_atom(size: int) -> tuple[Atom, ...]:
     return (Atom(size, 0),) if size > 1 else ()
 
 
@@ -107,14 +107,14 @@ def cut(draft: ProgramDraft, call: AtenCall) -> Any:
     size = x.shape[dim]
     if call.name == "select":
         start = call.args[2] % size
-        found = stepped(draft, x, dim, start, 1, 1)
+        found = step_view(draft, x, dim, start, 1, 1)
         return found.with_dims(own for i, own in enumerate(found.dims) if i != dim)
     start, step = call.arg(2, 0), call.arg(4, 1)
     start = max(0, start + size) if start < 0 else min(start, size)
-    return stepped(draft, x, dim, start, call.shape[dim], step)
+    return step_view(draft, x, dim, start, call.shape[dim], step)
 
 
-def stepped(draft: ProgramDraft, x: View, dim: int, start: int, count: int, step: int) -> View:
+def step_view(draft: ProgramDraft, x: View, dim: int, start: int, count: int, step: int) -> View:
     """Of a dimension the elements start, start + step, ..."""
     atoms = x.dims[dim]
     dims = list(x.dims)
@@ -128,7 +128,7 @@ def stepped(draft: ProgramDraft, x: View, dim: int, start: int, count: int, step
     if step == 1:
         return part_of(draft, x, dim, start, count)
     if len(atoms) > 1:
-        return stepped(draft, copied(draft, x, dim), dim, start, count, step)
+        return step_view(draft, copy_view(draft, x, dim), dim, start, count, step)
     if any(atom.lane for atom in atoms):
         raise Unsupported("every so many samples of a batch")
     dims[dim] = (Atom(count, atoms[0].stride * step),)
@@ -144,8 +144,8 @@ def part_of(draft: ProgramDraft, x: View, dim: int, start: int, count: int) -> V
     if len(atoms) > 1:
         inner = size_of(atoms[1:])
         if start % inner or count % inner:
-            return part_of(draft, copied(draft, x, dim), dim, start, count)
-        dims[dim] = merged((Atom(count // inner, atoms[0].stride, False), *atoms[1:]))
+            return part_of(draft, copy_view(draft, x, dim), dim, start, count)
+        dims[dim] = merge((Atom(count // inner, atoms[0].stride, False), *atoms[1:]))
         if atoms[0].lane:
             raise Unsupported("a part of the samples of a batch")
         return x.with_dims(dims, start // inner * atoms[0].stride)
@@ -154,9 +154,9 @@ def part_of(draft: ProgramDraft, x: View, dim: int, start: int, count: int) -> V
     return x.with_dims(dims, start * atoms[0].stride)
 
 
-def copied(draft: ProgramDraft, x: View, dim: int) -> View:
+def copy_view(draft: ProgramDraft, x: View, dim: int) -> View:
     """A copy in which a dimension is one run of equal steps."""
-    extents = together([x], x.shape)
+    extents = align([x], x.shape)
     if any(extent.lane for extent in extents[dim]):
         raise Unsupported("a part of the samples of a batch")
     every = flat(extents)
@@ -166,7 +166,7 @@ def copied(draft: ProgramDraft, x: View, dim: int) -> View:
 
 
 @lowers("flip")
-def flipped(draft: ProgramDraft, call: AtenCall) -> Any:
+def lower_flip(draft: ProgramDraft, call: AtenCall) -> Any:
     """A copy: no instruction reads backwards but the pointwise."""
     x = call.args[0]
     if isinstance(x, Full):
@@ -176,7 +176,7 @@ def flipped(draft: ProgramDraft, call: AtenCall) -> Any:
         offset += sum(atom.stride * (atom.size - 1) for atom in dims[dim])
         dims[dim] = tuple(Atom(atom.size, -atom.stride, atom.lane) for atom in dims[dim])
     backwards = x.with_dims(dims, offset)
-    extents = flat(together([x], x.shape))
+    extents = flat(align([x], x.shape))
     out = laid(lanes_last(extents), extents, len(dims))
     return draft.pointwise("COPY", [backwards], x.shape, out)
 
@@ -192,7 +192,7 @@ def pieces(draft: ProgramDraft, call: AtenCall) -> Any:
             continue
         dim = given % len(x.dims)
         if call.name == "unbind":
-            one = stepped(draft, x, dim, at, 1, 1)
+            one = step_view(draft, x, dim, at, 1, 1)
             found.append(one.with_dims(own for i, own in enumerate(one.dims) if i != dim))
             at += 1
         else:
