@@ -55,7 +55,7 @@ def test_null_dimensions_around_the_head_width(tokens: int, null: int, simplex: 
     rows = rows_of(view)
     assert (null_dimension(rows, 1e-10) == null).all()
     assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
-    whole = view.mapped()
+    whole = view.map_values()
     with_ones = torch.cat([whole, torch.ones(3, 2, tokens, 1, dtype=DTYPE)], -1)
     assert (tokens - torch.linalg.matrix_rank(whole, rtol=1e-10) == null).all()
     assert (tokens - torch.linalg.matrix_rank(with_ones, rtol=1e-10) == simplex).all()
@@ -216,7 +216,7 @@ def test_effective_attention_is_the_projection_and_gives_the_same_output() -> No
         view = drawn(tokens)
         rows = rows_of(view)
         found = effective_attention(rows, 1e-10)
-        t = view.mapped()
+        t = view.map_values()
         by_hand = view.weights @ t @ torch.linalg.pinv(t, rtol=1e-10)
         torch.testing.assert_close(found[:, :, 0], by_hand, rtol=1e-9, atol=1e-11)
         assert float(effective.identity_error(rows, found).max()) < 1e-12
@@ -229,7 +229,7 @@ def test_effective_attention_is_the_projection_and_gives_the_same_output() -> No
 def test_quantities_of_effective_attention_by_a_pseudoinverse() -> None:
     view = drawn(9)
     found = {name: value for name, value, _ in _quantities(view, rows_of(view), AttentionOptions(), 0, False)}
-    projected = view.weights @ view.mapped() @ torch.linalg.pinv(view.mapped())
+    projected = view.weights @ view.map_values() @ torch.linalg.pinv(view.map_values())
     torch.testing.assert_close(found["effective_sum"], projected.sum(-1).mean(-1).T, rtol=1e-9, atol=1e-12)
     below = (projected < 0).double().mean((-1, -2)).T
     torch.testing.assert_close(found["effective_below_zero"].double(), below, rtol=1e-6, atol=1e-7)
@@ -240,7 +240,7 @@ def test_effective_attention_of_a_masked_row_stays_on_its_tokens() -> None:
     view = drawn(9, causal=True)
     rows = rows_of(view, masked=9)
     found = effective_attention(rows, 1e-10)
-    t = view.mapped()[0, 1]
+    t = view.map_values()[0, 1]
     for group, place in enumerate(rows.places[:, 0].tolist()):
         part = t[: place + 1]
         by_hand = view.weights[0, 1, place, : place + 1] @ part @ torch.linalg.pinv(part, rtol=1e-10)
@@ -306,7 +306,7 @@ def test_outlier_channels_are_those_above_the_rule_and_leave_t() -> None:
     states[..., 5] *= 40
     assert outlier_channels(states).nonzero().flatten().tolist() == [5]
     kept = ~outlier_channels(states)
-    t = view.mapped()[..., kept]
+    t = view.map_values()[..., kept]
     found = rows_of(view, channels=kept).values[:, :, 0]
     found, t = (x / x.norm(dim=(2, 3), keepdim=True) for x in (found, t))  # each head but for its size
     torch.testing.assert_close(found @ found.mT, t @ t.mT, rtol=1e-10, atol=1e-12)

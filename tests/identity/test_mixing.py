@@ -42,7 +42,7 @@ def test_contributions_and_ratios_by_a_loop(architecture: dict[str, Any]) -> Non
         join, found = view.join, mixing(view)
         assert not isinstance(join, str)
         skip = torch.zeros_like(view.inputs) if join.skip is None else join.skip
-        vectors = torch.einsum("bhji,bhid->bjid", view.weights, view.mapped())
+        vectors = torch.einsum("bhji,bhid->bjid", view.weights, view.map_values())
         whole = join.factor * view.attended() + skip
         if join.norm is not None and join.norm.over != -1:
             assert found.norms is None and "tokens" in found.reason

@@ -46,7 +46,7 @@ def test_the_parts_give_what_the_layer_computes(architecture: dict[str, Any]) ->
     for view in found:
         attended = attention_of(made.blocks[view.layer - 1], states[view.layer - 1])[view.member]
         torch.testing.assert_close(view.attended(), attended, rtol=1e-12, atol=1e-12)
-        summed = (view.weights @ view.mapped()).sum(1) + view.bias
+        summed = (view.weights @ view.map_values()).sum(1) + view.bias
         torch.testing.assert_close(summed, attended, rtol=1e-12, atol=1e-12)
         assert not isinstance(view.join, str)
         torch.testing.assert_close(view.join(attended), states[view.layer][view.member], rtol=1e-12, atol=1e-12)
@@ -55,7 +55,7 @@ def test_the_parts_give_what_the_layer_computes(architecture: dict[str, Any]) ->
 
 def test_compact_values_have_the_spectrum_and_the_left_vectors_of_t() -> None:
     view = next(cell_views(network(heads=4, head_width=3), INPUTS))
-    whole, small = view.mapped(), view.compact()
+    whole, small = view.map_values(), view.compact()
     assert small.shape[-1] == 3
     small, whole = (x / x.norm(dim=(2, 3), keepdim=True) for x in (small, whole))  # but for a power of two
     torch.testing.assert_close(small @ small.mT, whole @ whole.mT, rtol=1e-12, atol=1e-12)

@@ -81,7 +81,7 @@ def test_tokens_are_equal_and_each_sentinel_is_another(sentinels: str, start: li
     assert numbered(seen.start.tolist()) == start and here.tolist() == tokens
     every, here = sight(design(sentinels=sentinels, position="learned"), 3)
     assert numbered(every.start.tolist()) == list(range(len(start))) and here.tolist() == tokens
-    assert len(seen.within(here).start) == 3
+    assert len(seen.among(here).start) == 3
 
 
 OFFSETS, DISTANCES = (

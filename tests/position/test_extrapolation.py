@@ -192,10 +192,10 @@ def test_windows_joined_and_divided_by_hand() -> None:
     """Three tokens of each window of four are asked for: in the long window of two, and in the half that they lie in."""
     seen, places = torch.arange(12).view(1, 3, 4), torch.tensor([[[0, 2, 3], [1, 2, 3], [0, 1, 2]]])
     text = module.HiddenText(seen, places, 100 + seen.gather(2, places))
-    long = text.joined(2)
+    long = text.join(2)
     assert long.seen.tolist() == [[[0, 1, 2, 3, 4, 5, 6, 7]]]
     assert long.places.tolist() == [[[0, 2, 3, 5, 6, 7]]] and long.wanted.tolist() == [[[100, 102, 103, 105, 106, 107]]]
-    half = text.divided(2)
+    half = text.divide(2)
     assert half.seen.tolist() == [[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]]
     halves = zip(half.places[0].tolist(), half.wanted[0].tolist())
     asked = [[(place, wanted) for place, wanted in zip(*one) if wanted >= 0] for one in halves]

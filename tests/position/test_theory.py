@@ -145,7 +145,7 @@ def test_what_sees_the_same_has_one_key() -> None:
         Key(replace(seen, fixed=True), here, 2),
         Key(seen, here, 3),
         Key(seen, here[1:], 2),
-        Key(seen.within(here[1:]), here, 2),
+        Key(seen.among(here[1:]), here, 2),
     ]
     others += [Key(replace(seen, **{part: 1 - getattr(seen, part)}), here, 2) for part in ("start", "scores", "values")]
     others += [Key(replace(seen, visible=~ones), here, 2)]

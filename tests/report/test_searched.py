@@ -31,7 +31,7 @@ def test_means_are_those_of_pandas(seed: int, cells: bool) -> None:
         expected = frame[fits & (not cells or frame.status != "missing")]
         assert list(searched.rows(asked)) == list(expected.index)
         means = searched.means(searched.rows(asked), searched.column("value"), keys)
-        found = searched.named(means, keys)
+        found = searched.name_means(means, keys)
         grouped = [(key, part.value) for key, part in expected.groupby(list(keys), dropna=False)]
         assert len(found) == len(grouped)
         for row, (key, values) in zip(found.itertuples(), grouped):

@@ -135,7 +135,7 @@ def test_no_component_waits_or_keeps_a_step_from_being_recorded(kind: str, monke
 
 def test_a_gpu_hides_the_words_that_a_processor_hides(monkeypatch: pytest.MonkeyPatch) -> None:
     _, data, _ = stack(True)
-    batches = [*data.epoch(SEEDS, 1, 8, True), *data.evaluated("test", SEEDS)]
+    batches = [*data.epoch(SEEDS, 1, 8, True), *data.evaluation_batches("test", SEEDS)]
     numpys = [corrupt(batch, 0.4, 0.5, 0.3) for batch in batches]
     as_on_a_gpu(monkeypatch)
     for batch, expected in zip(batches, numpys):

@@ -148,7 +148,7 @@ def of_layers(found: Layers, x: Tensor) -> Law:
         gap = relative_difference(
             residual(after.unit), residual(moved.unit), "composite"
         )  # (1, B), the share that is rounding
-        relative = after.known(relative_residual(after.unit))
+        relative = after.mask_lost(relative_residual(after.unit))
         clear = ~at_floor(relative, x.dtype) & (gap <= NOISE) & ~after.lost
         sizes = [matrix_norm(residual(one.unit), "composite") for one in (after, smaller)]  # (1, B)
         change = (sizes[0] / sizes[1]).log() / -math.log(SMALLER)

@@ -161,7 +161,7 @@ def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
             after, step = through(lambda x, layer=layer, what=what: [finite(layer(x), what)], state)  # type: ignore[misc]
             (other,) = again(lambda x, layer=layer: [layer(x)], other, step, after)  # type: ignore[misc]
             (state,) = after
-        relative = state.known(relative_residual(state.unit, norm))  # (1, B)
+        relative = state.mask_lost(relative_residual(state.unit, norm))  # (1, B)
         noise = relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
         value = relative.mean().item()
         values.append(value if math.isfinite(value) else None)

@@ -83,7 +83,7 @@ class Probes(nn.Module):
             y = y + torch.bmm(gelu(torch.baddbmm(self.bend, z, self.inner)), self.outer)
         return y
 
-    def alone(self, member: int, z: Tensor) -> Tensor:
+    def map_member(self, member: int, z: Tensor) -> Tensor:
         """What one member makes of z (R, D)."""
         y = z @ self.slope[member] + self.offset[member]
         if self.hidden:

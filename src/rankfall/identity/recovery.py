@@ -76,7 +76,7 @@ class Trained:
         probe = self.probes[member]
         z = probe.start.enter(states)
         stack, place = divmod(member, len(self.stacks[0].slope))
-        mapped = self.stacks[stack].alone(place, z.flatten(0, -2)).unflatten(0, z.shape[:-1])
+        mapped = self.stacks[stack].map_member(place, z.flatten(0, -2)).unflatten(0, z.shape[:-1])
         return mapped * probe.scale
 
 

@@ -33,10 +33,10 @@ class NormView:
 
     def part(self, part: Tensor, whole: Tensor) -> Tensor:
         """What `part` adds to the norm of `whole`, bias aside: parts that sum to `whole` give results that sum to norm(whole) - bias."""
-        spread = (self._centred(whole).square().mean(self.over, keepdim=True) + self.eps).rsqrt()
-        return self._centred(part) * spread * self.gain
+        spread = (self._center(whole).square().mean(self.over, keepdim=True) + self.eps).rsqrt()
+        return self._center(part) * spread * self.gain
 
-    def _centred(self, x: Tensor) -> Tensor:
+    def _center(self, x: Tensor) -> Tensor:
         return x - x.mean(self.over, keepdim=True) if self.centred else x
 
 
@@ -82,7 +82,7 @@ class AttentionView:
     def head_width(self) -> int:
         return self.values.shape[3]
 
-    def mapped(self) -> Tensor:
+    def map_values(self) -> Tensor:
         """T_h (B, H, T, D): values as they reach the residual stream. Large; most things need `compact` only."""
         return self.values @ self.output
 

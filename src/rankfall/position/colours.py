@@ -32,7 +32,7 @@ class Sight:
     values: Places  # (T, T) labels: equal where the same is added to values
     fixed: bool  # whether rows of weights sum to one constant
 
-    def within(self, places: Places) -> "Sight":
+    def among(self, places: Places) -> "Sight":
         """The same among some of the places only."""
         pairs = np.ix_(places, places)
         return Sight(self.start[places], self.visible[pairs], self.scores[pairs], self.values[pairs], self.fixed)

@@ -64,7 +64,7 @@ def verdict(key: Key) -> Verdict:
     seen, here, n = key.seen, key.here, len(key.here)
     colours = layers(seen, key.depth)[-1][here]
     rows, final = count(colours), count(layers(seen, DEEP)[-1][here])
-    plain = seen.within(here)
+    plain = seen.among(here)
     blank = replace(plain, start=np.zeros_like(plain.start))  # the same without sentinels
     if len(set(seen.start[here])) > 1:
         return Verdict(rows, "states", "every place has a vector of its own in its state")

@@ -31,7 +31,7 @@ class Carried:
     exponent: Tensor  # (...), integers
     lost: Tensor  # (...)
 
-    def known(self, values: Tensor) -> Tensor:
+    def mask_lost(self, values: Tensor) -> Tensor:
         """Values (...) of the state, NaN where it is lost."""
         return torch.where(self.lost, torch.nan, values)
 
@@ -39,7 +39,7 @@ class Carried:
         """A size (...) of the unit as one of the state; NaN where it is lost or no longer a number of its format."""
         found = shift(size, self.exponent)
         there = (size == 0) | ((found >= torch.finfo(size.dtype).tiny) & found.isfinite())
-        return self.known(torch.where(there, found, torch.nan))
+        return self.mask_lost(torch.where(there, found, torch.nan))
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Searched:
         grouped = number.iloc[rows].groupby(self.groups(tuple(keys))[0][rows])
         return grouped.mean().where(grouped.count() == grouped.size())
 
-    def named(self, means: "Series", keys: Sequence[str]) -> "DataFrame":
+    def name_means(self, means: "Series", keys: Sequence[str]) -> "DataFrame":
         """The means beside their groups' keys; `network` is the place of a row of the group."""
         first = self.groups(tuple(keys))[1][means.index]
         return self.frame[list(keys)].iloc[first].set_axis(means.index).assign(number=means.to_numpy(), network=first)

@@ -64,7 +64,7 @@ class Captured:
         self.name = "plain"  # until a step is recorded
         self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None: of this shape there is none
 
-    def together(self, members: int) -> int:
+    def steps_at_once(self, members: int) -> int:
         return 1  # a replay leaves its result where the one before left its own
 
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
@@ -86,10 +86,10 @@ class Captured:
         ident = (id(members), objective, batch.inputs.shape, batch.targets.shape, batch.targets is batch.inputs)
         if ident not in self.recordings:
             full = len(self.recordings) >= SHAPES
-            self.recordings[ident] = None if full else self.recorded(members, objective, batch)
+            self.recordings[ident] = None if full else self.make_recording(members, objective, batch)
         return self.recordings[ident]
 
-    def recorded(self, members: Members, objective: Objective, batch: Samples) -> Recording | None:
+    def make_recording(self, members: Members, objective: Objective, batch: Samples) -> Recording | None:
         """A recording for batches of this shape, if it does what the passes do."""
         inputs = batch.inputs.clone(memory_format=torch.contiguous_format)
         same = batch.targets is batch.inputs

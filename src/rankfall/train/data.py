@@ -72,7 +72,7 @@ class Data(Splits):
         for step in range(first, steps):
             start, place = step * size, (TRAIN, epoch * steps + step)
             if order is None:
-                part = self.drawn(seeds, epoch * steps + step, min(size, self.samples - start))
+                part = self.draw_fresh(seeds, epoch * steps + step, min(size, self.samples - start))
             else:
                 index = order[:, start : start + size]  # (K, B)
                 rows = torch.arange(len(index), device=index.device).unsqueeze(1)  # (K, 1)
@@ -89,7 +89,7 @@ class Data(Splits):
         drawn = [torch.from_numpy(stream(seed, "order", epoch).permutation(self.samples)) for seed in seeds]
         return to_device(torch.stack(drawn), device)
 
-    def drawn(self, seeds: Sequence[int], step: int, samples: int) -> Split:
+    def draw_fresh(self, seeds: Sequence[int], step: int, samples: int) -> Split:
         """Fresh samples of every member."""
         assert self.fresh is not None
         splits = [self.fresh(seed, step, samples) for seed in seeds]
@@ -98,7 +98,7 @@ class Data(Splits):
         device = like.inputs.device
         return Split(on(inputs, like.inputs.dtype, device), on(targets, like.targets.dtype, device))
 
-    def evaluated(self, name: str, seeds: Sequence[int]) -> Iterator[Samples]:
+    def evaluation_batches(self, name: str, seeds: Sequence[int]) -> Iterator[Samples]:
         """A split from its beginning, longer samples in smaller batches."""
         split = self.splits[name]
         samples, length = split.inputs.shape[1:3]

@@ -56,7 +56,7 @@ def fit(
         first = members.step_count - epoch * steps
         clock.begin()
         batches = data.epoch(members.seeds, epoch, course.batch, course.shuffle, first)
-        for some in group(batches, members.together):
+        for some in group(batches, members.steps_at_once):
             for graded in members.steps(objective, some):
                 history.add(TRAIN, epoch, sums_of(graded), taking)
             if members.step_count < (epoch + 1) * steps:
@@ -76,7 +76,7 @@ def evaluate(members: Members, data: Data, objective: Objective, split: str) -> 
     """Sums (K,) over a split of every metric and of the number of targets, without dropout."""
     found: dict[str, Tensor] = {}
     trained = data.splits[split].inputs.shape[2] == data.train.inputs.shape[2]  # of the length that engines are for
-    for batch in data.evaluated(split, members.seeds):
+    for batch in data.evaluation_batches(split, members.seeds):
         graded = members.grade(objective, batch) if trained else objective(members.module, batch)
         for name, value in sums_of(graded).items():
             found[name] = found.get(name, torch.zeros_like(value, dtype=torch.float64)) + value

@@ -70,7 +70,7 @@ class StepEngine(Protocol):
 
     name: str
 
-    def together(self, members: int) -> int:
+    def steps_at_once(self, members: int) -> int:
         """How many steps of so many members it computes at once fastest; no result depends on it."""
         ...
 
@@ -128,9 +128,9 @@ class Members:
         self.lr_now = self.lr * self.column(schedule(epoch, epochs) for schedule in self.schedules)
 
     @property
-    def together(self) -> int:
+    def steps_at_once(self) -> int:
         """How many batches `steps` had best be given at once."""
-        return 1 if self.engine is None else self.engine.together(len(self))
+        return 1 if self.engine is None else self.engine.steps_at_once(len(self))
 
     def steps(self, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
         """A step for each batch, in order, of every member; what comes back is still on the device."""

@@ -64,7 +64,7 @@ def known(matrix: Tensor | None) -> Tensor:
 def terms(view: AttentionView) -> Tensor:
     """What token i adds to token j's sum, skip and norm included (B, T, T, D), j before i."""
     assert not isinstance(view.join, str)
-    parts = view.join.factor * torch.einsum("bhji,bhid->bjid", view.weights, view.mapped())
+    parts = view.join.factor * torch.einsum("bhji,bhid->bjid", view.weights, view.map_values())
     if view.join.skip is not None:
         parts = parts + torch.diag_embed(view.join.skip.movedim(-1, 1)).movedim(1, -1)
     if view.join.norm is not None:
@@ -78,7 +78,7 @@ def value_zeroing(view: AttentionView) -> Tensor:
     assert not isinstance(view.join, str)
     attended = view.attended()
     output = view.join(attended)  # (B, T, D)
-    added = torch.einsum("bhji,bhid->bjid", view.weights, view.mapped())
+    added = torch.einsum("bhji,bhid->bjid", view.weights, view.map_values())
     found = []
     for token in range(view.tokens):
         without = view.join(attended - added[:, :, token])

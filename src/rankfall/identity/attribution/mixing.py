@@ -89,7 +89,7 @@ def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> T
     """||norm(f_ji + [i = j] x_j)|| (B, T, T). The norm is linear in its parts: it takes the mean over features off, scales features by
     its gain and the token by a number, so ||.||^2 = spread_j^2 sum_hh' A_h,ji A_h',ji <T_h,i, T_h',i> with centred, scaled T.
     """
-    vectors = view.mapped() * join.factor  # (B, H, T, D)
+    vectors = view.map_values() * join.factor  # (B, H, T, D)
     exponent = exponent_of(vectors, (1, 2, 3))  # (B,): squares of small vectors would be zero
     vectors = unit(vectors, (1, 2, 3))
     spread: Tensor | float = 1.0

@@ -31,7 +31,7 @@ class Rope(Position):
         self.pairs, self.base = sizes.head_width // 2, base  # a last odd coordinate stays as it is
         self.trained, self.interpolated, self.log_n = sizes.length, interpolated, log_n
 
-    def turned(self, x: Tensor) -> Tensor:
+    def turn_pairs(self, x: Tensor) -> Tensor:
         length = x.shape[-2]
         places = torch.arange(length, device=x.device, dtype=x.dtype)
         if self.interpolated and length > self.trained:
@@ -43,4 +43,4 @@ class Rope(Position):
 
     def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         scale = 1.0 if self.log_n is None else math.log(q.shape[-2]) / math.log(self.log_n)
-        return scale * self.turned(q), self.turned(k)
+        return scale * self.turn_pairs(q), self.turn_pairs(k)

@@ -112,7 +112,7 @@ def compute_values(ours: Searched, value: dict[str, Any]) -> "DataFrame":
         )
     spec = SPEC if ours.of_cells else MODEL
     keys = tuple(name for name in columns if name in spec or name in by or name == "seed")
-    found = ours.named(numbers(ours, asked, keys, value), keys)
+    found = ours.name_means(numbers(ours, asked, keys, value), keys)
     if not changed:
         return found
     # The other selection has the same conditions except those that it states; an empty condition accepts any value of a column.

@@ -52,7 +52,7 @@ class HiddenText:
         for part in zip(*(one.split(size, 1) for one in (self.seen, self.places, self.wanted))):
             yield HiddenText(*part)
 
-    def joined(self, count: int) -> "HiddenText":
+    def join(self, count: int) -> "HiddenText":
         """`count` windows as one, as often as there are so many."""
         members, windows, length = self.seen.shape
         start = (torch.arange(windows, device=self.seen.device) % count * length).view(-1, 1)  # in the long window
@@ -60,7 +60,7 @@ class HiddenText:
         moved = HiddenText(self.seen, self.places + start, self.wanted).first(windows // count * count)
         return HiddenText(moved.seen.reshape(shape), moved.places.reshape(shape), moved.wanted.reshape(shape))
 
-    def divided(self, count: int) -> "HiddenText":
+    def divide(self, count: int) -> "HiddenText":
         """Every window as `count` windows; a place is asked for in the one that it lies in."""
         members, windows, length = self.seen.shape
         part = length // count
@@ -93,7 +93,7 @@ def extrapolation(
             found = compare_lengths(means(text, *usual), means(text, *usual))
         else:
             count = max(1, length // trained)
-            again = text.joined(count) if count > 1 else text.divided(trained // length)
+            again = text.join(count) if count > 1 else text.divide(trained // length)
             short = text.first(windows // count * count)
             targets = short.wanted.shape[1] * short.wanted.shape[2]
             before = means(short, *(one[:, :targets] for one in usual))
@@ -116,7 +116,7 @@ def extrapolation(
 def hidden(context: "Context") -> HiddenText:
     """The test text as training's evaluation hides it, batch by batch."""
     rates = {name: context.cells[0].training.objective.options[name] for name in ("rate", "hidden", "random")}
-    batches = context.data.evaluated(TEST, [cell.seed for cell in context.cells])
+    batches = context.data.evaluation_batches(TEST, [cell.seed for cell in context.cells])
     return HiddenText(*(torch.cat(parts, 1) for parts in zip(*(corrupt(batch, **rates) for batch in batches))))
 
 

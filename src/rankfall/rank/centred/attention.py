@@ -59,7 +59,7 @@ def attend(attention: Multihead, state: State) -> State:
     output = attention(full)
     if rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser):
         visible_output(attention, full, output[..., state.tokens, :])
-    return state.moved(output, context.map(merged @ member(attention.output.weight)))
+    return state.advance(output, context.map(merged @ member(attention.output.weight)))
 
 
 def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:

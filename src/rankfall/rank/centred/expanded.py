@@ -75,13 +75,13 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     order = first_order(f, base, away, along, there)
     direct = plain(center_rows(output[..., state.tokens, :]))
     if order == 0:
-        return state.moved(output, direct)
+        return state.advance(output, direct)
     rest = remainder(f, base, state, along, order)
     difference = direct.log.exp()  # (K, B), of the largest entry
     good = largest(direct.value() - rest.value()) <= LOST * usual + CLOSE * difference
     if not bool((good | (difference > CLEAR * usual)).all()):
         raise Unknown("its derivatives change too fast between similar rows: no centred form")
-    return state.moved(output, where((difference > APART * usual) | ~good, direct, rest))
+    return state.advance(output, where((difference > APART * usual) | ~good, direct, rest))
 
 
 def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, there: Tensor) -> int:

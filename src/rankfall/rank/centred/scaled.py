@@ -25,7 +25,7 @@ class Scaled:
         """Another tensor at the same scale."""
         return normal(unit, self.log)
 
-    def over(self, other: Tensor) -> "Scaled":
+    def divide_by(self, other: Tensor) -> "Scaled":
         return self.map(self.unit / other)
 
 

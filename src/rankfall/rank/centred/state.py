@@ -38,7 +38,7 @@ class State:
         x[..., self.others, :] = sentinels
         return x
 
-    def moved(self, full: Tensor, rest: Scaled) -> "State":
+    def advance(self, full: Tensor, rest: Scaled) -> "State":
         """The state after a step: x and the sentinels are those of the full output, from the ordinary computation; R is `rest`."""
         common = full[..., self.tokens, :].mean(-2, keepdim=True)
         return replace(self, common=common, rest=centre(rest), sentinels=full[..., self.others, :])

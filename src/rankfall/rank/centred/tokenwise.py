@@ -44,11 +44,11 @@ def mlp(function: Any, state: State) -> State:
     if not (two_maps and function.activation in ENTRYWISE):
         token_wise(function, state.full(), "MLP")
     if not two_maps:
-        return state.moved(full, difference(function, state))
+        return state.advance(full, difference(function, state))
     inner = function.inner(state.common)  # (K, B, 1, M)
     step = state.rest.map(state.rest.unit @ member(function.inner.weight))
     grown = activation_step(function.activation, inner, step)
-    return state.moved(full, grown.map(grown.unit @ member(function.outer.weight)))
+    return state.advance(full, grown.map(grown.unit @ member(function.outer.weight)))
 
 
 def activation_step(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Scaled:
@@ -95,18 +95,18 @@ def norm(function: Any, state: State) -> State:
     full = function(state.full())
     if kept_by(function, Layer, "forward", "plain"):
         rest = shrunk(state, function.eps, centred=True)
-        return state.moved(full, rest.map(rest.unit * function.gain))
+        return state.advance(full, rest.map(rest.unit * function.gain))
     if kept_by(function, Rms, "forward", "plain"):
         rest = shrunk(state, function.eps, centred=False)
-        return state.moved(full, rest.map(rest.unit * function.gain))
+        return state.advance(full, rest.map(rest.unit * function.gain))
     if kept_by(function, ColumnNorm, "forward", "plain"):
         if len(state.others):
             raise Unknown("a column norm scales tokens by sentinels too: no centred form")
         rest = columns(state.rest, function.eps)
         # The mean over tokens is exactly the bias; the ordinary output is 0 / 0 where rows are equal.
-        return state.moved(function.bias.expand_as(full), rest.map(rest.unit * function.gain))
+        return state.advance(function.bias.expand_as(full), rest.map(rest.unit * function.gain))
     token_wise(function, state.full(), "norm")
-    return state.moved(full, difference(function, state))
+    return state.advance(full, difference(function, state))
 
 
 def shrunk(state: State, eps: float, centred: bool) -> Scaled:

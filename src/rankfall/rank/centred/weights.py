@@ -153,17 +153,17 @@ def swish_l2_rule(s: Scores) -> Weights:
     x = columns(s)
     if not s.level:
         step = silu_step(x, differences(s, False))
-        return unit_rows(silu(x), step.over(silu(x)), None)
+        return unit_rows(silu(x), step.divide_by(silu(x)), None)
     c, r, e = s.base, s.key, s.both
     a = s.query.map(s.query.unit[..., :1])  # the same for all keys
-    linear = add(e.map(c * e.unit), negative(times(r, a))).over(x * (c + a.value()))
+    linear = add(e.map(c * e.unit), negative(times(r, a))).divide_by(x * (c + a.value()))
     odds, rho, alpha = (-c).exp(), (-r.value()).exp(), (-a.value()).exp()
     first = times(expm1(negative(r)), expm1(negative(a)))
     second = expm1(negative(e))
     curve = add(first.map(first.unit * odds), second.map(second.unit * (odds * rho * alpha * (1 + odds))))
-    curve = curve.over((1 + odds * rho) * (1 + odds * alpha))
-    w = add(linear, negative(curve)).over(1 + curve.value())
-    found = unit_rows(silu(x), w, silu_step(c, r).over(silu(c)))
+    curve = curve.divide_by((1 + odds * rho) * (1 + odds * alpha))
+    w = add(linear, negative(curve)).divide_by(1 + curve.value())
+    found = unit_rows(silu(x), w, silu_step(c, r).divide_by(silu(c)))
     # If the common score of a row changes sign, so do all its weights, and the factor does not cancel.
     return replace(found, holds=(a.value().abs() < 0.5 * c.abs()).flatten(2).all(2))
 
@@ -199,7 +199,7 @@ def unit_rows(f: Tensor, u: Scaled, spread: Scaled | None) -> Weights:
         tilt = spread.map(q * (g.unsqueeze(-2) * apart).sum(-1) / g.square().sum(-1, keepdim=True))
     first = normal((tilt.unit * u.unit).sum(-1, keepdim=True), tilt.log + u.log)
     second = normal(total * (square - mean * grown) / (2 + u.scale * grown), 2 * u.log)
-    return Weights(rows, add(first, negative(second)).over(length))
+    return Weights(rows, add(first, negative(second)).divide_by(length))
 
 
 def negative(x: Scaled) -> Scaled:

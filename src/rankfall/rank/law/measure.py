@@ -90,7 +90,7 @@ def strip_sentinels(network: "Network") -> Callable[[Tensor], Tensor]:
 
 def relative(state: Carried) -> Tensor:
     """The relative residual (K, B), NaN where the state is lost."""
-    return state.known(relative_residual(state.unit))
+    return state.mask_lost(relative_residual(state.unit))
 
 
 def plainly(network: "Network", inputs: Tensor) -> list[Tensor]:

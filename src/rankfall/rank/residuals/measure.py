@@ -168,7 +168,7 @@ def quantities(
     ratio = residual.sigma_ratio(x, singular)
     yield row_labels("sigma_ratio"), ratio, residual.at_floor(ratio, x.dtype) | (second_difference(x, moved) > NOISE)
     yield row_labels("stable_rank"), residual.stable_rank(x, singular), None
-    yield row_labels("numerical_rank"), state.known(residual.numerical_rank(x, values=singular).to(x.dtype)), None
+    yield row_labels("numerical_rank"), state.mask_lost(residual.numerical_rank(x, values=singular).to(x.dtype)), None
 
 
 def row_labels(quantity: str, norm: str | None = None, centre: str | None = None) -> dict[str, str | None]:

@@ -48,7 +48,7 @@ class Rules:
         self.automatic: dict[tuple[str, str], Component] = {}
         self.declared = functools.cache(component_facts)
 
-    def completed(self, architecture: Architecture, task: Task, path: str) -> Architecture:
+    def complete(self, architecture: Architecture, task: Task, path: str) -> Architecture:
         """The architecture with nothing left open: `auto` and null replaced by what they stand for, and by null what nothing reads."""
         a = architecture
         facts = self.of("task", task.task.name, f"tasks.{task.name}")
@@ -101,7 +101,7 @@ class Rules:
         found = self.of(kind, name, path).get("ACCEPTS", [])
         return [found] if isinstance(found, str) else list(found)
 
-    def trained(self, training: Training, task: Task, path: str) -> Training:
+    def complete_training(self, training: Training, task: Task, path: str) -> Training:
         """The training with an objective that is made for the task."""
         targets = self.of("task", task.task.name, f"tasks.{task.name}")["TARGETS"]
         return replace(training, objective=self.fitting("objective", training.objective, targets, task, path))

@@ -96,7 +96,7 @@ class Declared:
             return None if loaded or self._still(path, name, text) else f"{name} was edited: run again"
         for place in (path, *map(str, Path(path).parents)):
             if place in self.files:
-                return self._changed(place, path)
+                return self._find_change(place, path)
         return ""
 
     def check_text(self, path: str) -> str | None:
@@ -114,7 +114,7 @@ class Declared:
         except (OSError, RankfallError):
             return False
 
-    def _changed(self, place: str, path: str) -> str | None:
+    def _find_change(self, place: str, path: str) -> str | None:
         """Like `check`, for a file or a folder of the key. A folder of many files is hashed once, not for each that is read."""
         edited = f"{self.files[place]} was edited: run again"
         if path not in self.stamps.get(place, {}) or self.stamps[place][path] != _stamp(path):

@@ -59,7 +59,7 @@ class Names:
                 name: _content_of(value) for name, value in values.items() if _content_of(value) is not None
             }
 
-    def replaced(self) -> Iterator[tuple[str, Any, Any, Any]]:
+    def find_replaced(self) -> Iterator[tuple[str, Any, Any, Any]]:
         """Of each name that stands for something else: the name in full, the module or class, and what it stood for and stands for now."""
         for (module, inside), (holder, before) in self.places.items():
             now = vars(holder)

@@ -44,10 +44,10 @@ class Outside:
     def __contains__(self, path: str) -> bool:
         """By the innermost of the folders that a path lies in."""
         if path not in self.known:
-            self.known[path] = self._judged(os.path.realpath(path))
+            self.known[path] = self._judge(os.path.realpath(path))
         return self.known[path]
 
-    def _judged(self, path: str) -> bool:
+    def _judge(self, path: str) -> bool:
         for place in (path, *map(str, Path(path).parents)):
             if place in self.roots:
                 return self.roots[place]

@@ -82,7 +82,7 @@ def _compare(before: dict[str, Any], who: Callable[[], str], of_names: bool, cau
                 f"{who()} changes {name} from {value!r} to {now[name]!r}, which other components compute with; undo it with try and finally"
             )
             put_back(name, value)
-    for name, holder, value, other in list(names.replaced()) if of_names else ():
+    for name, holder, value, other in list(names.find_replaced()) if of_names else ():
         wrong.append(
             f"{_origin(other) or who()} replaces {name}, which other components use; write a function of another name, and call that"
         )
@@ -90,7 +90,7 @@ def _compare(before: dict[str, Any], who: Callable[[], str], of_names: bool, cau
     if wrong:
         line = f"{wrong[0]}. Their keys do not hold this file, so nothing is kept"
         now = read_settings()
-        if any(now.get(name) != value for name, value in before.items()) or any(names.replaced()):
+        if any(now.get(name) != value for name, value in before.items()) or any(names.find_replaced()):
             names.lasting = line
         raise Altered(line) from cause
     _check_lasting()

@@ -75,7 +75,7 @@ class Repeats:
         when, remembered = "when a cell is measured again", memory(candidate, None)
         after = self.rows(candidate, cell, when)
         if kept := find_change(remembered, memory(candidate, None)):
-            raise candidate.refused(f"keeps state between calls: its {kept} changed", REMEDY)
+            raise candidate.refusal(f"keeps state between calls: its {kept} changed", REMEDY)
         compare(candidate, before, after, when)
         self.keep("again", cell)
 
@@ -89,7 +89,7 @@ class Repeats:
             except Exception as error:  # what a file registers elsewhere may be registered once alone
                 self.passed.add("anew")
                 self.job.note(
-                    f"{candidate.named} cannot be imported twice, so it was not tried without what it keeps: {describe_error(error)}"
+                    f"{candidate.title} cannot be imported twice, so it was not tried without what it keeps: {describe_error(error)}"
                 )
                 return
             compare(candidate, before, self.rows(candidate, cell, when), when)
@@ -102,7 +102,7 @@ class Repeats:
         except (StoreError, Unproved):
             raise
         except Exception as error:  # a component may raise anything
-            raise candidate.refused(f"raises {describe_error(error)} {when}", REMEDY) from error
+            raise candidate.refusal(f"raises {describe_error(error)} {when}", REMEDY) from error
 
     def keep(self, name: str, cell: "Cell") -> None:
         """Remember what was passed, unless code was edited meanwhile."""
@@ -113,7 +113,7 @@ class Repeats:
 
 def compare(candidate: Candidate, before: Rows, after: Rows, when: str) -> None:
     if text(after) != text(before):
-        raise candidate.refused(f"gives other rows {when}: {first_difference(before, after)}", REMEDY)
+        raise candidate.refusal(f"gives other rows {when}: {first_difference(before, after)}", REMEDY)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class Work(Protocol[T]):
         """Do it, for cells of one group."""
         ...
 
-    def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
+    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
         """What to leave for a cell that fails alone; may raise."""
         ...
 
@@ -104,7 +104,7 @@ class Engine(Generic[T]):
             return
         self.store.drop_checkpoint(stack_id(self.work.keys(cells)))
         if len(cells) == 1:
-            yield self.work.failed(cells[0], reason, failure, time.monotonic() - began)
+            yield self.work.handle_failure(cells[0], reason, failure, time.monotonic() - began)
             return
         failure.__traceback__ = None  # its frames hold the stack's tensors
         self.work.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")

@@ -81,7 +81,7 @@ class MeasuringWork:
             self.store, keys, every, self.stopped, lambda: check_unchanged(self.measure.code, *codes)
         )
 
-    def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> dict[str, Rows]:
+    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> dict[str, Rows]:
         raise RankfallError(
             f"measure {self.measure.name} fails at {place_of(cell)}: {reason}; what was measured before is kept"
         ) from error

@@ -88,7 +88,7 @@ class TrainingWork:
         with numerics(*(cell.code for cell in cells)):
             train_stack(cells, self)
 
-    def failed(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
+    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
         self.progress.note(f"failed: {cell.key}: {reason}")
         fail([cell], [reason], seconds, self)
 

@@ -68,7 +68,7 @@ class Bench:
         """Why a component cannot be used, in one line; nothing if it can. `drawn`: data that a task has drawn."""
         key = self.key(kind, component, setting)
         if key not in self.known:
-            self.known[key] = "" if self.store.holds(key) else self.tried(key, kind, component, setting, drawn)
+            self.known[key] = "" if self.store.holds(key) else self.judge(key, kind, component, setting, drawn)
         return self.known[key]
 
     def key(self, kind: str, component: Component, setting: Surroundings) -> str:
@@ -78,7 +78,7 @@ class Bench:
         code = self.code[kind, component.name], files_of(kind, component, kind)
         return digest("trial", self.own, str(torch.__version__), kind, component.name, component.options, code, read)
 
-    def tried(self, key: str, kind: str, component: Component, setting: Surroundings, drawn: Drawn) -> str:
+    def judge(self, key: str, kind: str, component: Component, setting: Surroundings, drawn: Drawn) -> str:
         try:
             with check_unaltered(lambda: f"{kind} {component.name!r}, when it is tried,"):
                 candidate = try_component(kind, component, setting, drawn)
@@ -89,7 +89,7 @@ class Bench:
             return str(refused)
         if candidate.seconds > SLOW * candidate.calls and kind != "task":  # whose calls are not the first of thousands
             self.note(
-                f"slow: {candidate.named}: {candidate.calls} calls on small inputs took {candidate.seconds:.1f} s"
+                f"slow: {candidate.title}: {candidate.calls} calls on small inputs took {candidate.seconds:.1f} s"
             )
         self.passed[key] = {
             "kind": kind,
@@ -115,7 +115,7 @@ class Bench:
                 compare_bits(candidate, here[AS_USED], lambda after: outcomes_elsewhere(after)[AS_USED])
         except (OSError, RuntimeError, ValueError) as error:
             self.note(
-                f"{candidate.named} could not be tried in another process, so it was not: {describe_error(error)}"
+                f"{candidate.title} could not be tried in another process, so it was not: {describe_error(error)}"
             )
 
     def keep(self) -> None:

@@ -126,7 +126,7 @@ class Sources:
                     f"{source.file}, line {line}: `{text}` runs code that the fingerprint cannot follow; "
                     f"import it by name, or make it a component"
                 )
-            yield from self._whole(top)
+            yield from self._package_files(top)
         for module, line in imports.sure.items():
             if not counts(module):
                 continue
@@ -142,7 +142,7 @@ class Sources:
         named = (PUBLIC.get(module.removeprefix(f"{OWN}."), module) for module in imports.maybe)
         yield from (name for module in named if counts(module) for name in ancestors(module))
 
-    def _whole(self, top: str) -> Iterator[str]:
+    def _package_files(self, top: str) -> Iterator[str]:
         spec = find_module(top)
         for folder in (spec.submodule_search_locations or []) if spec else []:
             for path in sorted(Path(folder).rglob("*.py")):

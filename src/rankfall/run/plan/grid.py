@@ -74,11 +74,11 @@ class Grid:
                 total += math.prod(len(values(given, f"{path}.{axis}")) for axis, given in raw.items())
                 if total > CELLS:
                     raise problem(path, f"with this entry the grid has {total:,} cells", allowed=[f"at most {CELLS:,}"])
-            yield from self.kept(list(self.crossed(path)), entry, path)
+            yield from self.exclude(list(self.cross(path)), entry, path)
             for index in range(len(entry.include)):
-                yield from self.crossed(f"{path}.include.{index}")
+                yield from self.cross(f"{path}.include.{index}")
 
-    def kept(self, crossed: list[Series], entry: Crossing, path: str) -> Iterator[Series]:
+    def exclude(self, crossed: list[Series], entry: Crossing, path: str) -> Iterator[Series]:
         """Without the excluded cells. An exclude that matches no cell is an error: it was meant to match some."""
         left = crossed
         for index, raw in enumerate(entry.exclude):
@@ -142,7 +142,7 @@ class Grid:
             )
         return given
 
-    def crossed(self, origin: str) -> Iterator[Series]:
+    def cross(self, origin: str) -> Iterator[Series]:
         """The cross product of an entry's axes."""
         axes = self.axes_of(origin)
         names = [axis for axis in axes if axis != "seed"]
@@ -192,14 +192,14 @@ class Grid:
         if ident not in self.made:
             where = path if change else f"architectures.{name}"
             plain = replace(self.config.architectures[name], **change)
-            self.made[ident] = self.rules.completed(plain, task, where)
+            self.made[ident] = self.rules.complete(plain, task, where)
         return self.made[ident]
 
     def training(self, name: str, change: dict[str, Any], task: Task, path: str) -> Training:
         ident = ("training", name, task.name, tuple(change.items()))
         if ident not in self.made:
             where = path if change else f"trainings.{name}"
-            self.made[ident] = self.rules.trained(replace(self.config.trainings[name], **change), task, where)
+            self.made[ident] = self.rules.complete_training(replace(self.config.trainings[name], **change), task, where)
         return self.made[ident]
 
 

@@ -41,7 +41,7 @@ class InStore:
             cells = self.plan.measured_cells(job.measure, *job.place)
         if not all(self.statuses.get(cell.key) in FINISHED for cell in cells):
             return False
-        return not job.measure or self._measured(job.measure, cells)
+        return not job.measure or self._is_measured(job.measure, cells)
 
     @cached_property
     def statuses(self) -> dict[str, str]:
@@ -54,12 +54,12 @@ class InStore:
         found = Store(self.root).find_cells((cell.key for cell in cells), {cell.group for cell in cells})
         return {key: record.status for key, record in found.items()}
 
-    def _measured(self, name: str, cells: Iterable[Cell]) -> bool:
+    def _is_measured(self, name: str, cells: Iterable[Cell]) -> bool:
         component = self.plan.measures[name].component.name
         if component not in self._rows:
             from rankfall.run.store import Store
 
-            self._rows[component] = frozenset(Store(self.root).rows.covered(component))
+            self._rows[component] = frozenset(Store(self.root).rows.find_covered(component))
         there = self._rows[component]
         done = (cell for cell in cells if self.statuses[cell.key] == "done")
         return all(self.plan.measure_key(name, cell) in there for cell in done)

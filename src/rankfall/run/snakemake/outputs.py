@@ -28,13 +28,13 @@ class Outputs:
     def training(self, task: str, shard: str) -> str:
         return f"{self.folder}/shards/train/{task}/{shard}.training.parquet"
 
-    def measured(self, measure: str, task: str, shard: str) -> str:
+    def measure_shard(self, measure: str, task: str, shard: str) -> str:
         return f"{self.folder}/shards/measure/{measure}/{task}/{shard}.parquet"
 
     def of(self, job: ShardJob) -> list[str]:
         """Of the job of a shard, whichever it is."""
         if job.measure:
-            return [self.measured(job.measure, *job.place)]
+            return [self.measure_shard(job.measure, *job.place)]
         return [self.cells(*job.place), self.training(*job.place)]
 
     def freely(self, measure: str) -> str:

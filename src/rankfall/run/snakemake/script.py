@@ -58,7 +58,7 @@ def commands(plan: Plan, outputs: Outputs) -> Iterator[str]:
         for name in sorted(plan.measures):
             if any(cell.key in plan.selected.get(name, ()) for cell in cells) and plan.measures[name].needs == "cells":
                 made = said.measure(name, *place)
-                yield _job("measure", made, outputs.measured(name, *place), measure=name, task=task, shard=shard)
+                yield _job("measure", made, outputs.measure_shard(name, *place), measure=name, task=task, shard=shard)
     # Measures of tables come after all tables that they may read; no such measure reads the table of another.
     free = {name: measure for name, measure in sorted(plan.measures.items()) if measure.needs != "cells"}
     late = {measure.table for measure in free.values() if measure.needs == "tables"}

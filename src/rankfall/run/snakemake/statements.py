@@ -193,9 +193,9 @@ class Statements:
                 Part(outputs.data(task), table, self.data(task))
                 for task in sorted({task for task, _ in self.plan.shards})
             ]
-        return [part for name in self.plan.tables[table] for part in self._measured(name, table, outputs)]
+        return [part for name in self.plan.tables[table] for part in self._measure_parts(name, table, outputs)]
 
-    def _measured(self, name: str, table: str, outputs: Outputs) -> Iterator[Part]:
+    def _measure_parts(self, name: str, table: str, outputs: Outputs) -> Iterator[Part]:
         if self.plan.measures[name].needs != "cells":
             yield Part(outputs.freely(name), table, self.freely(name))
             return
@@ -203,7 +203,7 @@ class Statements:
             cells = self.plan.measured_cells(name, *place)
             if cells:
                 job = ShardJob(*place, name)
-                yield Part(outputs.measured(name, *place), table, self.of(job), job, partial(_keys, cells))
+                yield Part(outputs.measure_shard(name, *place), table, self.of(job), job, partial(_keys, cells))
 
     def _once(self, place: tuple[str, ...], make: Callable[[], Statement]) -> Statement:
         if place not in self._made:
@@ -228,11 +228,11 @@ class Statements:
         """
         rows = []
         for some in alike(cells):
-            end = "".join(f',"{self._said(part)}"' for part in (some.task, some.architecture, some.training))
+            end = "".join(f',"{self._digest_of(part)}"' for part in (some.task, some.architecture, some.training))
             rows += [f'["{cell.key}"{end}]' for cell in some.cells]
         return digest_of(f"[[{','.join(rows)}]]")
 
-    def _said(self, part: Task | Architecture | Training) -> str:
+    def _digest_of(self, part: Task | Architecture | Training) -> str:
         """Digest of all that an entry says; most cells share theirs."""
         if id(part) not in self._specs:
             self._specs[id(part)] = digest(asdict(part))

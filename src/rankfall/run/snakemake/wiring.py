@@ -160,7 +160,7 @@ class Wiring:
 
     def free_measure_inputs(self, wildcards: Any) -> list[str]:
         """The tables that a measure of tables is computed from."""
-        written = self._written(self.outputs.freely(wildcards.measure))
+        written = self._written_job(self.outputs.freely(wildcards.measure))
         tables = written["tables"] if written else self.plan.measure(wildcards.measure).tables
         return [self.outputs.table(table) for table in tables]
 
@@ -232,11 +232,11 @@ class Wiring:
 
     def _needs(self, job: ShardJob) -> Needs:
         if job not in self._known_needs:
-            written = self._written(self.outputs.of(job)[0])
+            written = self._written_job(self.outputs.of(job)[0])
             self._known_needs[job] = Needs(*written["needs"]) if written else needs(self.plan, job)
         return self._known_needs[job]
 
-    def _written(self, path: str) -> dict[str, Any] | None:
+    def _written_job(self, path: str) -> dict[str, Any] | None:
         """What the run's plan says of the job that makes a file; None where this process plans itself."""
         if self.written is None:
             return None
@@ -244,7 +244,7 @@ class Wiring:
         return None if job is None else dict(job)
 
     def _digest(self, path: str, state: Callable[[], Statement]) -> str:
-        written = self._written(path)
+        written = self._written_job(path)
         return str(written["made"]) if written else state().digest
 
 

@@ -223,7 +223,7 @@ class Vault:
         except OSError as error:
             raise cannot("read", self.root / folder, error) from error
 
-    def remembered(self, entry: os.DirEntry[str], read: Callable[[Path], T]) -> T | None:
+    def read_once(self, entry: os.DirEntry[str], read: Callable[[Path], T]) -> T | None:
         """`read` of a listed file, once for as long as the file stays the same."""
         path = Path(entry.path)
         try:

@@ -134,7 +134,7 @@ def _rows(store: Store, live: Live) -> Iterator[Item]:
             for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
                 yield from _forgotten("rows", Path(entry.path), "holds rows of single items, and is old")
             continue
-        covered = store.rows.covered(name)
+        covered = store.rows.find_covered(name)
         used = {covered[key] for key in wanted.get(folder_of(name), set()) if key in covered}
         for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
             if Path(entry.path) not in used:
@@ -145,7 +145,7 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
     finished = store.find_cells(live.cells)
     waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
     for name, keys in live.measures.items():
-        waiting |= keys - store.rows.covered(name).keys()
+        waiting |= keys - store.rows.find_covered(name).keys()
     for path, cells in store.checkpoints.cells().items():
         if cells is None:
             yield from _forgotten("checkpoint", path, "does not say whose it is, and is old")

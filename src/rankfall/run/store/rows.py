@@ -57,11 +57,11 @@ class Rows:
             handle.write(content)
         return path
 
-    def covered(self, name: str) -> dict[str, Path]:
+    def find_covered(self, name: str) -> dict[str, Path]:
         """Every key that a file of this measure covers, and the first such file by name; reads footers only."""
         found: dict[str, Path] = {}
         for entry in self.vault.files(folder_of(name), SUFFIX):
-            for key in self.vault.remembered(entry, _read_keys) or ():
+            for key in self.vault.read_once(entry, _read_keys) or ():
                 found.setdefault(key, Path(entry.path))
         return found
 
@@ -70,7 +70,7 @@ class Rows:
         missing = set(keys)
         found: dict[str, list[dict[str, Any]]] = {}
         while missing:
-            covered = self.covered(name)
+            covered = self.find_covered(name)
             files = {covered[key] for key in missing if key in covered}
             failures = 0
             for path in sorted(files):

@@ -80,7 +80,7 @@ class Checkpoints:
         """Every checkpoint, and the cells it stands for where its meta names them under `cells`; reads headers only."""
         found = {}
         for entry in self.vault.files("checkpoints"):
-            meta = self.vault.remembered(entry, _read_meta)
+            meta = self.vault.read_once(entry, _read_meta)
             if meta is not None:
                 found[Path(entry.path)] = meta.get("cells")
         return found

@@ -98,7 +98,7 @@ class Stacks:
         """Every record of these groups (of all, when None), duplicates included, in the order of file names."""
         for group in self.vault.folders("stacks") if groups is None else sorted(set(groups)):
             for entry in self.vault.files(f"stacks/{group}"):
-                contents = self.vault.remembered(entry, _read_contents)
+                contents = self.vault.read_once(entry, _read_contents)
                 if contents is not None:
                     path = Path(entry.path)
                     for index, (key, record) in enumerate(zip(contents.keys, contents.records)):

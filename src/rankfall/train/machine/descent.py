@@ -63,12 +63,12 @@ class Descent:
         new = [i for i, (one, other) in enumerate(zip(before, numbers)) if one != other and i not in changing]
         if new or recorded not in self.programs:
             changing += new
-            self.programs[recorded] = self.written(recorded, numbers)
+            self.programs[recorded] = self.write_program(recorded, numbers)
         found = np.zeros(CHANGES)
         found[: len(changing)] = [numbers[i] for i in changing]
         return self.programs[recorded], found
 
-    def written(self, recorded: Recorded, numbers: Sequence[float]) -> Program:
+    def write_program(self, recorded: Recorded, numbers: Sequence[float]) -> Program:
         try:
             return self.program(recorded, numbers)
         except Unsupported as error:

@@ -82,7 +82,7 @@ class Machined:
         except Untraceable:  # the optimiser steps on all members' rows, after all gradients
             self.descent = None
 
-    def together(self, members: int) -> int:
+    def steps_at_once(self, members: int) -> int:
         """Steps that `steps` should be given at once. Numbers do not depend on it."""
         return shares.steps_between(members, workers(members), self.pace) if self.descent else 1
 

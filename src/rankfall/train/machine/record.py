@@ -119,8 +119,8 @@ class OptimizerRecorder(TorchDispatchMode):
 
     def note(self, target: Any, args: Any, kwargs: Any) -> Tensor:
         numbers, aliases = about(target)
-        noted = tuple(self.noted(x, name in numbers) for x, name in zip(args, arguments(target)))
-        others = tuple((name, self.noted(x, name in numbers)) for name, x in kwargs.items())
+        noted = tuple(self.note_value(x, name in numbers) for x, name in zip(args, arguments(target)))
+        others = tuple((name, self.note_value(x, name in numbers)) for name, x in kwargs.items())
         shapes = tuple(shape_of(x) for x in (*args, *kwargs.values()))
         ident = target, noted, others, shapes
         if ident not in RESULTS:  # what it gives has always the same shape
@@ -136,7 +136,7 @@ class OptimizerRecorder(TorchDispatchMode):
         self.operations.append(OptimizerOperation(target, noted, others, tuple(value.shape), value.dtype))
         return value
 
-    def noted(self, x: Any, is_number: bool) -> Any:
+    def note_value(self, x: Any, is_number: bool) -> Any:
         if isinstance(x, Tensor) and id(x) in self.now:
             return OfTensor(self.now[id(x)])
         if isinstance(x, Tensor) and x.device.type == "cpu" and x.numel() == 1:
@@ -146,7 +146,7 @@ class OptimizerRecorder(TorchDispatchMode):
         if is_number and isinstance(x, (int, float)) and not isinstance(x, bool):
             self.numbers.append(float(x))
             return OfNumber(len(self.numbers) - 1)
-        return tuple(self.noted(one, False) for one in x) if isinstance(x, (list, tuple)) else x
+        return tuple(self.note_value(one, False) for one in x) if isinstance(x, (list, tuple)) else x
 
 
 def shape_of(x: Any) -> Any:

@@ -72,7 +72,7 @@ class Muon:
         square.mul_(self.beta2).addcmul_(grads, grads, value=1 - self.beta2)
         root = (square.sqrt() / math.sqrt(1 - self.beta2**t)).add_(self.eps)
         steps = mean / root / (1 - self.beta1**t)  # of Adam
-        found, parts, at = self.turned(ahead), [], 0
+        found, parts, at = self.orthogonalise(ahead), [], 0
         for start, size_in, size_out in self.matrices:
             parts += [steps[:, at:start], found[start]] if start > at else [found[start]]
             at = start + size_in * size_out
@@ -80,7 +80,7 @@ class Muon:
             parts.append(steps[:, at:])
         weights.addcmul_(torch.cat(parts, 1), lr, value=-1)
 
-    def turned(self, ahead: Tensor) -> dict[int, Tensor]:
+    def orthogonalise(self, ahead: Tensor) -> dict[int, Tensor]:
         """Where a matrix begins -> its step (K, in * out), from rows (K, P). Matrices of one shape are turned together."""
         found: dict[int, Tensor] = {}
         for shape in dict.fromkeys((size_in, size_out) for _, size_in, size_out in self.matrices):

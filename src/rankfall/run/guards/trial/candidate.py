@@ -44,10 +44,10 @@ class Candidate:
         try:
             self.found = components.load(kind, component.name)
         except Exception as error:  # whatever importing somebody's file may raise
-            raise self.refused(f"cannot be imported: {self.told(error)}", "mend the file") from error
+            raise self.refusal(f"cannot be imported: {self.describe_error(error)}", "mend the file") from error
 
     @property
-    def named(self) -> str:
+    def title(self) -> str:
         """Kind, name, file and function."""
         assert self.location is not None
         function = getattr(getattr(self, "found", None), "__name__", self.location.attributes[-1])
@@ -59,15 +59,15 @@ class Candidate:
         assert self.location is not None
         return self.location.module.startswith("rankfall.")
 
-    def refused(self, what: str, remedy: str) -> Refused:
-        return Refused(f"{self.named} {what}; {remedy} (docs/components.md says what each kind is)")
+    def refusal(self, what: str, remedy: str) -> Refused:
+        return Refused(f"{self.title} {what}; {remedy} (docs/components.md says what each kind is)")
 
     def refuse_kind(self, wanted: str) -> None:
         """Raise if it is a function where its kind is a class, or the reverse."""
         if wanted == "class" and not isclass(self.found):
-            raise self.refused("is a function where a class is needed", f"write {self.contract}")
+            raise self.refusal("is a function where a class is needed", f"write {self.contract}")
         if wanted == "function" and isclass(self.found):
-            raise self.refused("is a class where a function is needed", f"write {self.contract}")
+            raise self.refusal("is a class where a function is needed", f"write {self.contract}")
 
     def bound(self) -> Any:
         """A function with its options, or an instance of a class that is made of its options alone."""
@@ -75,7 +75,7 @@ class Candidate:
             return partial(self.found, **self.component.options)
         return self.call(self.found, "made of its options", **self.component.options)
 
-    def made(self, sizes: Sizes, sized: bool) -> Any:
+    def make(self, sizes: Sizes, sized: bool) -> Any:
         """As the network has it: a class, or any component of a kind that is `sized`, is given the sizes."""
         if not (sized or isclass(self.found)):
             return self.bound()
@@ -87,12 +87,12 @@ class Candidate:
         try:
             return function(*args, **kwargs)
         except Exception as error:  # anything a component may raise
-            raise self.refused(f"raises {self.told(error)}, {told}", f"it must be {self.contract}") from error
+            raise self.refusal(f"raises {self.describe_error(error)}, {told}", f"it must be {self.contract}") from error
         finally:
             self.calls += 1
             self.seconds += time.perf_counter() - began
 
-    def told(self, error: BaseException) -> str:
+    def describe_error(self, error: BaseException) -> str:
         """An error in a few words, with the line of the component's file that it comes from."""
         assert self.location is not None
         frames = [

@@ -74,12 +74,12 @@ def check_others(
     from rankfall.run.guards.trial.maps import AGREE, difference
 
     if difference([value[1:] for value in got], [value[1:] for value in whole]) > AGREE:
-        raise trial.candidate.refused(
+        raise trial.candidate.refusal(
             f"mixes the members of a stack: where {told}, other members change, given {call.told}",
             "no operation, such as a maximum, may run over the first axis, K",
         )
     if samples and difference([value[0, samples:] for value in got], [value[0, samples:] for value in whole]) > AGREE:
-        raise trial.candidate.refused(
+        raise trial.candidate.refusal(
             f"mixes samples: where {told}, its other samples change, given {call.told}",
             "no operation, such as a maximum, may run over the second axis, B",
         )

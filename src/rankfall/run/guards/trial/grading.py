@@ -86,7 +86,7 @@ def grade(
     module.weight.data *= scale
     found = ask(candidate, targets, module, samples(targets, members, place), finite=factor == 1)
     if not found.loss.requires_grad:
-        raise candidate.refused("gives a loss without a gradient", "it must follow from the module's outputs")
+        raise candidate.refusal("gives a loss without a gradient", "it must follow from the module's outputs")
     (gradient,) = torch.autograd.grad(found.loss.sum(), [module.weight])
     numbers = {"loss": found.loss, "asked": found.asked, **found.sums}
     return {name: value.detach().double() for name, value in numbers.items()} | {"the gradient": gradient}
@@ -98,17 +98,17 @@ def ask(candidate: Candidate, targets: str, module: nn.Module, batch: Samples, f
     found = candidate.call(candidate.bound(), f"given a module and samples with {targets}", module, batch)
     for name, before, after in (("inputs", inputs, batch.inputs), ("targets", wanted, batch.targets)):
         if not torch.equal(before, after):
-            raise candidate.refused(f"edits `batch.{name}` in place", "work on new tensors: others are given the same")
+            raise candidate.refusal(f"edits `batch.{name}` in place", "work on new tensors: others are given the same")
     if not isinstance(found, Graded):
-        raise candidate.refused(
+        raise candidate.refusal(
             f"returns a {type(found).__name__}", "it must return a Graded of rankfall.train.objectives"
         )
     numbers: dict[str, Tensor] = {"loss": found.loss, "asked": found.asked, **found.sums, **found.asked_of}
     for name, value in numbers.items():
         if not isinstance(value, Tensor) or value.shape != (len(batch.inputs),):
-            raise candidate.refused(f"gives no {name} for each member", "loss, asked and all sums are (K,)")
+            raise candidate.refusal(f"gives no {name} for each member", "loss, asked and all sums are (K,)")
         if finite and not value.isfinite().all():
-            raise candidate.refused(f"gives {name} that is not finite", "every number must be one")
+            raise candidate.refusal(f"gives {name} that is not finite", "every number must be one")
     return found
 
 
@@ -134,7 +134,7 @@ def check_sums(candidate: Candidate, targets: str) -> None:
     for name, value in whole.items():
         if name != "loss" and difference([first[name] + second[name]], [value]) > AGREE:
             halves = f"{float(first[name][0]):g} and {float(second[name][0]):g}"
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"gives {name} {halves} for the halves of a batch, and {float(value[0]):g} for the whole",
                 "`asked` counts targets and sums are over them, so that both add up over samples: nothing but the loss is a mean",
             )
@@ -145,14 +145,14 @@ def check_shares(candidate: Candidate, found: Graded, there: Tensor) -> dict[str
     sums = {name: value.detach().double() for name, value in sums_of(found).items()}
     for name, value in sums.items():
         if is_count(name) and ((value < 0) | (value > there)).any():
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"says that {float(value.max()):g} targets are asked, {name}, of {int(there.max())}",
                 "`asked` is the number of targets of each member, in all its samples",
             )
         count = sums[count_of(name, sums)]
         if is_share(name) and ((value < 0) | (value > count)).any():
             worst = int((value / count).nan_to_num().argmax())
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"gives {name} {float(value[worst]):g} where {float(count[worst]):g} targets are asked",
                 "the sum counts answers that are right, of those that `asked`, or `asked_of`, counts",
             )

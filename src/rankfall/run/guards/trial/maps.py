@@ -51,13 +51,13 @@ def try_maps(candidate: Candidate, make: Make, calls: Sequence[Use], setting: Su
 class Trial:
     def __init__(self, candidate: Candidate, make: Make, setting: Surroundings) -> None:
         self.candidate, self.make, self.setting = candidate, make, setting
-        self.whole = self.drawn()
+        self.whole = self.draw()
         self.single: dict[int, Any] = {}
         self.parameters = dict(self.whole.named_parameters()) if isinstance(self.whole, nn.Module) else {}
         self.reached: set[str] = set()
         self.format = torch.float64
 
-    def drawn(self) -> Any:
+    def draw(self) -> Any:
         """The component for all members, each parameter and member with a draw of its own."""
         made = self.make(self.setting.sizes(MEMBERS))
         if not isinstance(made, nn.Module):
@@ -65,7 +65,7 @@ class Trial:
         for name, value in made.named_parameters():
             start = getattr(value, "initial", None)
             if not isinstance(start, Initial) or value.shape[:1] != (MEMBERS,):
-                raise self.candidate.refused(
+                raise self.candidate.refusal(
                     f"has a parameter {name!r} {tuple(value.shape)} without a share for each of {MEMBERS} members",
                     "make it by `parameter`, `constant`, `Linear` or `Lookup` of rankfall.nets.primitives",
                 )
@@ -78,7 +78,7 @@ class Trial:
                 value.data[member] = scaled(start.constant + noise, self.setting.scale)
         return made.eval()
 
-    def alone(self, member: int) -> Any:
+    def make_alone(self, member: int) -> Any:
         """The component for this member alone, with the same parameters."""
         if member not in self.single:
             made = self.make(self.setting.sizes(1))
@@ -87,7 +87,7 @@ class Trial:
                 own = dict(made.named_parameters())
                 for name, value in self.parameters.items():
                     if name not in own or own[name].shape != value[:1].shape:
-                        raise self.candidate.refused(
+                        raise self.candidate.refusal(
                             f"has a parameter {name!r} {tuple(value.shape)} for {MEMBERS} members, but "
                             f"{tuple(own[name].shape) if name in own else 'none'} for one",
                             "only its first axis may follow from the number of members",
@@ -105,7 +105,7 @@ class Trial:
             first = self.run(call, self.whole, given)
             for before, after in zip(call.inputs, given):
                 if not torch.equal(before, after):
-                    raise self.candidate.refused(f"edits its input, {call.told}, in place", "work on new tensors")
+                    raise self.candidate.refusal(f"edits its input, {call.told}, in place", "work on new tensors")
         self.check_finite(call, first)
         settled = [value.detach().clone() for value in first]
         self.check_repeats(call, settled)
@@ -123,9 +123,9 @@ class Trial:
         """The outputs, of the right number, shape and number format."""
         candidate = self.candidate
         if call.method and not callable(getattr(made, call.method, None)):
-            raise candidate.refused(f"has no method `{call.method}`", f"it must be {candidate.contract}")
+            raise candidate.refusal(f"has no method `{call.method}`", f"it must be {candidate.contract}")
         if not callable(made) and not call.method:
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"gives {_describe(made)}, which cannot be called", f"it must be {candidate.contract}"
             )
         told = f"given {call.told} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
@@ -136,12 +136,12 @@ class Trial:
         where = f"`{call.method}` " if call.method else ""
         if got != wanted:
             described = " and ".join(map(_describe, outputs))
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"{where}returns {described}, {told}", f"it must return {' and '.join(map(str, wanted))}"
             )
         for value in outputs:
             if value.dtype != self.format:
-                raise candidate.refused(
+                raise candidate.refusal(
                     f"{where}returns {_format(value.dtype)} in a network of {_format(self.format)}",
                     "make tensors with the dtype of its input or of its parameters",
                 )
@@ -153,7 +153,7 @@ class Trial:
                 value.isneginf() if call.may_mask else torch.zeros_like(value, dtype=torch.bool)
             )
             if bad.any():
-                raise self.candidate.refused(
+                raise self.candidate.refusal(
                     f"returns {value[bad][0].item()} in {int(bad.sum())} of {bad.numel()} entries, given {call.told}",
                     "every result must be finite",
                 )
@@ -165,7 +165,7 @@ class Trial:
             value.requires_grad_(False)
         again = self.run(call, self.whole, [value.clone() for value in call.inputs])
         if any(value.requires_grad for value in again):
-            raise self.candidate.refused(
+            raise self.candidate.refusal(
                 "uses a parameter that is not among its `parameters()`",
                 "assign it to an attribute of the module, or keep several in a torch.nn.ParameterList",
             )
@@ -173,9 +173,9 @@ class Trial:
             value.requires_grad_(True)
         kept = find_change(remembered, memory(self.candidate, self.whole))
         if kept:
-            raise self.candidate.refused(f"keeps state between calls: its {kept} changed", "let nothing outlast a call")
+            raise self.candidate.refusal(f"keeps state between calls: its {kept} changed", "let nothing outlast a call")
         if (off := difference(again, before)) > AGREE:
-            raise self.candidate.refused(
+            raise self.candidate.refusal(
                 f"gives another result ({off:.1e}) when called again with the same {call.told}",
                 "let it keep nothing between calls, and draw no random numbers of its own",
             )
@@ -184,21 +184,21 @@ class Trial:
         """Member and sample of one number, together, against both alone; only a difference asks whose it is."""
         here = slice(one, one + 1)
         inputs, wanted = call.inputs, [value[here, here] for value in whole]
-        got = self.run(call, self.alone(one), [value[here, here].clone() for value in inputs])
+        got = self.run(call, self.make_alone(one), [value[here, here].clone() for value in inputs])
         if (off := difference(got, wanted)) <= AGREE:
             return
-        again = self.run(call, self.drawn(), [value.clone() for value in inputs])
+        again = self.run(call, self.draw(), [value.clone() for value in inputs])
         if difference(again, whole) > AGREE:
-            raise self.candidate.refused(
+            raise self.candidate.refusal(
                 "is not the same when it is made again", "let its __init__ depend on sizes and options alone"
             )
         sample = self.run(call, self.whole, [value[:, here].clone() for value in inputs])
         if difference(sample, [value[:, here] for value in whole]) > AGREE:
-            raise self.candidate.refused(
+            raise self.candidate.refusal(
                 f"mixes samples: sample {one} of {SAMPLES} differs by {off:.1e} from what it is alone, given {call.told}",
                 "no operation may run over the second axis, B, or depend on its length",
             )
-        raise self.candidate.refused(
+        raise self.candidate.refusal(
             f"mixes the members of a stack: member {one} of {MEMBERS} differs by {off:.1e} from what it is alone",
             "no operation may run over the first axis, K, or depend on its length",
         )
@@ -219,7 +219,7 @@ class Trial:
         self.reached |= {name for name, gradient in zip(self.parameters, own) if gradient is not None}
         needed = call.through or (True,) * len(numbers)
         if any(gradient is None and need for gradient, need in zip(through, needed)):
-            raise self.candidate.refused(
+            raise self.candidate.refusal(
                 f"lets no gradient through to {call.told}, so that nothing before it could be trained",
                 "compute with torch, without `detach`, `item` or NumPy",
             )
@@ -227,7 +227,7 @@ class Trial:
         kept = [(g, leaf.isfinite()) for g, leaf in zip(through, numbers)] + [(g, None) for g in own]
         for gradient, there in kept:
             if gradient is not None and not (gradient if there is None else gradient[there]).isfinite().all():
-                raise self.candidate.refused(
+                raise self.candidate.refusal(
                     f"has a gradient that is not finite, given {call.told}",
                     "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",
                 )
@@ -236,7 +236,7 @@ class Trial:
         """Parameters that no gradient reached in any call; and the number format that most networks have."""
         unused = sorted(self.parameters.keys() - self.reached)
         if self.setting.trained and unused:
-            raise self.candidate.refused(
+            raise self.candidate.refusal(
                 f"has a parameter that no gradient reaches: {unused[0]}", "use it, without `detach`, or leave it out"
             )
         self.format = torch.float32

@@ -29,7 +29,7 @@ def check_modes(trial: "Trial", call: "Use", whole: "Sequence[Tensor]") -> None:
     always = "networks are always in evaluation mode"
     for name, part in made.named_modules():
         if isinstance(part, MODAL) and getattr(part, "p", True):
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"has a torch.nn.{type(part).__name__}, {name}, which does nothing: {always}", REMEDY
             )
     remembered = memory(candidate, made)
@@ -41,6 +41,6 @@ def check_modes(trial: "Trial", call: "Use", whole: "Sequence[Tensor]") -> None:
         made.eval()
     kept = find_change(remembered, memory(candidate, made))
     if kept:
-        raise candidate.refused(f"changes its {kept} in training mode alone: {always}", REMEDY)
+        raise candidate.refusal(f"changes its {kept} in training mode alone: {always}", REMEDY)
     if difference(got, whole) > AGREE:
-        raise candidate.refused(f"gives something else in training mode, given {call.told}: {always}", REMEDY)
+        raise candidate.refusal(f"gives something else in training mode, given {call.told}: {always}", REMEDY)

@@ -57,12 +57,12 @@ def maker_of(candidate: Candidate) -> Callable[[Sizes], Any]:
 
     def make(sizes: Sizes) -> Any:
         try:
-            one = candidate.made(sizes, sized)
+            one = candidate.make(sizes, sized)
         except Refused as error:
             if not sized or isclass(candidate.found):
                 raise
-            raised = candidate.told(error.__cause__ or error)
-            raise candidate.refused(
+            raised = candidate.describe_error(error.__cause__ or error)
+            raise candidate.refusal(
                 f"is a function where a class is needed: called with sizes, it raises {raised}",
                 f"write {candidate.contract}, or a function of sizes that makes one",
             ) from error
@@ -82,7 +82,7 @@ def first_of_pass(made: nn.Module) -> nn.Module:
 
 def module(candidate: Candidate, made: Any) -> nn.Module:
     if not isinstance(made, nn.Module):
-        raise candidate.refused("is a class, but no torch.nn.Module", "derive it from torch.nn.Module")
+        raise candidate.refusal("is a class, but no torch.nn.Module", "derive it from torch.nn.Module")
     return made
 
 
@@ -103,7 +103,7 @@ def normaliser(candidate: Candidate, setting: Surroundings) -> None:
     leaked = weights[scores.isneginf()]
     if leaked.any():
         what = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
-        raise candidate.refused(what, "where a score is -inf the weight must be 0")
+        raise candidate.refusal(what, "where a score is -inf the weight must be 0")
 
 
 def position(candidate: Candidate, setting: Surroundings) -> None:
@@ -162,10 +162,10 @@ def head(candidate: Candidate, setting: Surroundings) -> None:
 def sentinels(candidate: Candidate, setting: Surroundings) -> None:
     make, count = maker_of(candidate), candidate.facts.get("COUNT")
     if type(count) is not int or count < 0:
-        raise candidate.refused("does not say how many tokens it adds", "write COUNT = 1 at the top of its file")
+        raise candidate.refusal("does not say how many tokens it adds", "write COUNT = 1 at the top of its file")
     if make(setting.sizes(1)) is None:
         if count:
-            raise candidate.refused(f"says COUNT = {count} and makes nothing", "return a module, or write COUNT = 0")
+            raise candidate.refusal(f"says COUNT = {count} and makes nothing", "return a module, or write COUNT = 0")
         return
     inner, without = states(setting, tokens=setting.tokens)
     outer, with_them = states(setting, "longer", setting.tokens + count)
@@ -194,14 +194,14 @@ def mask(candidate: Candidate, setting: Surroundings) -> None:
         return
     if not isinstance(first, Tensor) or first.shape != (length, length) or first.dtype != torch.bool:
         got = f"{tuple(first.shape)} of {first.dtype}" if isinstance(first, Tensor) else f"a {type(first).__name__}"
-        raise candidate.refused(f"returns {got}, given the length {length}", f"it must be {candidate.contract}")
+        raise candidate.refusal(f"returns {got}, given the length {length}", f"it must be {candidate.contract}")
     if again is None or not torch.equal(first, again):
-        raise candidate.refused("gives another result when called again", "let it depend on its arguments alone")
+        raise candidate.refusal("gives another result when called again", "let it depend on its arguments alone")
     candidate.results.append(first)
     blind = (~first.any(1)).nonzero().flatten().tolist()
     if blind:
         what = f"leaves token {blind[0]} of {length} nothing to see"
-        raise candidate.refused(what, "every row needs an entry that is true: no weights sum to one over nothing")
+        raise candidate.refusal(what, "every row needs an entry that is true: no weights sum to one over nothing")
 
 
 def init(candidate: Candidate, setting: Surroundings) -> None:
@@ -212,9 +212,9 @@ def init(candidate: Candidate, setting: Surroundings) -> None:
         drawn = candidate.call(function, told, stream(0, "trial", role), role, kind, shape, 6)
         if not isinstance(drawn, np.ndarray) or drawn.shape != shape or drawn.dtype.kind != "f":
             got = f"{drawn.shape} of {drawn.dtype}" if isinstance(drawn, np.ndarray) else f"a {type(drawn).__name__}"
-            raise candidate.refused(f"returns {got} {told}", f"it must be a NumPy array {shape} of floats")
+            raise candidate.refusal(f"returns {got} {told}", f"it must be a NumPy array {shape} of floats")
         if not np.isfinite(drawn).all():
-            raise candidate.refused(f"returns what is not finite {told}", "every start must be a number")
+            raise candidate.refusal(f"returns what is not finite {told}", "every start must be a number")
         return drawn
 
     for role in ROLES:
@@ -223,7 +223,7 @@ def init(candidate: Candidate, setting: Surroundings) -> None:
             candidate.results.append(torch.from_numpy(first.copy()))
             if not np.array_equal(first, draw(role, kind)):
                 what = "draws other numbers when called again with the same generator"
-                raise candidate.refused(what, "draw from the `rng` that it is given, and keep nothing between calls")
+                raise candidate.refusal(what, "draw from the `rng` that it is given, and keep nothing between calls")
 
 
 def attention(candidate: Candidate, setting: Surroundings) -> None:
@@ -263,7 +263,7 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
         module(candidate, made)
         lacking = [name for name in TAKEN_APART if not hasattr(made, name)]
         if lacking:
-            raise candidate.refused(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
+            raise candidate.refusal(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
         return first_of_pass(made)
 
     x, state = states(setting)

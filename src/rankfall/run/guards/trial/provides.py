@@ -32,7 +32,7 @@ def check_names(candidate: Candidate, made: Any) -> None:
     for what in provisions_of(candidate):
         for name in NAMES.get(what, ()):
             if not hasattr(made, name):
-                raise candidate.refused(
+                raise candidate.refusal(
                     f"says PROVIDES = {provisions_of(candidate)!r} and has no `{name}`",
                     f"write it, or leave {what!r} out, so that measures that use it are refused before anything is trained",
                 )
@@ -55,19 +55,19 @@ def check_attention(candidate: Candidate, net: Any, x: Tensor) -> None:
         shape = tuple(weights.shape) if isinstance(weights, Tensor) else ()
         if len(shape) != 5 or (*shape[:2], *shape[3:]) != (members, samples, tokens, tokens):
             described = shape or f"a {type(weights).__name__}"
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"`weights` returns {described}", f"it must return ({members}, {samples}, H, {tokens}, {tokens})"
             )
         found = candidate.call(net, "given states", x.clone(), drop=drop)
         total = SUMS.get(str(candidate.facts.get("ROWS")))
         if total is not None and (off := float((weights.sum(-1) - total).abs().max())) > AGREE * tokens:
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"says that rows of its weights sum to {total:g}, and they are off by {off:.1e}",
                 "mend `weights`, or ROWS",
             )
         for value in given:
             if value.shape == weights.shape and difference([value], [weights]) > AGREE:
-                raise candidate.refused(
+                raise candidate.refusal(
                     "mixes with other weights than those of `weights`",
                     "let `forward` and `weights` compute them by one function",
                 )
@@ -76,7 +76,7 @@ def check_attention(candidate: Candidate, net: Any, x: Tensor) -> None:
             heads = [net.emit(contexts[:, :, h], h) for h in range(shape[2])]
             bias = net.emit(torch.zeros_like(contexts[:, :, 0]), 0)  # which each head has in full
             if difference([sum(heads) - (shape[2] - 1) * bias], [found]) > AGREE:
-                raise candidate.refused(
+                raise candidate.refusal(
                     "returns something else than the sum of its heads",
                     "it must be that of `emit(context, head)`, with the output bias once",
                 )

@@ -40,7 +40,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
         for member, single in enumerate(singles):
             take_steps(candidate, others, slots, [member], times=[step], at=single)
             if (off := difference(single, [value[[member]] for value in state])) > AGREE:
-                raise candidate.refused(
+                raise candidate.refusal(
                     f"mixes the members of a stack: at step {step} member {member} of {MEMBERS} differs by {off:.1e} from what it is alone",
                     "no operation may run over the first axis, K, or depend on its length",
                 )
@@ -48,7 +48,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     for part in (at[:half], at[half:]):  # another object each, as from a checkpoint
         take_steps(candidate, optimizer_of(candidate), slots, range(MEMBERS), times=part, at=resumed)
     if difference(resumed, state) > AGREE:
-        raise candidate.refused(
+        raise candidate.refusal(
             "goes on elsewhere when it is made again and given the same weights and slots",
             "keep what lasts in `slots`, so that training can go on from a checkpoint",
         )
@@ -64,7 +64,7 @@ def check_kept(candidate: Candidate, made: Any, slots: int, at: Sequence[int]) -
         kept = find_change(remembered, now := memory(candidate, made))
         if new or kept:
             what = f"its {kept} changed" if kept else f"it has a new attribute {new[0]!r}"
-            raise candidate.refused(f"keeps state outside of its slots: {what} in {at[-1]} steps", "keep it in `slots`")
+            raise candidate.refusal(f"keeps state outside of its slots: {what} in {at[-1]} steps", "keep it in `slots`")
         remembered = now
 
 
@@ -83,12 +83,12 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
         alone = grade(candidate, targets, [member], place=place)
         for name, value in whole.items():
             if (off := difference([alone[name]], [value[[member]]])) > AGREE:
-                raise candidate.refused(
+                raise candidate.refusal(
                     f"mixes the members of a stack: {name} of member {member} at step {step} differs by {off:.1e} from what it is alone",
                     "each member's share must follow from its own outputs, targets and seed",
                 )
     if kept := find_change(remembered, memory(candidate, None)):
-        raise candidate.refused(f"keeps state between calls: its {kept} changed", "let nothing outlast a call")
+        raise candidate.refusal(f"keeps state between calls: its {kept} changed", "let nothing outlast a call")
 
 
 TRIED: Mapping[str, Callable[[Candidate, Surroundings], Any]] = {"objective": objective, "optimizer": optimizer}

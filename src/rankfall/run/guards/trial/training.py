@@ -30,7 +30,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     made = optimizer_of(candidate)
     slots = getattr(made, "slots", None)
     if type(slots) is not int or slots < 0 or not callable(getattr(made, "step", None)):
-        raise candidate.refused("has no number of `slots` or no `step`", f"write {candidate.contract}")
+        raise candidate.refusal("has no number of `slots` or no `step`", f"write {candidate.contract}")
     start = numbers("weights", 0)
     steps = partial(take_steps, scale=setting.scale)
     whole = steps(candidate, made, slots, range(MEMBERS))
@@ -39,32 +39,32 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     again = steps(candidate, made, slots, range(MEMBERS))
     kept = find_change(remembered, memory(candidate, made))
     if kept:
-        raise candidate.refused(f"keeps state outside of its slots: its {kept} changed", "keep it in `slots`")
+        raise candidate.refusal(f"keeps state outside of its slots: its {kept} changed", "keep it in `slots`")
     if not whole.isfinite().all():
-        raise candidate.refused("makes weights that are not finite", "every step must give numbers")
+        raise candidate.refusal("makes weights that are not finite", "every step must give numbers")
     if difference([again], [whole]) > AGREE:
-        raise candidate.refused(
+        raise candidate.refusal(
             "steps elsewhere when it starts again from the same weights and slots",
             "keep what lasts in `slots`, so that training can go on from a checkpoint",
         )
     if torch.equal(whole[:STILL], start[:STILL]):
-        raise candidate.refused("leaves the weights as they are", "`step` changes `weights` in place")
+        raise candidate.refusal("leaves the weights as they are", "`step` changes `weights` in place")
     if not torch.equal(whole[STILL], start[STILL]):
-        raise candidate.refused(
+        raise candidate.refusal(
             "moves a member whose learning rate and gradient are zero, which has stopped",
             "every change must be in proportion to `lr`",
         )
     for member in range(MEMBERS):
         alone = steps(candidate, made, slots, [member])
         if (off := difference([alone], [whole[member : member + 1]])) > AGREE:
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"mixes the members of a stack: member {member} of {MEMBERS} differs by {off:.1e} from what it is alone",
                 "no operation may run over the first axis, K, or depend on its length",
             )
 
     large = steps(candidate, made, slots, range(MEMBERS), factor=LARGE)
     if difference([large[1:]], [whole[1:]]) > AGREE:
-        raise candidate.refused(
+        raise candidate.refusal(
             f"mixes the members of a stack: where the gradients of member 0 are {TOLD}, other members change",
             "no operation, such as a maximum, may run over the first axis, K",
         )
@@ -106,7 +106,7 @@ def take_steps(
         with torch.no_grad():
             candidate.call(made.step, told, weights, grads, kept, lr, decay, step, torch.empty_like(weights))
         if not (torch.equal(lr, given[0]) and torch.equal(decay, given[1])):
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"edits lr or decay in place, at step {step}", "write to nothing but weights, slots, grads and scratch"
             )
     return weights
@@ -118,9 +118,9 @@ def schedule(candidate: Candidate, setting: Surroundings) -> None:
         told = f"given epoch {epoch} of {epochs}"
         first, again = (candidate.call(function, told, epoch, epochs) for _ in range(2))
         if not isinstance(first, int | float) or not math.isfinite(first):
-            raise candidate.refused(f"returns {str(first)[:40]} {told}", "it must return a finite number")
+            raise candidate.refusal(f"returns {str(first)[:40]} {told}", "it must return a finite number")
         if first != again:
-            raise candidate.refused(f"gives another result when called again, {told}", "keep nothing between calls")
+            raise candidate.refusal(f"gives another result when called again, {told}", "keep nothing between calls")
         candidate.results.append(torch.tensor(first, dtype=torch.float64))
 
 
@@ -132,14 +132,14 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
     candidate.results += whole.values()
     for again in (graded(candidate, targets, rows) for _ in range(2)):
         if any(not torch.equal(whole[name], again[name]) for name in whole):
-            raise candidate.refused(
+            raise candidate.refusal(
                 "gives another result when called again", "draw by the batch's seeds and place alone"
             )
     for member in rows:
         alone = graded(candidate, targets, [member])
         for name, value in whole.items():
             if (off := difference([alone[name]], [value[member : member + 1]])) > AGREE:
-                raise candidate.refused(
+                raise candidate.refusal(
                     f"mixes the members of a stack: {name} of member {member} differs by {off:.1e} from what it is alone",
                     "each member's share must follow from its own outputs, targets and seed",
                 )
@@ -148,7 +148,7 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
         for name, value in whole.items():
             for member in range(1, MEMBERS):
                 if difference([beside[name][member]], [value[member]]) > AGREE:
-                    raise candidate.refused(
+                    raise candidate.refusal(
                         f"mixes the members of a stack: {name} of member {member} changes where the weights of member 0 are {told}",
                         "no operation, such as a maximum, may run over the first axis, K",
                     )

@@ -87,13 +87,13 @@ def compare(candidate: Candidate, here: dict[str, Outcome], there: dict[str, Out
     for told, other in there.items():  # variants first
         one = here.get(told)
         if told == AS_USED and isinstance(other, str):
-            why = other.removeprefix(candidate.named).partition("; ")[0].strip()
-            raise candidate.refused(
+            why = other.removeprefix(candidate.title).partition("; ")[0].strip()
+            raise candidate.refusal(
                 f"is refused in another process, after it was tried with other options, and not in this: it {why}",
                 "keep nothing between calls, such as a generator in a global, and let nothing depend on what a process is",
             )
         if isinstance(one, list) and isinstance(other, list) and not _same(candidate.kind, one, other):
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"gives something else in another process, {told}",
                 "let nothing depend on the order of a set or on `hash` (write `sorted`), and keep no table that another option or length "
                 "would change",
@@ -104,7 +104,7 @@ def compare_bits(candidate: Candidate, here: Outcome, there: Callable[[str], Out
     """Raise `Refused` where it gives other bits after other numbers; `there` is what it gives in a process of its own after something."""
     found = there(NUMBERS)
     if not _equal(found, here) and _equal(there(NOTHING), here) and _equal(there(NUMBERS), found):
-        raise candidate.refused(
+        raise candidate.refusal(
             "gives other bits after it was given other numbers of the same shape",
             "keep nothing between calls that follows from more than the size of what is given",
         )

@@ -29,7 +29,7 @@ def global_random_numbers(candidate: Candidate) -> Iterator[None]:
         }
         used = [whose for whose, changed in drawn.items() if changed]
         if used:
-            raise candidate.refused(
+            raise candidate.refusal(
                 f"draws from {' and '.join(used)} global random numbers",
                 "what is random must come from the generator that is passed in, or be drawn by `init`",
             )

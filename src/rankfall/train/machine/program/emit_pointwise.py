@@ -93,7 +93,7 @@ class GroupCode:
                 self.add_sum(node, inside)
                 continue
             operands = list(self.operands(node, inside))
-            out = self.written(node)
+            out = self.operand_of(node)
             inside[id(node.out.value)] = out
             self.operations.append((CODES[node.what["op"]], out, operands))
 
@@ -109,7 +109,7 @@ class GroupCode:
             else:
                 yield self.stream(place_of(x), self.spread(node, own))
 
-    def written(self, node: ProgramNode) -> Operand:
+    def operand_of(self, node: ProgramNode) -> Operand:
         if not node.out.value.stored:
             return "passing", id(node)
         own = node.what.get("written") or run_strides(node.order)

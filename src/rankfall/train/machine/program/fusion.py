@@ -113,7 +113,7 @@ class Fusion:
         for member in list(group.members):
             for user in self.graph.users[member]:
                 chain: list[int] = []
-                if user in self.done or not self.needed(user, size, chain):
+                if user in self.done or not self.add_needed(user, size, chain):
                     continue
                 before = group.copy()
                 if all(self.admit(group, node) for node in chain):
@@ -123,13 +123,13 @@ class Fusion:
                 group.members, group.cuts, group.streams = before.members, before.cuts, before.streams
         return grown
 
-    def needed(self, i: int, size: int, chain: list[int]) -> bool:
+    def add_needed(self, i: int, size: int, chain: list[int]) -> bool:
         """Fills in a node and, before it, what it waits for, if all of that may be of a group over so many numbers."""
         if i in self.done or i in chain:
             return True
         node = self.nodes[i]
         fits = node.kind == PW and math.prod(node.order) == size and self.graph.is_whole(i)
-        if not fits or len(chain) > WAITED or not all(self.needed(w, size, chain) for w in self.graph.waits[i]):
+        if not fits or len(chain) > WAITED or not all(self.add_needed(w, size, chain) for w in self.graph.waits[i]):
             return False
         chain.append(i)
         return True
