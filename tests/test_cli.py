@@ -14,7 +14,7 @@ from rich.console import Console
 from rankfall import cli
 from rankfall.run.plan import make_plan
 from rankfall.run.screen.words import error_in
-from rankfall.run.snakemake.statements import Statements
+from rankfall.run.snakemake.job_fingerprints import Statements
 from rankfall.terminal import Cleaning
 
 

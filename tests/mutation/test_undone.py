@@ -17,10 +17,10 @@ KEPT = ("src", "tests", "workflow", "benchmarks", "docs", "Snakefile", "config.y
 # What is wrong again: (file under src/rankfall, its text, the text without the mend, the test).
 UNDONE = {
     "a job computes another configuration than was planned": (
-        "run/snakemake/statements.py",
+        "run/snakemake/job_fingerprints.py",
         "if expected is not None and expected != self.digest:",
         "if False:",
-        "tests/run/snakemake/test_standing.py::test_a_job_stops_that_was_planned_for_another_configuration",
+        "tests/run/snakemake/test_up_to_date.py::test_a_job_stops_that_was_planned_for_another_configuration",
     ),
     "a configuration's file is written over": (
         "run/snakemake/wiring.py",
@@ -44,13 +44,13 @@ UNDONE = {
         "report/sealed.py",
         "hashlib.sha256(_with(content, place, ZEROS)).hexdigest().encode() == digest",
         "len(digest) == len(ZEROS)",
-        "tests/run/snakemake/test_standing.py::test_a_table_with_other_numbers_is_made_again",
+        "tests/run/snakemake/test_up_to_date.py::test_a_table_with_other_numbers_is_made_again",
     ),
     "an edited caption": (
-        "run/snakemake/standing.py",
+        "run/snakemake/up_to_date.py",
         "there[CAPTION] = digest_of(text[: found.start()].encode())",
         "",
-        "tests/run/snakemake/test_standing.py::test_a_figure_stands_only_with_its_own_pictures",
+        "tests/run/snakemake/test_up_to_date.py::test_a_figure_stands_only_with_its_own_pictures",
     ),
     "a docstring that code reads": (
         "run/keys/imports.py",
@@ -131,16 +131,16 @@ UNDONE = {
         "tests/run/guards/trial/test_misbehaving.py::test_is_refused_in_one_line_that_names_it",
     ),
     "a table of another configuration stands": (
-        "run/snakemake/standing.py",
-        'if record is not None and record.get("made") == statement.digest:',
+        "run/snakemake/up_to_date.py",
+        'if record is not None and record.get("made") == fingerprint.digest:',
         "if record is not None:",
-        "tests/run/snakemake/test_standing.py::test_another_configuration_makes_all_that_it_touches_again",
+        "tests/run/snakemake/test_up_to_date.py::test_another_configuration_makes_all_that_it_touches_again",
     ),
     "files dated ahead stop their readers": (
         "run/snakemake/wiring.py",
         '        not_ahead(Path(self.results) / part for part in ("shards", "tables", "figures", "report"))\n',
         "",
-        "tests/run/snakemake/test_standing.py::test_files_dated_ahead_get_the_present_time",
+        "tests/run/snakemake/test_up_to_date.py::test_files_dated_ahead_get_the_present_time",
     ),
     "a shell executes the folder of results": (
         "../../workflow/rules/common.smk",
@@ -152,13 +152,13 @@ UNDONE = {
         "commands/_planned.py",
         "if args.package is not None and here.resolve() != args.package.resolve():",
         "if False:",
-        "tests/run/snakemake/test_standing.py::test_a_job_stops_with_another_package_than_planned_it",
+        "tests/run/snakemake/test_up_to_date.py::test_a_job_stops_with_another_package_than_planned_it",
     ),
     "a key twice in YAML": (
         "yaml_text.py",
         "            if key in seen:",
         "            if False:",
-        "tests/run/snakemake/test_standing.py::test_a_key_that_is_there_twice_is_refused",
+        "tests/run/snakemake/test_up_to_date.py::test_a_key_that_is_there_twice_is_refused",
     ),
     "cleaning removes what a run needs": (
         "commands/gc.py",

@@ -11,7 +11,7 @@ from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
 from rankfall.report.rows import cell_row, dataset_rows, epoch_rows, measured_rows
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.statements import Statements
+from rankfall.run.snakemake.job_fingerprints import Statements
 from rankfall.tasks._dataset import Dataset, Split
 
 DONE: dict[str, Any] = {"status": "done", "steps": 7, "chance": 0.5, "seconds": 2.0}

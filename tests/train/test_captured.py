@@ -103,8 +103,8 @@ def test_replayed_training_is_the_same_bit_by_bit(training: dict[str, Any]) -> N
     (members, history) = trained(engine, **training)
     assert [one is not None for one in engine.recordings.values()] == [True, True] and engine.name == "captured"
     if "own" in training:
-        assert plain.fate.tolist() == [0, DIVERGED, STOPPED]
-    assert torch.equal(members.weights, plain.weights) and torch.equal(members.fate, plain.fate)
+        assert plain.status.tolist() == [0, DIVERGED, STOPPED]
+    assert torch.equal(members.weights, plain.weights) and torch.equal(members.status, plain.status)
     assert torch.equal(members.last_step, plain.last_step)
     for name, value in course.tensors.items():
         torch.testing.assert_close(history.tensors[name], value, rtol=0, atol=0, equal_nan=True)

@@ -65,7 +65,7 @@ def test_two_steps_in_a_stack_are_those_alone(kind: str, part: Any) -> None:
     chosen = {"normaliser": "exp", "position": "none", "mlp": "gelu"} | own | {kind: part}
     alone = trained(chosen, [7], samples=20, dtype="float64")[0]
     stacked = trained(chosen, [3, 7, 5], samples=20, dtype="float64")[0]
-    assert alone.step_count == 2 and int(alone.fate[0]) == RUNNING
+    assert alone.step_count == 2 and int(alone.status[0]) == RUNNING
     torch.testing.assert_close(stacked.weights[1], alone.weights[0], rtol=1e-12, atol=1e-12)
 
 
@@ -146,6 +146,6 @@ def test_whatever_the_plan_accepts_trains() -> None:
         chosen = dict(zip(KINDS, row)) | {"depth": 6, "width": 48, "heads": 2, "mlp": ("none", "gelu")[count % 2]}
         stack, history = trained(chosen, list(range(5)), samples=30, epochs=2)
         losses = [history.mean("train", "loss", epoch) for epoch in range(2)]
-        if bool((stack.fate != RUNNING).any()) or not all(bool(loss.isfinite().all()) for loss in losses):
-            broken[str(row)] = stack.fate.tolist()
+        if bool((stack.status != RUNNING).any()) or not all(bool(loss.isfinite().all()) for loss in losses):
+            broken[str(row)] = stack.status.tolist()
     assert not broken

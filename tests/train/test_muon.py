@@ -126,7 +126,7 @@ def test_members_step_as_they_do_alone_and_one_that_stopped_stays() -> None:
     grads[2] = torch.nan
     together.grads.copy_(grads)
     together.update(torch.zeros(K))
-    assert torch.equal(together.weights[2], start[2]) and together.fate.tolist() == [0, 0, 2]
+    assert torch.equal(together.weights[2], start[2]) and together.status.tolist() == [0, 0, 2]
     for k in range(2):
         alone = Muon().of(entries(together.module))
         weights, slots = start[k : k + 1].clone(), tuple(torch.zeros(1, start.shape[1]).double() for _ in range(3))

@@ -127,7 +127,7 @@ def test_resume_remembers_who_has_stopped(
     whole, history = undisturbed_fates
     saved = trained([3, 1, 2], stop_at=step, **FATES)[2]
     again, again_history, _ = trained([3, 1, 2], resume=saved, **FATES)
-    assert again.fate.tolist() == whole.fate.tolist() == [RUNNING, STOPPED, DIVERGED]
+    assert again.status.tolist() == whole.status.tolist() == [RUNNING, STOPPED, DIVERGED]
     assert again.last_step.tolist() == whole.last_step.tolist()
     assert torch.equal(again.weights, whole.weights)
     for name in history:
@@ -150,7 +150,7 @@ def test_divergence_is_contained() -> None:
         [0, 1, 2], training=RUN | {"optimizer": "sgd"}, members=[{}, {"lr": 1e30}, {}], architecture={"norm": "none"}
     )[0]
     calm = trained([0, 1, 2], training=RUN | {"optimizer": "sgd"}, architecture={"norm": "none"})[0]
-    assert wild.fate.tolist() == [0, DIVERGED, 0]
+    assert wild.status.tolist() == [0, DIVERGED, 0]
     assert int(wild.last_step[1]) < int(wild.last_step[0])
     assert wild.weights.isfinite().all()
     assert torch.equal(wild.weights[[0, 2]], calm.weights[[0, 2]])

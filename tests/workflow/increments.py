@@ -19,9 +19,9 @@ from rankfall.report import tables
 from rankfall.report.style import MADE
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.cell import Cell
+from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.standing import digest_of
-from rankfall.run.snakemake.statements import Statement, Statements
+from rankfall.run.snakemake.up_to_date import digest_of
 from rankfall.run.store import Store
 
 STACK = 32
@@ -60,25 +60,25 @@ def grid(seeds: int = 100, depths: int = 20, architectures: int = 5) -> dict[str
 def finish(plan: Plan, results: Path) -> None:
     """What a run of this plan would leave, but for the numbers."""
     fill(plan, plan.cells, results)
-    outputs, statements = Outputs.under(results), Statements(plan)
+    outputs, fingerprints = Outputs.under(results), JobFingerprints(plan)
     for task in {task for task, _ in plan.shards}:
-        written(outputs.data(task), "datasets", statements.data(task))
-    for table in statements.tables:
-        for part in statements.parts(table, outputs):
-            written(part.path, table, part.statement)
-        written(outputs.table(table), table, statements.table(table))
+        written(outputs.data(task), "datasets", fingerprints.data(task))
+    for table in fingerprints.tables:
+        for part in fingerprints.parts(table, outputs):
+            written(part.path, table, part.fingerprint)
+        written(outputs.table(table), table, fingerprints.table(table))
     for figure in plan.figures:
         picture = Path(outputs.picture(figure))
         picture.parent.mkdir(parents=True, exist_ok=True)
         for suffix in MADE:
             picture.with_suffix(f".{suffix}").touch()
-        record = statements.figure(figure).record()
+        record = fingerprints.figure(figure).record()
         record |= {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in MADE}
         Path(outputs.caption(figure)).write_text(f"\n\n.. made: {json.dumps(record)}\n")
 
 
-def written(path: str, table: str, statement: Statement) -> None:
-    tables.write(table, [], Path(path), statement.record())
+def written(path: str, table: str, fingerprint: JobFingerprint) -> None:
+    tables.write(table, [], Path(path), fingerprint.record())
 
 
 def fill(plan: Plan, cells: Iterable[Cell], results: Path, status: str = "done") -> None:

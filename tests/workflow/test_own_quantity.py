@@ -18,7 +18,7 @@ from rankfall.report.page.chart import charts
 from rankfall.report.quantities import declarations_of, lend
 from rankfall.report.schema import schema
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.statements import Statements
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 
 OWN = CONFIG | own_quantity.CONFIG | {"page": True}
 WAYS = {"folder": own_quantity.write, "file": own_quantity.write_as_one_file}
@@ -57,7 +57,7 @@ def test_the_documentation_shows_these_files() -> None:
 
 def digests() -> dict[str, str]:
     plan = make_plan(OWN)
-    said = Statements(plan)
+    said = JobFingerprints(plan)
     place = next(iter(plan.shards))
     return {
         "cells": said.train(*place).digest,

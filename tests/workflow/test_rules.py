@@ -64,6 +64,6 @@ def test_a_preset_replaces_the_default(tmp_path: Path) -> None:
 
 def test_parsing_the_workflow_loads_no_torch() -> None:
     program = "import sys; from rankfall.run.snakemake.wiring import Wiring; import yaml;"
-    program += "Wiring(yaml.safe_load(open('config.yaml'))).standing.lines(); print('torch' in sys.modules)"
+    program += "Wiring(yaml.safe_load(open('config.yaml'))).states.lines(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

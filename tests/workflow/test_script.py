@@ -13,9 +13,9 @@ from helpers import config
 from rankfall.report import tables
 from rankfall.report.compare import differences
 from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.script import commands, script
-from rankfall.run.snakemake.statements import Statements
 from rankfall.run.snakemake.wiring import Wiring
 
 SMOKE = "workflow/presets/smoke.yaml"
@@ -35,7 +35,7 @@ def made_by(line: str) -> tuple[str, dict[str, str]]:
 )
 def test_all_is_made_and_each_file_after_those_it_is_made_from(path: Path) -> None:
     plan = make_plan(path)
-    outputs, said = Outputs.under(plan.config.results), Statements(plan)
+    outputs, said = Outputs.under(plan.config.results), JobFingerprints(plan)
     there: set[str] = set()
     for line in commands(plan, outputs):
         verb, options = made_by(line)

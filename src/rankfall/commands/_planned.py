@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rankfall.run.plan import Plan
     from rankfall.run.plan.slices import Slice
     from rankfall.run.plan.written import WrittenPlan
+    from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints
     from rankfall.run.snakemake.outputs import Outputs
-    from rankfall.run.snakemake.statements import Statement, Statements
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,23 @@ class Planned:
         return Outputs.under(self.results)
 
     @cached_property
-    def statements(self) -> "Statements":
-        from rankfall.run.snakemake.statements import Statements
-        from rankfall.run.snakemake.written_statements import WrittenStatements
+    def fingerprints(self) -> "JobFingerprints":
+        from rankfall.run.snakemake.job_fingerprints import JobFingerprints
+        from rankfall.run.snakemake.written_fingerprints import WrittenFingerprints
 
-        return Statements(self.plan) if self.written is None else WrittenStatements(self.plan, self.written)
+        return JobFingerprints(self.plan) if self.written is None else WrittenFingerprints(self.plan, self.written)
 
-    def check(self, statement: "Statement", job: str) -> "dict[str, str]":
+    def check(self, fingerprint: "JobFingerprint", job: str) -> "dict[str, str]":
         """An error if the job's digest is not the planned one. Returns the record that its output keeps."""
-        statement.check(self.expected, job)
-        return statement.record()
+        fingerprint.check(self.expected, job)
+        return fingerprint.record()
 
     def check_tables(self, names: "Iterable[str]") -> None:
         """Stop before reading a table that was made for something else than the plan asks for."""
         from rankfall.report import tables
 
         for name in names:
-            tables.check_made(Path(self.outputs.table(name)), self.statements.table(name).digest)
+            tables.check_made(Path(self.outputs.table(name)), self.fingerprints.table(name).digest)
 
 
 def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
 def make_plan(
     args: argparse.Namespace,
     read: "Callable[[WrittenPlan], Slice] | None" = None,
-    state: "Callable[[Statements], Statement] | None" = None,
+    state: "Callable[[JobFingerprints], JobFingerprint] | None" = None,
 ) -> Planned:
     """The plan, made by the same package as the run's. `read`: the cells that the job needs, of a plan that the run has written; `state`:
     what the job makes. Without them it needs all cells."""
@@ -95,7 +95,9 @@ def make_plan(
 
 
 def _own_part(
-    args: argparse.Namespace, read: "Callable[[WrittenPlan], Slice]", state: "Callable[[Statements], Statement]"
+    args: argparse.Namespace,
+    read: "Callable[[WrittenPlan], Slice]",
+    state: "Callable[[JobFingerprints], JobFingerprint]",
 ) -> Planned | None:
     """The part of the plan that is the job's; None where it cannot be read or is not what was planned."""
     from rankfall.errors import RankfallError
@@ -108,7 +110,7 @@ def _own_part(
     try:
         plan = make_plan(args.config, read(written))
         own = Planned(plan, args.results or Path(plan.config.results), args.expect, written)
-        why = "" if state(own.statements).digest == args.expect else "what it makes is not what was planned"
+        why = "" if state(own.fingerprints).digest == args.expect else "what it makes is not what was planned"
     except (RankfallError, LookupError, TypeError, ValueError) as error:
         why = str(error)
     if not why:

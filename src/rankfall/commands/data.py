@@ -32,7 +32,7 @@ def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str,
     from rankfall.run.jobs.cells import dataset_of
     from rankfall.run.store import Store
 
-    made = own.check(own.statements.data(args.task), f"data of {args.task}")
+    made = own.check(own.fingerprints.data(args.task), f"data of {args.task}")
     store = Store(own.results / "store")
     store.announce(cells.values())
     rows = [row for cell in cells.values() for row in dataset_rows(cell, dataset_of(cell, store))]

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
     own = _planned.make_plan(args, lambda written: Slice([]), lambda said: said.figure(args.name))
     figure = own.plan.figure(args.name)
-    made = own.check(own.statements.figure(args.name), f"figure {args.name}")
+    made = own.check(own.fingerprints.figure(args.name), f"figure {args.name}")
     folder = args.tables or own.results / "tables"
     if args.tables is None:
         own.check_tables(figure.tables)

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         places = {job.place for job in listed}
         own = _planned.make_plan(args, lambda written: written.shards(places), lambda said: said.lookup(listed))
     jobs = listed if listed is not None else to_make(own)
-    own.check(own.statements.lookup(jobs), f"lookup of {len(jobs)} jobs")
+    own.check(own.fingerprints.lookup(jobs), f"lookup of {len(jobs)} jobs")
     cells = {cell for job in jobs for cell in own.plan.shard(*job.place)}
     measures = [own.plan.measure(name) for name in sorted({job.measure for job in jobs} - {""})]
     codes = {id(code): code for code in [*(one.code for one in measures), *(cell.code for cell in cells)]}
@@ -60,7 +60,7 @@ def look_up(own: _planned.Planned, jobs: "list[ShardJob]", cells: "set[Cell]", m
     shards = Shards(own, store, settings)
     try:
         for job in jobs:
-            made, paths = own.statements.of(job).record(), [Path(path) for path in own.outputs.of(job)]
+            made, paths = own.fingerprints.of(job).record(), [Path(path) for path in own.outputs.of(job)]
             if job.measure:
                 shards.measure(job.measure, *job.place, made, *paths)
             else:
@@ -74,9 +74,9 @@ def look_up(own: _planned.Planned, jobs: "list[ShardJob]", cells: "set[Cell]", m
 
 def to_make(own: _planned.Planned) -> "list[ShardJob]":
     """Those that a run would look up now."""
-    from rankfall.run.snakemake.standing import standing
+    from rankfall.run.snakemake.up_to_date import inspect_outputs
 
-    return sorted(standing(own.plan, own.statements, own.outputs).lookups)
+    return sorted(inspect_outputs(own.plan, own.fingerprints, own.outputs).lookups)
 
 
 def listed_in(path: Path) -> "list[ShardJob]":

@@ -72,7 +72,7 @@ def of_cells(
     from rankfall.commands._shards import Shards
 
     measure, place = own.plan.measure(args.measure), (args.task, args.shard)
-    made = own.check(own.statements.measure(args.measure, *place), f"measure {' '.join((args.measure, *place))}")
+    made = own.check(own.fingerprints.measure(args.measure, *place), f"measure {' '.join((args.measure, *place))}")
     store.announce(cells, {measure.component.name: [measure.key]})
     Shards(own, store, settings).measure(args.measure, *place, made, args.out)
 
@@ -85,7 +85,7 @@ def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", sett
     from rankfall.run.jobs.processor import processor
 
     measure = own.plan.measure(args.measure)
-    made = own.check(own.statements.freely(args.measure), f"measure {args.measure}")
+    made = own.check(own.fingerprints.freely(args.measure), f"measure {args.measure}")
     folder = args.tables or own.results / "tables"
     if args.tables is None or not measure.tables:
         own.check_tables(measure.tables)

@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     own = _planned.make_plan(args)
-    made = own.check(own.statements.page(), "page")
-    own.check_tables(own.statements.tables)
-    size = write(own, own.statements.tables, own.plan.figures, made, args.out)
+    made = own.check(own.fingerprints.page(), "page")
+    own.check_tables(own.fingerprints.tables)
+    size = write(own, own.fingerprints.tables, own.plan.figures, made, args.out)
     print(f"{args.out or own.outputs.page}: {size / 1e6:.1f} MB")
     return 0
 
@@ -75,13 +75,13 @@ def write_lacking(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str,
     page lacks, and why; the next run makes it again, since its record says that it is of less than was planned.
     """
     from rankfall.errors import RankfallError
-    from rankfall.run.snakemake.standing import right
+    from rankfall.run.snakemake.up_to_date import right
 
-    statements, outputs = own.statements, own.outputs
-    tables, figures = right(own.plan, statements, outputs)
+    fingerprints, outputs = own.fingerprints, own.outputs
+    tables, figures = right(own.plan, fingerprints, outputs)
     lacks = {}
-    for name in sorted(set(statements.tables) - set(tables)):
-        paths = [outputs.table(name), *(part.path for part in statements.parts(name, outputs))]
+    for name in sorted(set(fingerprints.tables) - set(tables)):
+        paths = [outputs.table(name), *(part.path for part in fingerprints.parts(name, outputs))]
         lacks[f"table {name}"] = next((failed[path] for path in paths if path in failed), NOT_MADE)
     for name in sorted(set(own.plan.figures) - set(figures)):
         lacks[f"figure {name}"] = failed.get(outputs.picture(name), NOT_MADE)
@@ -90,7 +90,7 @@ def write_lacking(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str,
     what = f"{len(tables)} tables and {len(figures)} figures"
     made = {
         "made": f"lacks {len(lacks)}",
-        "made_of": json.dumps({"what": what, "code": dict(statements.page().files())}),
+        "made_of": json.dumps({"what": what, "code": dict(fingerprints.page().files())}),
     }
     write(own, tables, figures, made, None, lacks)
     return lacks

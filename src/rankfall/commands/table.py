@@ -116,8 +116,8 @@ def _combine(args: argparse.Namespace) -> int:
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
     own = _planned.make_plan(args, lambda written: Slice([]), lambda said: said.table(args.name))
-    parts = own.statements.parts(args.name, own.outputs)  # by the plan: a command line has no room for thousands
-    made = own.check(own.statements.table(args.name), f"table {args.name}")
+    parts = own.fingerprints.parts(args.name, own.outputs)  # by the plan: a command line has no room for thousands
+    made = own.check(own.fingerprints.table(args.name), f"table {args.name}")
     out = args.out or Path(own.outputs.table(args.name))
     if out.suffix != ".parquet":
         raise RankfallError(

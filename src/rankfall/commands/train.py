@@ -35,7 +35,7 @@ def train_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Ce
     from rankfall.run.store import Store
     from rankfall.train.device import prepare
 
-    made = own.check(own.statements.train(args.task, args.shard), f"train {args.task} {args.shard}")
+    made = own.check(own.fingerprints.train(args.task, args.shard), f"train {args.task} {args.shard}")
     store = Store(own.results / "store")
     store.announce(cells)
     compute = own.plan.config.compute

@@ -31,7 +31,7 @@ Parts = frozenset[tuple[str, "Component"]]  # kinds and components
 T = TypeVar("T")
 
 
-class Keeps(Protocol):
+class RowCache(Protocol):
     """Where rows of items are kept by what the items are made of (`run/jobs/kept.py`)."""
 
     def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]: ...
@@ -43,7 +43,7 @@ class Keeps(Protocol):
     def save(self, rows: Mapping[str, Rows]) -> None: ...
 
 
-class Nowhere:
+class NoCache:
     """For a measure that does not say what its items are made of, or is called outside a job."""
 
     def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
@@ -79,7 +79,7 @@ class Context:
     table: "Callable[[str], DataFrame | None]" = lambda name: None  # None where this configuration makes no such table
     device: "torch.device | str" = "cpu"
     checkpoint: "Checkpoint" = field(default_factory=Uninterrupted)
-    kept: Keeps = field(default_factory=Nowhere)
+    kept: RowCache = field(default_factory=NoCache)
 
     def stream(self, *names: str | int, member: int | None = None) -> np.random.Generator:
         """Random numbers of this purpose: the names begin with the measure's. A member's depend on the seed of its cell and on the names,
@@ -100,7 +100,7 @@ class Context:
         They must depend on nothing else, and `rows_of` must load by itself what the item is made of."""
         import torch
 
-        listed, kept = list(items), self.kept if made_of else Nowhere()
+        listed, kept = list(items), self.kept if made_of else NoCache()
         made = [frozenset(made_of(item) if made_of else ()) for item in listed]
         keys = kept.keys(name, listed, made)
         before, found = kept.find(keys), self.checkpoint.load(name)

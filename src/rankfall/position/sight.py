@@ -15,7 +15,7 @@ from rankfall import components
 from rankfall.design import Architecture, Component
 from rankfall.nets.network import make, sentinel_count
 from rankfall.nets.primitives import Sizes
-from rankfall.position.colours import Places, Sight, join_labels
+from rankfall.position.refinement import Places, Sight, join_labels
 from rankfall.position.refusals import facts_of
 
 SCORES = ("queries", "products", "scores")  # all of them end in the scores

@@ -11,7 +11,7 @@
     free sums     row sums of weights may differ, and mask or scores make them differ: n rows
     undecided     a component does not say what is needed
 
-The count is that of `colours.py`; the name of the argument follows from what changes it.
+The count is that of `refinement.py`; the name of the argument follows from what changes it.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from rankfall.design import Architecture
-from rankfall.position.colours import Places, Sight, layers
+from rankfall.position.refinement import Places, Sight, layers
 from rankfall.position.sight import Undecided, sight
 
 DEEP = 10**6  # layers until colours no longer change

@@ -47,12 +47,12 @@ def fit(
     history = history or TrainingHistory(len(members), course.epochs, members.device)
     steps = steps_per_epoch(data.samples, course.batch)
     for epoch in range(members.step_count // steps, course.epochs):
-        if not (members.fate == RUNNING).any():
+        if not (members.status == RUNNING).any():
             break
         members.begin_epoch(epoch, course.epochs)
         # A member that has stopped before is not part of this epoch's record, so that it does not depend on the other members. This is
         # decided from the counted steps, because training may resume in the middle of the epoch.
-        taking = (members.fate == RUNNING) | ((members.fate == DIVERGED) & (members.last_step >= epoch * steps))
+        taking = (members.status == RUNNING) | ((members.status == DIVERGED) & (members.last_step >= epoch * steps))
         first = members.step_count - epoch * steps
         clock.begin()
         batches = data.epoch(members.seeds, epoch, course.batch, course.shuffle, first)
@@ -66,7 +66,7 @@ def fit(
         if TEST in data.splits and ((epoch + 1) % max(1, course.epochs // EVALUATIONS) == 0 or last):
             history.add(TEST, epoch, evaluate(members, data, objective, TEST), taking)
         mean = history.mean(TRAIN, "loss", epoch)
-        members.fate.masked_fill_((mean < members.stop_loss) & (members.fate == RUNNING), STOPPED)
+        members.status.masked_fill_((mean < members.stop_loss) & (members.status == RUNNING), STOPPED)
         after_step()  # only now is the epoch whole, and a checkpoint of it complete
     return history
 

@@ -114,8 +114,8 @@ class Members:
         self.stop_loss = torch.tensor(limits, device=self.device)  # (K,)
         self.schedules = [one.schedule for one in own]
 
-        self.fate = torch.zeros(len(self.seeds), dtype=torch.int64, device=self.device)
-        self.last_step = torch.zeros_like(self.fate)  # steps that counted for each member
+        self.status = torch.zeros(len(self.seeds), dtype=torch.int64, device=self.device)
+        self.last_step = torch.zeros_like(self.status)  # steps that counted for each member
         self.step_count = 0
 
     def __len__(self) -> int:
@@ -170,9 +170,9 @@ class Members:
         flat = self.grads
         square = torch.mul(flat, flat, out=self.scratch).sum(1, keepdim=True)  # (K, 1)
         # A member whose loss or gradient is no longer finite stops here with its last finite weights; the others are not affected.
-        broken = ~(loss.detach().isfinite() & square.squeeze(1).isfinite()) & (self.fate == RUNNING)
-        self.fate.masked_fill_(broken, DIVERGED)
-        running = self.fate == RUNNING
+        broken = ~(loss.detach().isfinite() & square.squeeze(1).isfinite()) & (self.status == RUNNING)
+        self.status.masked_fill_(broken, DIVERGED)
+        running = self.status == RUNNING
         self.step_count += 1
         self.last_step += running
         if self.clip is not None:
@@ -187,7 +187,13 @@ class Members:
         """Everything that changes while training; random streams need no state, since they depend on the step number."""
         slots = {f"slot{i}": slot for i, slot in enumerate(self.slots)}
         count = torch.tensor(self.step_count)
-        return {"weights": self.weights, **slots, "fate": self.fate, "last_step": self.last_step, "step_count": count}
+        return {
+            "weights": self.weights,
+            **slots,
+            "status": self.status,
+            "last_step": self.last_step,
+            "step_count": count,
+        }
 
     def restore(self, state: dict[str, Tensor]) -> None:
         for name, value in self.state().items():

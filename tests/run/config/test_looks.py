@@ -11,7 +11,7 @@ from rankfall.report.labels import labels
 from rankfall.report.lines import steps
 from rankfall.report.looks import label, looks
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.statements import Statements
+from rankfall.run.snakemake.job_fingerprints import Statements
 
 OWN: dict[str, Any] = {
     **VALID,

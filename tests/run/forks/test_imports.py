@@ -24,7 +24,7 @@ TABLE = """
 import sys
 from rankfall.run.keys import loader
 loader.install()
-import rankfall.commands.table, rankfall.run.plan, rankfall.run.snakemake.statements, rankfall.report.tables, rankfall.report.compare
+import rankfall.commands.table, rankfall.run.plan, rankfall.run.snakemake.job_fingerprints, rankfall.report.tables, rankfall.report.compare
 """
 MEASURE = """
 import sys

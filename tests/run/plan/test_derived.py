@@ -13,7 +13,7 @@ from rankfall.errors import RankfallError
 from rankfall.report import tables
 from rankfall.run.keys import files
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.statements import Statements, page_files
+from rankfall.run.snakemake.job_fingerprints import Statements, page_files
 from rankfall.run.snakemake.wiring import Wiring
 
 BOTH = changed("measures", {"paths": {}, "reproduction": {}})

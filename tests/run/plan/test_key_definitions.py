@@ -15,8 +15,8 @@ from rankfall.run.plan import Cell, Plan, make_plan
 from rankfall.run.plan.cell import digest, spec_content, training_content
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS, module_of
 from rankfall.run.plan.engines import ROOTS
+from rankfall.run.snakemake.job_fingerprints import Statements
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.statements import Statements
 
 CHECKOUT = Path(__file__).parents[3]
 CONFIGS = [CHECKOUT / "config.yaml", *sorted((CHECKOUT / "workflow" / "presets").glob("*.yaml"))]

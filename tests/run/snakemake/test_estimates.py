@@ -12,9 +12,9 @@ from rankfall import cli
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.cost import CELL, JOBS, LEAST, measured_seconds
 from rankfall.run.snakemake.estimates import between, by_rule, estimates
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.standing import Standing, standing
-from rankfall.run.snakemake.statements import Statements
+from rankfall.run.snakemake.up_to_date import OutputStates, inspect_outputs
 
 ROOT = Path(__file__).parents[3]
 # Seconds of jobs of the default run by rule, on two busy cores; and what it took by the clock, there and on an idle machine.
@@ -22,9 +22,9 @@ RECORDED = {"data": 17, "train": 194, "measure": 215, "measure_freely": 244, "ta
 TOOK = (312.0, 503.0)
 
 
-def seen(plan: Plan, results: Path) -> tuple[Standing, Outputs]:
+def seen(plan: Plan, results: Path) -> tuple[OutputStates, Outputs]:
     outputs = Outputs.under(results)
-    return standing(plan, Statements(plan), outputs), outputs
+    return inspect_outputs(plan, JobFingerprints(plan), outputs), outputs
 
 
 def test_default_runs_take_what_is_said(tmp_path: Path) -> None:

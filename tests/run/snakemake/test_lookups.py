@@ -14,17 +14,17 @@ from rankfall.cli import main
 from rankfall.report import tables
 from rankfall.report.compare import differences
 from rankfall.run.plan import Plan, make_plan
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.run.snakemake.lookups import InStore, ShardJob
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.standing import Standing, standing
-from rankfall.run.snakemake.statements import Statements
+from rankfall.run.snakemake.up_to_date import OutputStates, inspect_outputs
 from rankfall.run.snakemake.wiring import Wiring
 
 CONFIG = changed("compute", {"shard_minutes": 0.003}, changed("grid/0/depth", "1..6"))
 
 
-def look(plan: Plan, results: Path) -> Standing:
-    return standing(plan, Statements(plan), Outputs.under(results))
+def look(plan: Plan, results: Path) -> OutputStates:
+    return inspect_outputs(plan, JobFingerprints(plan), Outputs.under(results))
 
 
 def all_jobs(plan: Plan) -> set[ShardJob]:
@@ -80,7 +80,7 @@ def test_new_cells_are_no_reason_for_other_shards(tmp_path: Path) -> None:
     wiring, there = Wiring(more, runs=True), {cell.key for cell in plan.cells}
     new = {cell for cell in wiring.plan.cells if cell.key not in there}
     places = {(cell.task.name, cell.shard) for cell in new}
-    assert wiring.standing.shards == places
+    assert wiring.states.shards == places
     moved = {place for place, cells in wiring.plan.shards.items() if plan.shards.get(place) != cells} - places
     assert {job.place for job in wiring.lookups} == moved
     assert places | moved < set(wiring.plan.shards)
@@ -93,7 +93,7 @@ def test_new_cells_are_no_reason_for_other_shards(tmp_path: Path) -> None:
 
 def test_a_job_of_a_cluster_looks_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is on the disk by then, it finds the rule that it was started for."""
-    monkeypatch.setattr("rankfall.run.snakemake.wiring.standing", None)
+    monkeypatch.setattr("rankfall.run.snakemake.wiring.states", None)
     wiring = Wiring(changed("results", str(tmp_path), CONFIG), runs=False)
     (task, shard), *_ = wiring.plan.shards
     assert wiring.lookups == []

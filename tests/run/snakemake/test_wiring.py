@@ -15,9 +15,9 @@ from plans import VALID, changed
 
 from rankfall.errors import RankfallError
 from rankfall.run.plan import cost, make_plan
+from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints
 from rankfall.run.snakemake.needs import SPARE
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.statements import Statement, Statements
 from rankfall.run.snakemake.wiring import Wiring
 
 CONFIG = changed(
@@ -25,17 +25,17 @@ CONFIG = changed(
 )
 
 
-def stated(config: Any) -> Statements:
-    return Statements(make_plan(config))
+def stated(config: Any) -> JobFingerprints:
+    return JobFingerprints(make_plan(config))
 
 
-def train(config: Any) -> dict[tuple[str, str], Statement]:
-    statements = stated(config)
-    return {place: statements.train(*place) for place in statements.plan.shards}
+def train(config: Any) -> dict[tuple[str, str], JobFingerprint]:
+    fingerprints = stated(config)
+    return {place: fingerprints.train(*place) for place in fingerprints.plan.shards}
 
 
 def digests(config: Any) -> dict[tuple[str, str], str]:
-    return {place: statement.digest for place, statement in train(config).items()}
+    return {place: fingerprint.digest for place, fingerprint in train(config).items()}
 
 
 def test_several_shards_are_under_test() -> None:
@@ -50,26 +50,26 @@ def test_statements_change_with_the_edited_file_in_the_jobs_that_use_it(
     path.write_text("def sharp(scores): return scores\n")
     config = changed("architectures/full/normaliser", "wirelab:sharp", CONFIG)
     before = train(config)
-    files = {place: dict(statement.files()) for place, statement in before.items()}
+    files = {place: dict(fingerprint.files()) for place, fingerprint in before.items()}
     path.write_text("def sharp(scores): return -scores\n")
     after = train(config)
     assert before.keys() == after.keys()
-    for place, statement in after.items():
+    for place, fingerprint in after.items():
         uses = "wirelab.py" in files[place]
-        assert (statement.digest != before[place].digest) == uses
-        now = statement.files()
+        assert (fingerprint.digest != before[place].digest) == uses
+        now = fingerprint.files()
         assert {file for file in now if now[file] != files[place].get(file)} == ({"wirelab.py"} if uses else set())
     assert any(after[place].digest == before[place].digest for place in after), "an edit should leave some job alone"
 
 
 def test_statements_count_cells_and_name_files() -> None:
     plan = make_plan(CONFIG)
-    for place, statement in train(CONFIG).items():
-        assert statement.what == f"{len(plan.shards[place])} cells"
-        assert "rankfall/train/fit.py" in statement.files()
-        record = statement.record()
-        assert record["made"] == statement.digest
-        assert json.loads(record["made_of"]) == {"what": statement.what, "code": dict(statement.files())}
+    for place, fingerprint in train(CONFIG).items():
+        assert fingerprint.what == f"{len(plan.shards[place])} cells"
+        assert "rankfall/train/fit.py" in fingerprint.files()
+        record = fingerprint.record()
+        assert record["made"] == fingerprint.digest
+        assert json.loads(record["made_of"]) == {"what": fingerprint.what, "code": dict(fingerprint.files())}
 
 
 def test_how_to_compute_changes_no_statement() -> None:
@@ -188,14 +188,14 @@ def test_the_folder_of_results_is_written_as_snakemake_does() -> None:
 
 def test_a_table_of_five_thousand_shards_takes_them_from_the_plan() -> None:
     """Their paths would be half a megabyte of command line, and an argument may have 128 KiB."""
-    statements = stated(CONFIG)
-    cells, *_ = statements.plan.shards.values()
-    object.__setattr__(statements.plan, "shards", {("sorting", f"{number:04x}"): cells for number in range(5000)})
+    fingerprints = stated(CONFIG)
+    cells, *_ = fingerprints.plan.shards.values()
+    object.__setattr__(fingerprints.plan, "shards", {("sorting", f"{number:04x}"): cells for number in range(5000)})
     began = time.perf_counter()
-    parts = statements.parts("paths", Outputs("results"))
+    parts = fingerprints.parts("paths", Outputs("results"))
     assert len(parts) == len({part.path for part in parts}) == 5000
     assert sum(len(part.path) for part in parts) > 128 * 1024
-    assert statements.table("paths").what == "5000 files"
+    assert fingerprints.table("paths").what == "5000 files"
     assert time.perf_counter() - began < 20, "some milliseconds a shard would be too long"
 
 

@@ -15,9 +15,9 @@ from rankfall.commands import _planned, data, figure, lookup, measure, table, tr
 from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan
 from rankfall.run.plan.written import DamagedPlan, WrittenPlan, read_sealed, seal
+from rankfall.run.snakemake.job_fingerprints import JobFingerprint
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.statements import Statement
 from rankfall.run.snakemake.wiring import Wiring
 
 CONFIG = changed(
@@ -49,17 +49,17 @@ def grids(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return seen
 
 
-def asked(wiring: Wiring, verb: str, statement: Statement, **options: Any) -> argparse.Namespace:
+def asked(wiring: Wiring, verb: str, fingerprint: JobFingerprint, **options: Any) -> argparse.Namespace:
     """The arguments of a job, as the workflow gives them."""
-    words = ["--config", str(wiring.config), "--expect", statement.digest, "--results", wiring.results]
+    words = ["--config", str(wiring.config), "--expect", fingerprint.digest, "--results", wiring.results]
     words += [f"--{name}={value}" for name, value in options.items()]
     parser = argparse.ArgumentParser()
     VERBS[verb].add_arguments(parser)
     return parser.parse_args(words + (["--out=x"] if verb != "train" else []))
 
 
-def jobs(wiring: Wiring) -> Iterator[tuple[str, dict[str, str], Statement]]:
-    said, plan = wiring.statements, wiring.plan
+def jobs(wiring: Wiring) -> Iterator[tuple[str, dict[str, str], JobFingerprint]]:
+    said, plan = wiring.fingerprints, wiring.plan
     for task, shard in plan.shards:
         yield "train", {"task": task, "shard": shard}, said.train(task, shard)
         if plan.measured_cells("paths", task, shard):
@@ -90,8 +90,8 @@ def test_every_job_makes_its_own_part_and_no_other(
 ) -> None:
     whole = {cell.key: cell for cell in wiring.plan.cells}
     seen = set()
-    for verb, options, statement in jobs(wiring):
-        own = own_of(verb, asked(wiring, verb, statement, **options), monkeypatch)
+    for verb, options, fingerprint in jobs(wiring):
+        own = own_of(verb, asked(wiring, verb, fingerprint, **options), monkeypatch)
         seen.add(verb)
         assert grids == [False], f"{verb} {options}: planned the whole grid"
         grids.clear()
@@ -108,8 +108,8 @@ def test_every_job_makes_its_own_part_and_no_other(
             assert len(own.plan.cells) == (len({c.data_key for c in whole.values()}) if verb == "data" else 0)
         if verb == "table":
             outputs = Outputs.under(wiring.results)
-            planned = wiring.statements.parts(options["name"], outputs)
-            read = own.statements.parts(options["name"], own.outputs)
+            planned = wiring.fingerprints.parts(options["name"], outputs)
+            read = own.fingerprints.parts(options["name"], own.outputs)
             assert [(p.path, p.made, p.job, p.keys) for p in read] == [(p.path, p.made, p.job, p.keys) for p in planned]
     assert seen == set(VERBS)
 
@@ -117,7 +117,7 @@ def test_every_job_makes_its_own_part_and_no_other(
 def test_looked_up_jobs_read_their_shards_alone(wiring: Wiring, grids: list[bool], tmp_path: Path) -> None:
     some = [ShardJob(*place) for place in list(wiring.plan.shards)[:2]]
     (tmp_path / "jobs.json").write_text(json.dumps(some))
-    args = asked(wiring, "train", wiring.statements.lookup(some), task="", shard="")
+    args = asked(wiring, "train", wiring.fingerprints.lookup(some), task="", shard="")
     listed = lookup.listed_in(tmp_path / "jobs.json")
     own = _planned.make_plan(
         args, lambda written: written.shards(job.place for job in listed), lambda s: s.lookup(listed)
@@ -171,7 +171,7 @@ def test_a_slice_that_is_not_the_planned_one_is_not_used(
     before = path.read_bytes()
     SPOILT[what](path)
     grids.clear()
-    args = asked(mine, "train", mine.statements.train(*place), task=place[0], shard=place[1])
+    args = asked(mine, "train", mine.fingerprints.train(*place), task=place[0], shard=place[1])
     own = _planned.make_plan(args, lambda written: written.shard(*place), lambda said: said.train(*place))
     assert grids[-1] is True and own.written is None
     assert own.plan.shard(*place) == mine.plan.shard(*place)
@@ -187,28 +187,28 @@ def test_a_job_of_an_edited_configuration_or_of_other_code_stops(
     mine = Wiring(changed("results", str(tmp_path), SOME))
     mine.write_plan()
     place = next(iter(mine.plan.shards))
-    statement = mine.statements.train(*place)
-    args = asked(mine, "train", statement, task=place[0], shard=place[1])
+    fingerprint = mine.fingerprints.train(*place)
+    args = asked(mine, "train", fingerprint, task=place[0], shard=place[1])
 
     def plan() -> _planned.Planned:
         return _planned.make_plan(args, lambda written: written.shard(*place), lambda said: said.train(*place))
 
-    plan().check(plan().statements.train(*place), "train")
+    plan().check(plan().fingerprints.train(*place), "train")
     text = mine.config.read_text()
     mine.config.write_text(json.dumps(changed("trainings/short/lr", 0.25, json.loads(text))))
     with pytest.raises(RankfallError, match="changed since this run was planned"):
-        plan().check(plan().statements.train(*place), "train")
+        plan().check(plan().fingerprints.train(*place), "train")
     mine.config.write_text(text)
     fingerprint = "rankfall.run.keys.fingerprint.Sources.fingerprint"
     monkeypatch.setattr(fingerprint, lambda self, roots: "other code")
     with pytest.raises(RankfallError, match="changed since this run was planned"):
-        plan().check(plan().statements.train(*place), "train")
+        plan().check(plan().fingerprints.train(*place), "train")
 
 
 def test_who_is_told_nothing_plans_everything(wiring: Wiring, grids: list[bool]) -> None:
     """By hand, with the run's own configuration but no digest to compare with; or with another file."""
     place = next(iter(wiring.plan.shards))
-    args = asked(wiring, "train", wiring.statements.train(*place), task=place[0], shard=place[1])
+    args = asked(wiring, "train", wiring.fingerprints.train(*place), task=place[0], shard=place[1])
     for given in ({"expect": None}, {"config": wiring.config.with_name("other.json")}):
         (wiring.config.with_name("other.json")).write_text(wiring.config.read_text())
         by_hand = argparse.Namespace(**(vars(args) | given))

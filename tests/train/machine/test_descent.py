@@ -75,7 +75,7 @@ def check_same(one: Members, other: Members) -> None:
     for mine, others in zip((one.weights, *one.slots), (other.weights, *other.slots), strict=True):
         parts = zip(one.layout, mine.split(sizes, 1), others.split(sizes, 1))
         assert all((a - b).abs().max() <= 1e-9 for name, a, b in parts if not name.endswith("key.bias"))
-    assert one.last_step.tolist() == other.last_step.tolist() and one.fate.tolist() == other.fate.tolist()
+    assert one.last_step.tolist() == other.last_step.tolist() and one.status.tolist() == other.status.tolist()
     assert one.step_count == other.step_count
 
 
@@ -136,10 +136,10 @@ def test_what_a_step_gives_is_of_that_step() -> None:
 def test_members_that_diverge_or_have_stopped_take_no_step() -> None:
     members, alone = members_of("adamw", True, weight_decay=0.1), trained(members_of("adamw", True, (0,)))
     members.weights[1, 3] = torch.nan
-    members.fate[2] = STOPPED
+    members.status[2] = STOPPED
     before = members.weights.clone()
     trained(members, at_once=3)
-    assert members.fate.tolist() == [RUNNING, DIVERGED, STOPPED] and members.last_step.tolist() == [12, 0, 0]
+    assert members.status.tolist() == [RUNNING, DIVERGED, STOPPED] and members.last_step.tolist() == [12, 0, 0]
     assert torch.equal(members.weights[1:].nan_to_num(), before[1:].nan_to_num())
     assert torch.equal(members.weights[0], alone.weights[0])
 

@@ -291,7 +291,7 @@ def test_a_member_that_diverges_stops_alone(value: float) -> None:
     both.weights[1, :40] = value
     for step in range(4):
         both.step(recipe.objective(TRAINING), batch_of(both, draw=step))
-    assert both.fate.tolist() == [RUNNING, DIVERGED] and both.last_step.tolist() == [4, 0]
+    assert both.status.tolist() == [RUNNING, DIVERGED] and both.last_step.tolist() == [4, 0]
     assert torch.equal(both.weights[0], alone.weights[0])
 
 

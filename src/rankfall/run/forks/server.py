@@ -34,7 +34,7 @@ AT_ONCE = (  # of nearly every job
     *("numpy", "pandas", "pyarrow.parquet", "pyarrow.compute", "pydantic", "yaml", "torch", "safetensors.torch"),
     *(
         "rankfall.commands._planned",
-        "rankfall.run.snakemake.statements",
+        "rankfall.run.snakemake.job_fingerprints",
         "rankfall.run.jobs.training",
         "rankfall.run.jobs.measuring",
     ),

@@ -253,14 +253,14 @@ def describe_ending(members: Members, k: int, final: dict[str, dict[str, float]]
     """How a member ended. One that no step has shown to diverge may have outputs that are no numbers all the same: at initialisation,
     after its last step, or on the test set alone.
     """
-    fate, steps = int(members.fate[k]), int(members.last_step[k])
+    status, steps = int(members.status[k]), int(members.last_step[k])
     reasons = {
         RUNNING: "",
         STOPPED: "stop_loss reached",
         DIVERGED: f"loss or gradient not finite at step {steps + 1}",
     }
     nowhere = [split for split, found in final.items() if not math.isfinite(found["loss"])]
-    if fate != DIVERGED and nowhere:
+    if status != DIVERGED and nowhere:
         first = min(nowhere, key=lambda split: (split != TRAIN, split))  # in whatever order the splits were read
-        fate, reasons[DIVERGED] = DIVERGED, f"loss on {first} not finite after {steps} steps"
-    return {"status": "diverged" if fate == DIVERGED else "done", "reason": reasons[fate], "steps": steps}
+        status, reasons[DIVERGED] = DIVERGED, f"loss on {first} not finite after {steps} steps"
+    return {"status": "diverged" if status == DIVERGED else "done", "reason": reasons[status], "steps": steps}

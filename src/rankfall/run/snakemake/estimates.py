@@ -8,12 +8,12 @@ from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.cost import BEGIN, CELL, JOBS, RANGE, TRACE, measured_seconds
 from rankfall.run.plan.engines import MACHINE
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.standing import Standing
+from rankfall.run.snakemake.up_to_date import OutputStates
 
 Estimate = tuple[str, float, int]  # rule, seconds of one core, cells
 
 
-def estimates(plan: Plan, standing: Standing, outputs: Outputs, scale: float = 1.0) -> dict[str, Estimate]:
+def estimates(plan: Plan, states: OutputStates, outputs: Outputs, scale: float = 1.0) -> dict[str, Estimate]:
     """First file that a job makes -> its estimate; of the jobs that have something to make. `scale`: of the time of training."""
     found: dict[str, Estimate] = {}
     known: dict[tuple[float, int, int], float] = {}
@@ -24,7 +24,7 @@ def estimates(plan: Plan, standing: Standing, outputs: Outputs, scale: float = 1
             known[ident] = measured_seconds(said, cell.task, cell.architecture)
         return known[ident]
 
-    for job in sorted(standing.computing):
+    for job in sorted(states.computing):
         if job.measure:
             cells, measure = plan.measured_cells(job.measure, *job.place), plan.measure(job.measure)
             said, rule = measure.cost.get("seconds"), "measure"
@@ -34,7 +34,7 @@ def estimates(plan: Plan, standing: Standing, outputs: Outputs, scale: float = 1
             traced = {cell.group for cell in cells if cell.engine == MACHINE and cell.training.epochs}
             seconds = scale * sum(cell.cost.seconds for cell in cells) + TRACE * len(traced)
         found[outputs.of(job)[0]] = (rule, JOBS[rule] + seconds, len(cells))
-    wanted = standing.stale.keys() | set(standing.missing)
+    wanted = states.stale.keys() | set(states.missing)
     free = [measure for measure in plan.measures.values() if measure.needs != "cells"]
     costs = {outputs.freely(one.name): one.cost.get("seconds", JOBS["measure_freely"]) for one in free}
     tasks = {task for task, _ in plan.shards}

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rankfall.run.plan.build import Plan
+from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.statements import Statement, Statements
 
 HEAD = """\
 #!/usr/bin/env bash
@@ -48,7 +48,7 @@ def script(plan: Plan, config: Path, results: Path) -> str:
 
 def commands(plan: Plan, outputs: Outputs) -> Iterator[str]:
     """One line a job; each after those that make what it needs."""
-    said = Statements(plan)
+    said = JobFingerprints(plan)
     for task in sorted({task for task, _ in plan.shards}):
         yield _job("data", said.data(task), outputs.data(task), task=task)
     for place, cells in plan.shards.items():
@@ -76,6 +76,6 @@ def commands(plan: Plan, outputs: Outputs) -> Iterator[str]:
         yield _job("page", said.page(), outputs.page)
 
 
-def _job(verb: str, statement: Statement, out: str, **options: str) -> str:
+def _job(verb: str, fingerprint: JobFingerprint, out: str, **options: str) -> str:
     words = [f"--{name}={value}" for name, value in options.items()]
-    return shlex.join(["job", verb, statement.digest, *words, f"--out={out}"])
+    return shlex.join(["job", verb, fingerprint.digest, *words, f"--out={out}"])

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.snakemake.estimates import Estimate, estimates
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.run.snakemake.lookups import FINISHED
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.reasons import changed_code, list_reasons
-from rankfall.run.snakemake.standing import standing
-from rankfall.run.snakemake.statements import Statements
+from rankfall.run.snakemake.up_to_date import inspect_outputs
 
 if TYPE_CHECKING:
     from rankfall.run.store import CellRecord
@@ -70,7 +70,7 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     gone = _unasked_results(records, {cell.spec for cell in plan.cells})
     found = Status(shards=len(plan.shards))
     outputs = Outputs.under(results)
-    there = standing(plan, Statements(plan), outputs)
+    there = inspect_outputs(plan, JobFingerprints(plan), outputs)
     needed = there.shards
     found.scale, found.measured = _scale(plan.cells, records)
     found.run = estimates(plan, there, outputs, found.scale)

@@ -20,11 +20,11 @@ from rankfall.run.keys.analyses import keep
 from rankfall.run.plan.build import Plan, make_plan
 from rankfall.run.plan.written import CONFIG, FOLDER
 from rankfall.run.snakemake.claim import claim
+from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.needs import Needs, needs
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.standing import Standing, standing
-from rankfall.run.snakemake.statements import Statement, Statements
+from rankfall.run.snakemake.up_to_date import OutputStates, inspect_outputs
 from rankfall.run.snakemake.writing import name_of, write_plan, written_for
 
 SHARD_RULES = frozenset({"data", "train", "measure"})
@@ -52,8 +52,8 @@ class Wiring:
         return make_plan(self.raw)
 
     @cached_property
-    def statements(self) -> Statements:
-        return Statements(self.plan)
+    def fingerprints(self) -> JobFingerprints:
+        return JobFingerprints(self.plan)
 
     @property
     def results(self) -> str:
@@ -70,7 +70,7 @@ class Wiring:
         other run can change it."""
         if self.written is not None:
             return self.written.config
-        name = name_of(self._text, self.statements)
+        name = name_of(self._text, self.fingerprints)
         return Path(self.results) / FOLDER / name / CONFIG
 
     @property
@@ -88,23 +88,23 @@ class Wiring:
 
     def write_plan(self) -> None:
         """For the jobs of this run."""
-        write_plan(self.config, self._text, self.statements)
+        write_plan(self.config, self._text, self.fingerprints)
 
     # What there is.
 
     @property
     def tables(self) -> list[str]:
-        return self.statements.tables
+        return self.fingerprints.tables
 
     @property
     def figures(self) -> list[str]:
         return sorted(self.plan.figures)
 
     @cached_property
-    def standing(self) -> Standing:
+    def states(self) -> OutputStates:
         """Which outputs are there and right."""
-        found = standing(self.plan, self.statements, self.outputs)
-        keep()  # of what statements have read beyond the plan
+        found = inspect_outputs(self.plan, self.fingerprints, self.outputs)
+        keep()  # of what fingerprints have read beyond the plan
         return found
 
     def set_forced(self, everything: bool, rules: Iterable[str]) -> None:
@@ -116,11 +116,11 @@ class Wiring:
     @cached_property
     def lookups(self) -> list[ShardJob]:
         """Jobs of shards that would only look things up."""
-        return sorted(self.standing.lookups) if self.runs else []
+        return sorted(self.states.lookups) if self.runs else []
 
     @cached_property
-    def lookup(self) -> Statement:
-        return self.statements.lookup(self.lookups)
+    def lookup(self) -> JobFingerprint:
+        return self.fingerprints.lookup(self.lookups)
 
     @property
     def lookup_outputs(self) -> list[str]:
@@ -152,11 +152,11 @@ class Wiring:
 
     def _waits(self, job: ShardJob) -> bool:
         """Whether a job has something to compute. A job of a cluster was started because it has, when all it needs was there."""
-        return bool(self.forced) or (self.runs and job in self.standing.computing)
+        return bool(self.forced) or (self.runs and job in self.states.computing)
 
     def table_inputs(self, wildcards: Any) -> list[str]:
         """The shards of a table."""
-        return [part.path for part in self.statements.parts(wildcards.table, self.outputs)]
+        return [part.path for part in self.fingerprints.parts(wildcards.table, self.outputs)]
 
     def free_measure_inputs(self, wildcards: Any) -> list[str]:
         """The tables that a measure of tables is computed from."""
@@ -187,28 +187,28 @@ class Wiring:
     # What each job makes.
 
     def data(self, wildcards: Any) -> str:
-        return self.statements.data(wildcards.task).digest
+        return self.fingerprints.data(wildcards.task).digest
 
     def train(self, wildcards: Any) -> str:
         job = ShardJob(wildcards.task, wildcards.shard)
-        return self._digest(self.outputs.of(job)[0], lambda: self.statements.of(job))
+        return self._digest(self.outputs.of(job)[0], lambda: self.fingerprints.of(job))
 
     def measure(self, wildcards: Any) -> str:
         job = ShardJob(wildcards.task, wildcards.shard, wildcards.measure)
-        return self._digest(self.outputs.of(job)[0], lambda: self.statements.of(job))
+        return self._digest(self.outputs.of(job)[0], lambda: self.fingerprints.of(job))
 
     def measure_freely(self, wildcards: Any) -> str:
         name = wildcards.measure
-        return self._digest(self.outputs.freely(name), lambda: self.statements.freely(name))
+        return self._digest(self.outputs.freely(name), lambda: self.fingerprints.freely(name))
 
     def table(self, wildcards: Any) -> str:
-        return self.statements.table(wildcards.table).digest
+        return self.fingerprints.table(wildcards.table).digest
 
     def figure(self, wildcards: Any) -> str:
-        return self.statements.figure(wildcards.figure).digest
+        return self.fingerprints.figure(wildcards.figure).digest
 
     def page(self, wildcards: Any) -> str:
-        return self.statements.page().digest
+        return self.fingerprints.page().digest
 
     # What the job of a shard needs.
 
@@ -243,7 +243,7 @@ class Wiring:
         job = self.written.about["jobs"].get(path.removeprefix(self.results))
         return None if job is None else dict(job)
 
-    def _digest(self, path: str, state: Callable[[], Statement]) -> str:
+    def _digest(self, path: str, state: Callable[[], JobFingerprint]) -> str:
         written = self._written_job(path)
         return str(written["made"]) if written else state().digest
 

@@ -8,9 +8,9 @@ from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell, digest
 from rankfall.run.plan.slices import slice_of
 from rankfall.run.plan.written import JOBS, DamagedPlan, WrittenPlan, mark_used, seal, write_once
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.run.snakemake.needs import needs
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.statements import Statements
 
 PLANNING = (
     "rankfall.run.plan.build",
@@ -19,15 +19,15 @@ PLANNING = (
 HERE = Outputs("")  # paths in a written plan begin at the folder of results
 
 
-def name_of(text: str, statements: Statements) -> str:
+def name_of(text: str, fingerprints: JobFingerprints) -> str:
     """What a plan's folder is called: the configuration, the code that has planned, and all that is made of it."""
-    made = [(part.path, part.made) for table in statements.tables for part in statements.parts(table, HERE)]
+    made = [(part.path, part.made) for table in fingerprints.tables for part in fingerprints.parts(table, HERE)]
     return digest("plan", text, Sources().fingerprint(PLANNING), made)
 
 
-def write_plan(config: Path, text: str, statements: Statements) -> None:
+def write_plan(config: Path, text: str, fingerprints: JobFingerprints) -> None:
     """Each file appears whole or not at all, the list of jobs last. Where there are right ones already, they stay."""
-    plan, written = statements.plan, WrittenPlan(config.parent)
+    plan, written = fingerprints.plan, WrittenPlan(config.parent)
     write_once(config, text.encode())
     mark_used(config.parent)  # before anything else, for whoever cleans now
     for place, cells in plan.shards.items():
@@ -37,13 +37,13 @@ def write_plan(config: Path, text: str, statements: Statements) -> None:
         datasets.setdefault(cell.task.name, {})[cell.data_key] = cell
     for task, cells_of in datasets.items():
         write_once(written.data_file(task), seal(slice_of(plan, list(cells_of.values())).raw()))
-    write_once(config.with_name(JOBS), seal(jobs(statements)))
+    write_once(config.with_name(JOBS), seal(jobs(fingerprints)))
 
 
-def jobs(statements: Statements) -> dict[str, Any]:
+def jobs(fingerprints: JobFingerprints) -> dict[str, Any]:
     """What jobs are told of one another."""
-    plan = statements.plan
-    parts = [part for table in statements.tables for part in statements.parts(table, HERE)]
+    plan = fingerprints.plan
+    parts = [part for table in fingerprints.tables for part in fingerprints.parts(table, HERE)]
     found: dict[str, dict[str, Any]] = {part.path: {"made": part.made} for part in parts}
     for part in parts:
         if part.job is not None:
@@ -54,8 +54,8 @@ def jobs(statements: Statements) -> dict[str, Any]:
     return {
         "jobs": found,
         "parts": {
-            table: [(part.path, part.statement.what, part.made, part.job) for part in statements.parts(table, HERE)]
-            for table in statements.tables
+            table: [(part.path, part.fingerprint.what, part.made, part.job) for part in fingerprints.parts(table, HERE)]
+            for table in fingerprints.tables
         },
         "sample": slice_of(plan, sample(plan)).series,
     }

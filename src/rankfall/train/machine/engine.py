@@ -99,10 +99,10 @@ class Machined:
         for batch in batches:
             launches.append(self.launch(members, batch, members.step_count + len(launches), launches))
         began = time.perf_counter()
-        alive = (members.fate == RUNNING).long().numpy()
+        alive = (members.status == RUNNING).long().numpy()
         running = self.compute(members, launches, alive)
         self.pace = (time.perf_counter() - began) / len(launches)
-        members.fate[(members.fate == RUNNING) & (torch.from_numpy(alive) == 0)] = DIVERGED
+        members.status[(members.status == RUNNING) & (torch.from_numpy(alive) == 0)] = DIVERGED
         members.step_count += len(launches)
         members.last_step += running.sum(0)
         return [read_graded(one.program, torch.from_numpy(one.memory.out)) for one in launches]

@@ -9,17 +9,17 @@ from plans import VALID, changed
 
 from rankfall.report.page.build import SCRIPTS
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake import statements as module
+from rankfall.run.snakemake import fingerprints as module
+from rankfall.run.snakemake.job_fingerprints import PAGE_ROOTS, JobFingerprints, page_files
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.standing import PAGE_MARK, _of_page, standing
-from rankfall.run.snakemake.statements import PAGE_ROOTS, Statements, page_files
+from rankfall.run.snakemake.up_to_date import PAGE_MARK, _of_page, inspect_outputs
 from rankfall.run.snakemake.wiring import Wiring
 
 CONFIG = changed("page", True, changed("figures", {"paths": {}}))
 
 
 def digest(config: dict = CONFIG) -> str:
-    return Statements(make_plan(config)).page().digest
+    return JobFingerprints(make_plan(config)).page().digest
 
 
 def test_it_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def test_it_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyP
     assert digest(changed("name", "other", CONFIG)) != before  # it is the title
     names = {"page.css", "page.html", *(f"script/{name}.js" for name in SCRIPTS)}
     assert {f"rankfall/report/page/{name}" for name in names} == set(page_files())
-    files = Statements(make_plan(CONFIG)).page().files()
+    files = JobFingerprints(make_plan(CONFIG)).page().files()
     assert {
         "rankfall/rank/residuals/chart.py",
         "rankfall/rank/residuals/sentence.py",
@@ -46,16 +46,16 @@ def test_it_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyP
 
 def test_it_is_looked_at_and_asked_for(tmp_path: Path) -> None:
     plan, outputs = make_plan(CONFIG), Outputs.under(tmp_path)
-    assert outputs.page in standing(plan, Statements(plan), outputs).missing
+    assert outputs.page in inspect_outputs(plan, JobFingerprints(plan), outputs).missing
     path = Path(outputs.page)
     path.parent.mkdir()
     path.write_text(kept("<p>old</p>", {"made": "0" * 24, "made_of": "{}"}))
-    assert outputs.page in standing(plan, Statements(plan), outputs).stale
-    path.write_text(kept("<p>new</p>", Statements(plan).page().record()))
-    found = standing(plan, Statements(plan), outputs)
+    assert outputs.page in inspect_outputs(plan, JobFingerprints(plan), outputs).stale
+    path.write_text(kept("<p>new</p>", JobFingerprints(plan).page().record()))
+    found = inspect_outputs(plan, JobFingerprints(plan), outputs)
     assert outputs.page not in found.missing and outputs.page not in found.stale
     path.write_text(path.read_text().replace("new", "edited by hand"))
-    assert outputs.page in standing(plan, Statements(plan), outputs).stale
+    assert outputs.page in inspect_outputs(plan, JobFingerprints(plan), outputs).stale
 
 
 def kept(text: str, record: dict[str, str]) -> str:

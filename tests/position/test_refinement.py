@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.colours import Sight, layers
+from rankfall.position.refinement import Sight, layers
 from rankfall.position.sight import Undecided, declarations, labels, sight
 
 

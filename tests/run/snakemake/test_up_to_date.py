@@ -18,10 +18,10 @@ from rankfall.errors import RankfallError
 from rankfall.report import tables
 from rankfall.report.style import CAPTION, MADE, digest_of
 from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.standing import Standing, standing
-from rankfall.run.snakemake.statements import Statement, Statements
+from rankfall.run.snakemake.up_to_date import OutputStates, inspect_outputs
 from rankfall.run.snakemake.wiring import Wiring
 
 CONFIG = changed(
@@ -31,37 +31,37 @@ HOUR = 3600
 SHOWS = "What it shows."
 
 
-def written(path: str, table: str, statement: Statement) -> None:
-    tables.write(table, [], Path(path), tables.provenance() | statement.record())
+def written(path: str, table: str, fingerprint: JobFingerprint) -> None:
+    tables.write(table, [], Path(path), tables.provenance() | fingerprint.record())
 
 
 def make_all(config: Any, folder: Path) -> Outputs:
     """Outputs without rows, as finished jobs leave them."""
-    outputs, statements = Outputs.under(folder / "results"), Statements(make_plan(config))
-    for task, shard in statements.plan.shards:
-        written(outputs.data(task), "datasets", statements.data(task))
-        written(outputs.cells(task, shard), "cells", statements.train(task, shard))
-        written(outputs.training(task, shard), "training", statements.train(task, shard))
-        written(outputs.measured("paths", task, shard), "paths", statements.measure("paths", task, shard))
-    for table in statements.tables:
-        written(outputs.table(table), table, statements.table(table))
-    draw(outputs, statements.figure("paths"))
+    outputs, fingerprints = Outputs.under(folder / "results"), JobFingerprints(make_plan(config))
+    for task, shard in fingerprints.plan.shards:
+        written(outputs.data(task), "datasets", fingerprints.data(task))
+        written(outputs.cells(task, shard), "cells", fingerprints.train(task, shard))
+        written(outputs.training(task, shard), "training", fingerprints.train(task, shard))
+        written(outputs.measured("paths", task, shard), "paths", fingerprints.measure("paths", task, shard))
+    for table in fingerprints.tables:
+        written(outputs.table(table), table, fingerprints.table(table))
+    draw(outputs, fingerprints.figure("paths"))
     return outputs
 
 
-def draw(outputs: Outputs, statement: Statement, content: str = "picture") -> None:
+def draw(outputs: Outputs, fingerprint: JobFingerprint, content: str = "picture") -> None:
     picture = Path(outputs.picture("paths"))
     picture.parent.mkdir(parents=True, exist_ok=True)
     for path in (picture.with_suffix(f".{suffix}") for suffix in MADE):
         path.write_text(f"{content} {path.suffix}")
-    record = statement.record() | {CAPTION: digest_of(SHOWS.encode())}
+    record = fingerprint.record() | {CAPTION: digest_of(SHOWS.encode())}
     record |= {suffix: digest_of(picture.with_suffix(f".{suffix}").read_bytes()) for suffix in MADE}
     Path(outputs.caption("paths")).write_text(f"{SHOWS}\n\n.. made: {json.dumps(record)}\n")
 
 
-def look(config: Any, outputs: Outputs) -> Standing:
+def look(config: Any, outputs: Outputs) -> OutputStates:
     plan = make_plan(config)
-    return standing(plan, Statements(plan), outputs)
+    return inspect_outputs(plan, JobFingerprints(plan), outputs)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_table_of_another_configuration_is_made_again_from_shards_that_stand(outputs: Outputs) -> None:
     plan = make_plan(LR)
-    written(outputs.table("paths"), "paths", Statements(plan).table("paths"))
+    written(outputs.table("paths"), "paths", JobFingerprints(plan).table("paths"))
     found = look(CONFIG, outputs)
     assert set(found.stale) == {outputs.table("paths")}
     assert not found.shards, "nothing has to be trained or looked up for it"
@@ -125,7 +125,7 @@ def test_a_table_of_another_configuration_is_made_again_from_shards_that_stand(o
 def test_a_foreign_shard_is_made_again_with_the_table_above_it(outputs: Outputs) -> None:
     plan = make_plan(CONFIG)
     place, *_ = plan.shards
-    foreign = Statements(make_plan(LR)).measure("paths", *place)
+    foreign = JobFingerprints(make_plan(LR)).measure("paths", *place)
     written(outputs.measured("paths", *place), "paths", foreign)
     os.utime(outputs.measured("paths", *place), (0, 0))
     assert look(CONFIG, outputs).right, "beneath a table that stands nothing is asked"
@@ -149,7 +149,7 @@ def test_a_foreign_shard_that_is_newer_than_its_table_is_made_again(outputs: Out
 def test_a_figure_stands_only_with_its_own_pictures(outputs: Outputs) -> None:
     picture, caption = Path(outputs.picture("paths")), Path(outputs.caption("paths"))
     for harm in (
-        lambda: draw(outputs, Statements(make_plan(LR)).figure("paths")),
+        lambda: draw(outputs, JobFingerprints(make_plan(LR)).figure("paths")),
         lambda: picture.write_text("another"),
         lambda: picture.with_suffix(".pdf").unlink(),
         lambda: picture.with_suffix(".svg").write_text("another"),
@@ -159,7 +159,7 @@ def test_a_figure_stands_only_with_its_own_pictures(outputs: Outputs) -> None:
     ):
         harm()
         assert set(look(CONFIG, outputs).stale) == {outputs.picture("paths")}
-        draw(outputs, Statements(make_plan(CONFIG)).figure("paths"))
+        draw(outputs, JobFingerprints(make_plan(CONFIG)).figure("paths"))
         assert look(CONFIG, outputs).right
 
 
@@ -227,7 +227,7 @@ def test_a_pipe_in_a_table_s_place_is_not_waited_for(outputs: Outputs) -> None:
 
 
 def test_a_run_with_nothing_to_do_opens_no_shard(outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rankfall.run.snakemake import standing as module
+    from rankfall.run.snakemake import inspect_outputs as module
 
     opened: list[str] = []
     whole = module.record_of
@@ -280,14 +280,14 @@ def test_the_table_command_takes_its_shards_from_the_plan(outputs: Outputs, conf
     assert main(["table", "--name", "cells", "--config", str(config_file)]) == 0
     assert look(CONFIG, outputs).right
     place, *_ = plan.shards
-    written(outputs.cells(*place), "cells", Statements(make_plan(LR)).train(*place))
+    written(outputs.cells(*place), "cells", JobFingerprints(make_plan(LR)).train(*place))
     assert main(["table", "--name", "cells", "--config", str(config_file)]) == 2
 
 
 def test_a_figure_is_not_drawn_from_a_table_of_another_configuration(
     outputs: Outputs, config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    written(outputs.table("paths"), "paths", Statements(make_plan(LR)).table("paths"))
+    written(outputs.table("paths"), "paths", JobFingerprints(make_plan(LR)).table("paths"))
     job = ["figure", "--name", "paths", "--config", str(config_file), "--out", str(tmp_path / "out.png")]
     assert main(job) == 2
     assert "paths.parquet was made for another configuration" in capsys.readouterr().err

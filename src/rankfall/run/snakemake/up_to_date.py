@@ -19,10 +19,10 @@ from rankfall.disk import describe_non_file
 from rankfall.report.sealed import MARK, is_whole
 from rankfall.report.style import CAPTION, MADE, digest_of
 from rankfall.run.plan.build import Plan
+from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints, Part
 from rankfall.run.snakemake.lookups import InStore, ShardJob
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.reasons import changed_code
-from rankfall.run.snakemake.statements import Part, Statement, Statements
 
 Record = dict[
     str, str
@@ -34,7 +34,7 @@ SHOWN = 12  # reasons that are told
 
 
 @dataclass
-class Standing:
+class OutputStates:
     """The state of the outputs of a plan."""
 
     stale: dict[str, str] = field(default_factory=dict)  # an output that is there -> why it is made again
@@ -63,59 +63,59 @@ class Standing:
         return lines + [f"... and {len(counts) - SHOWN} more reasons"] * (len(counts) > SHOWN)
 
 
-def standing(plan: Plan, statements: Statements, outputs: Outputs) -> Standing:
+def inspect_outputs(plan: Plan, fingerprints: JobFingerprints, outputs: Outputs) -> OutputStates:
     """Look at the tables and figures, and at the shards of tables that are not right."""
-    found = Standing()
+    found = OutputStates()
     for figure in sorted(plan.figures):
-        _look(outputs.picture(figure), _of_picture(outputs, figure), statements.figure(figure), found)
+        _look(outputs.picture(figure), _of_picture(outputs, figure), fingerprints.figure(figure), found)
     if plan.config.page:
-        _look(outputs.page, _of_page(outputs.page), statements.page(), found)
+        _look(outputs.page, _of_page(outputs.page), fingerprints.page(), found)
     wanted: dict[str, Part] = {}  # what tables that are not right are made from
-    for table in statements.tables:
+    for table in fingerprints.tables:
         path = outputs.table(table)
-        right = _look(path, record_of(path, table), statements.table(table), found)
-        parts = statements.parts(table, outputs)
+        right = _look(path, record_of(path, table), fingerprints.table(table), found)
+        parts = fingerprints.parts(table, outputs)
         if not right or _any_newer(parts, path):
             wanted |= {part.path: part for part in parts}
     jobs = set()
     for path, part in wanted.items():
-        if not _look(path, record_of(path, part.table), part.statement, found) and part.job is not None:
+        if not _look(path, record_of(path, part.table), part.fingerprint, found) and part.job is not None:
             jobs.add(part.job)
     store = InStore(plan, outputs.folder)
     found.lookups = {job for job in jobs if store.has(job)}
     found.computing = jobs - found.lookups
     for place in sorted(found.shards):  # a measure's job waits for its shard to be trained, and that for the data
         path, job = outputs.cells(*place), ShardJob(*place)
-        if not _look(path, record_of(path, "cells"), statements.train(*place), found) and job not in found.computing:
+        if not _look(path, record_of(path, "cells"), fingerprints.train(*place), found) and job not in found.computing:
             (found.lookups if store.has(job) else found.computing).add(job)
     for task in sorted({job.task for job in found.computing if not job.measure}):
         path = outputs.data(task)
-        _look(path, record_of(path, "datasets"), statements.data(task), found)
+        _look(path, record_of(path, "datasets"), fingerprints.data(task), found)
     return found
 
 
-def right(plan: Plan, statements: Statements, outputs: Outputs) -> tuple[list[str], list[str]]:
+def right(plan: Plan, fingerprints: JobFingerprints, outputs: Outputs) -> tuple[list[str], list[str]]:
     """The tables and the figures that are what the plan asks for, whatever else is not."""
 
-    def is_right(record: Record | None, statement: Statement) -> bool:
-        return record is not None and record.get("made") == statement.digest
+    def is_right(record: Record | None, fingerprint: JobFingerprint) -> bool:
+        return record is not None and record.get("made") == fingerprint.digest
 
     tables = [
-        name for name in statements.tables if is_right(record_of(outputs.table(name), name), statements.table(name))
+        name for name in fingerprints.tables if is_right(record_of(outputs.table(name), name), fingerprints.table(name))
     ]
-    figures = [name for name in plan.figures if is_right(_of_picture(outputs, name), statements.figure(name))]
+    figures = [name for name in plan.figures if is_right(_of_picture(outputs, name), fingerprints.figure(name))]
     return tables, sorted(figures)
 
 
-def _look(path: str, record: Record | None, statement: Statement, found: Standing) -> bool:
+def _look(path: str, record: Record | None, fingerprint: JobFingerprint, found: OutputStates) -> bool:
     """Whether an output is up to date; if not, the reason is recorded."""
-    if record is not None and record.get("made") == statement.digest:
+    if record is not None and record.get("made") == fingerprint.digest:
         return True
     if record is None:
         if path not in found.missing:
             found.missing.append(path)
     elif path not in found.stale:
-        found.stale[path] = _why(record, statement)
+        found.stale[path] = _why(record, fingerprint)
     return False
 
 
@@ -131,18 +131,18 @@ def _any_newer(parts: list[Part], path: str) -> bool:
     return False
 
 
-def _why(record: Record, statement: Statement) -> str:
-    """How an output's record differs from its job's statement."""
+def _why(record: Record, fingerprint: JobFingerprint) -> str:
+    """How an output's record differs from its job's fingerprint."""
     if CHANGED in record:
         return CHANGED
     if record.keys() == {"table"}:
         return f"holds the table {record['table']!r}"
     try:
         before = json.loads(record["made_of"])
-        if before["code"] != dict(statement.files()):
-            return changed_code(before["code"], statement.files())
-        if before["what"] != statement.what:
-            return f"made of {before['what']}, where the configuration says {statement.what}"
+        if before["code"] != dict(fingerprint.files()):
+            return changed_code(before["code"], fingerprint.files())
+        if before["what"] != fingerprint.what:
+            return f"made of {before['what']}, where the configuration says {fingerprint.what}"
         return "made for other cells or options, or from other files"
     except (KeyError, ValueError, TypeError):
         return "does not say what it was made for"

@@ -1,11 +1,11 @@
-"""Statements: what each job of a plan makes, in words, as a digest, and as the files of code that it depends on.
+"""Fingerprints of jobs: what each job of a plan makes, in words, as a digest, and as the files of code that it depends on.
 
 The digest covers all that the rows or the picture depend on: the keys and labels of the cells, the measure with its options and its
 code, the code that writes tables; and for outputs made from other files, the digests of those. So it is known before anything runs, and
 
 - a job is given the planned digest, and stops if its own differs;
 - every output keeps its digest, so that whether it is up to date follows from its content, and not from times or from Snakemake's records
-  (`standing.py`).
+  (`up_to_date.py`).
 """
 
 import hashlib
@@ -33,8 +33,8 @@ ROW_ROOTS = ("rankfall.report.rows", "rankfall.report.conform")  # the code by w
 
 
 @dataclass(frozen=True)
-class Statement:
-    """The statement of one job."""
+class JobFingerprint:
+    """What one job makes."""
 
     what: str
     digest: str
@@ -58,7 +58,7 @@ class Part:
 
     path: str
     table: str
-    statement: Statement
+    fingerprint: JobFingerprint
     job: ShardJob | None = None  # that makes it, if its rows are of a shard's networks
     cells: Callable[[], Iterable[str]] | None = field(
         default=None, repr=False, compare=False
@@ -66,7 +66,7 @@ class Part:
 
     @property
     def made(self) -> str:
-        return self.statement.digest
+        return self.fingerprint.digest
 
     @cached_property
     def keys(self) -> frozenset[str] | None:
@@ -74,12 +74,12 @@ class Part:
         return None if self.cells is None else frozenset(self.cells())
 
 
-class Statements:
-    """The statements of one plan; each is made when it is asked for."""
+class JobFingerprints:
+    """The fingerprints of one plan; each is made when it is asked for."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._made: dict[tuple[str, ...], Statement] = {}
+        self._made: dict[tuple[str, ...], JobFingerprint] = {}
         self._specs: dict[int, str] = {}  # by identity: the plan keeps them all
         self._row_codes: dict[str, dict[str, str]] = {}
 
@@ -87,93 +87,95 @@ class Statements:
     def tables(self) -> list[str]:
         return sorted({*CELL_TABLES, *self.plan.tables})
 
-    def data(self, task: str) -> Statement:
+    def data(self, task: str) -> JobFingerprint:
         """The data sets of a task."""
 
-        def make() -> Statement:
+        def make() -> JobFingerprint:
             cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
             keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
             files = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
-            return Statement(f"{len(keys)} data sets", digest("data", task, keys, rows), files)
+            return JobFingerprint(f"{len(keys)} data sets", digest("data", task, keys, rows), files)
 
         return self._once(("data", task), make)
 
-    def train(self, task: str, shard: str) -> Statement:
+    def train(self, task: str, shard: str) -> JobFingerprint:
         """The cells of a shard."""
 
-        def make() -> Statement:
+        def make() -> JobFingerprint:
             cells = self.plan.shard(task, shard)
             rows = _merge([self._table_code("cells"), self._table_code("training")])
             files = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
-            return Statement(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
+            return JobFingerprint(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
 
         return self._once(("train", task, shard), make)
 
-    def measure(self, name: str, task: str, shard: str) -> Statement:
+    def measure(self, name: str, task: str, shard: str) -> JobFingerprint:
         """A measure on the cells of a shard."""
 
-        def make() -> Statement:
+        def make() -> JobFingerprint:
             measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
             rows = self._table_code(measure.table)
             files = partial(_merge, [measure.code, rows])
-            return Statement(f"{len(cells)} cells", digest("measure", measure.key, self._rows(cells), rows), files)
+            return JobFingerprint(f"{len(cells)} cells", digest("measure", measure.key, self._rows(cells), rows), files)
 
         return self._once(("measure", name, task, shard), make)
 
-    def of(self, job: ShardJob) -> Statement:
+    def of(self, job: ShardJob) -> JobFingerprint:
         """The job of a shard, whichever it is."""
         return self.measure(job.measure, *job.place) if job.measure else self.train(*job.place)
 
-    def lookup(self, jobs: Iterable[ShardJob]) -> Statement:
+    def lookup(self, jobs: Iterable[ShardJob]) -> JobFingerprint:
         """The tables of many such jobs, which have nothing to compute."""
         made = [(*job, self.of(job).digest) for job in sorted(jobs)]
-        return Statement(f"{len(made)} jobs", digest("lookup", made), dict)
+        return JobFingerprint(f"{len(made)} jobs", digest("lookup", made), dict)
 
-    def freely(self, name: str) -> Statement:
+    def freely(self, name: str) -> JobFingerprint:
         """A measure that needs no trained cells: of nothing, or of tables."""
 
-        def make() -> Statement:
+        def make() -> JobFingerprint:
             measure = self.plan.measure(name)
             rows, given = self._table_code(measure.table), [self.table(table).digest for table in measure.tables]
             what = f"{len(given)} tables" if given else "itself alone"
             files = partial(_merge, [measure.code, rows])
-            return Statement(what, digest("measure", measure.key, given, rows), files)
+            return JobFingerprint(what, digest("measure", measure.key, given, rows), files)
 
         return self._once(("freely", name), make)
 
-    def table(self, name: str) -> Statement:
+    def table(self, name: str) -> JobFingerprint:
         """A table of the results."""
 
-        def make() -> Statement:
+        def make() -> JobFingerprint:
             code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
             made = [part.made for part in self.parts(name, Outputs(""))]
-            return Statement(f"{len(made)} files", digest("table", name, made, code), lambda: code)
+            return JobFingerprint(f"{len(made)} files", digest("table", name, made, code), lambda: code)
 
         return self._once(("table", name), make)
 
-    def figure(self, name: str) -> Statement:
+    def figure(self, name: str) -> JobFingerprint:
         """A picture with its caption."""
 
-        def make() -> Statement:
+        def make() -> JobFingerprint:
             figure = self.plan.figure(name)
             given = [self.table(table).digest for table in figure.tables]
             looks = [self.plan.labels, self.plan.colours]
             content = digest("figure", figure.component.name, figure.options, figure.fingerprint, given, looks)
-            return Statement(f"{len(given)} tables", content, lambda: figure.code)
+            return JobFingerprint(f"{len(given)} tables", content, lambda: figure.code)
 
         return self._once(("figure", name), make)
 
-    def page(self) -> Statement:
+    def page(self) -> JobFingerprint:
         """The page of all tables; figures are linked from it, with their captions."""
 
-        def make() -> Statement:
+        def make() -> JobFingerprint:
             found = found_by({"FINDS": [*components.LISTS]}, self.plan.modules)
             code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
             given = [self.table(table).digest for table in self.tables]
             drawn = [self.figure(figure).digest for figure in sorted(self.plan.figures)]
             what = f"{len(given)} tables and {len(drawn)} figures"
             said = [self.plan.config.name, self.plan.labels, self.plan.colours]
-            return Statement(what, digest("page", said, given, drawn, sorted(self.plan.figures), code), lambda: code)
+            return JobFingerprint(
+                what, digest("page", said, given, drawn, sorted(self.plan.figures), code), lambda: code
+            )
 
         return self._once(("page",), make)
 
@@ -205,7 +207,7 @@ class Statements:
                 job = ShardJob(*place, name)
                 yield Part(outputs.measure_shard(name, *place), table, self.of(job), job, partial(_keys, cells))
 
-    def _once(self, place: tuple[str, ...], make: Callable[[], Statement]) -> Statement:
+    def _once(self, place: tuple[str, ...], make: Callable[[], JobFingerprint]) -> JobFingerprint:
         if place not in self._made:
             self._made[place] = make()
         return self._made[place]
