@@ -115,7 +115,7 @@ def test_looked_up_tables_are_those_of_the_jobs(tmp_path: Path, capsys: pytest.C
         at = [*common, "--task", task, "--shard", shard]
         out, epochs = outputs.cells(task, shard), outputs.training(task, shard)
         assert main(["train", *at, "--out", out, "--training-out", epochs]) == 0
-        assert main(["measure", *at, "--measure", "paths", "--out", outputs.measured("paths", task, shard)]) == 0
+        assert main(["measure", *at, "--measure", "paths", "--out", outputs.measure_shard("paths", task, shard)]) == 0
     paths = [path for job in all_jobs(plan) for path in outputs.of(job)]
     before = {path: tables.read(Path(path)) for path in paths}
     assert all(len(table) for table in before.values())

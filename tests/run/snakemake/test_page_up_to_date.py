@@ -9,7 +9,7 @@ from plans import VALID, changed
 
 from rankfall.report.page.build import SCRIPTS
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake import fingerprints as module
+from rankfall.run.snakemake import job_fingerprints as module
 from rankfall.run.snakemake.job_fingerprints import PAGE_ROOTS, JobFingerprints, page_files
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.up_to_date import PAGE_MARK, _of_page, inspect_outputs

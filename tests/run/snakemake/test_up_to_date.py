@@ -42,7 +42,7 @@ def make_all(config: Any, folder: Path) -> Outputs:
         written(outputs.data(task), "datasets", fingerprints.data(task))
         written(outputs.cells(task, shard), "cells", fingerprints.train(task, shard))
         written(outputs.training(task, shard), "training", fingerprints.train(task, shard))
-        written(outputs.measured("paths", task, shard), "paths", fingerprints.measure("paths", task, shard))
+        written(outputs.measure_shard("paths", task, shard), "paths", fingerprints.measure("paths", task, shard))
     for table in fingerprints.tables:
         written(outputs.table(table), table, fingerprints.table(table))
     draw(outputs, fingerprints.figure("paths"))
@@ -126,23 +126,23 @@ def test_a_foreign_shard_is_made_again_with_the_table_above_it(outputs: Outputs)
     plan = make_plan(CONFIG)
     place, *_ = plan.shards
     foreign = JobFingerprints(make_plan(LR)).measure("paths", *place)
-    written(outputs.measured("paths", *place), "paths", foreign)
-    os.utime(outputs.measured("paths", *place), (0, 0))
+    written(outputs.measure_shard("paths", *place), "paths", foreign)
+    os.utime(outputs.measure_shard("paths", *place), (0, 0))
     assert look(CONFIG, outputs).right, "beneath a table that stands nothing is asked"
     Path(outputs.table("paths")).unlink()
     found = look(CONFIG, outputs)
     assert found.missing == [outputs.table("paths")]
-    assert set(found.stale) == {outputs.measured("paths", *place)}
+    assert set(found.stale) == {outputs.measure_shard("paths", *place)}
     assert found.shards == {place}
 
 
 def test_a_foreign_shard_that_is_newer_than_its_table_is_made_again(outputs: Outputs) -> None:
     """Snakemake makes the table again for the newer time, and the table's job would refuse the shard."""
     place, *_ = make_plan(CONFIG).shards
-    shutil.copyfile(outputs.data("sorting"), outputs.measured("paths", *place))  # another table altogether
-    os.utime(outputs.measured("paths", *place), (os.path.getmtime(outputs.table("paths")) + 1,) * 2)
+    shutil.copyfile(outputs.data("sorting"), outputs.measure_shard("paths", *place))  # another table altogether
+    os.utime(outputs.measure_shard("paths", *place), (os.path.getmtime(outputs.table("paths")) + 1,) * 2)
     found = look(CONFIG, outputs)
-    assert set(found.stale) == {outputs.measured("paths", *place)}
+    assert set(found.stale) == {outputs.measure_shard("paths", *place)}
     assert found.shards == {place}
 
 
@@ -191,9 +191,9 @@ def test_a_table_with_other_numbers_is_made_again(outputs: Outputs) -> None:
 
 def test_a_shard_with_other_numbers_is_made_again(outputs: Outputs) -> None:
     place, *_ = make_plan(CONFIG).shards
-    multiplied(outputs.measured("paths", *place))
-    os.utime(outputs.measured("paths", *place), (os.path.getmtime(outputs.table("paths")) + 1,) * 2)
-    assert look(CONFIG, outputs).stale == {outputs.measured("paths", *place): CHANGED}
+    multiplied(outputs.measure_shard("paths", *place))
+    os.utime(outputs.measure_shard("paths", *place), (os.path.getmtime(outputs.table("paths")) + 1,) * 2)
+    assert look(CONFIG, outputs).stale == {outputs.measure_shard("paths", *place): CHANGED}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99])
