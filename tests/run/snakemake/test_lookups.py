@@ -93,7 +93,7 @@ def test_new_cells_are_no_reason_for_other_shards(tmp_path: Path) -> None:
 
 def test_a_job_of_a_cluster_looks_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is on the disk by then, it finds the rule that it was started for."""
-    monkeypatch.setattr("rankfall.run.snakemake.wiring.states", None)
+    monkeypatch.setattr("rankfall.run.snakemake.wiring.inspect_outputs", None)
     wiring = Wiring(changed("results", str(tmp_path), CONFIG), runs=False)
     (task, shard), *_ = wiring.plan.shards
     assert wiring.lookups == []

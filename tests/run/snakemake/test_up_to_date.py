@@ -227,7 +227,7 @@ def test_a_pipe_in_a_table_s_place_is_not_waited_for(outputs: Outputs) -> None:
 
 
 def test_a_run_with_nothing_to_do_opens_no_shard(outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rankfall.run.snakemake import inspect_outputs as module
+    from rankfall.run.snakemake import up_to_date as module
 
     opened: list[str] = []
     whole = module.record_of
