@@ -14,7 +14,7 @@ from rich.console import Console
 from rankfall import cli
 from rankfall.run.plan import make_plan
 from rankfall.run.screen.words import error_in
-from rankfall.run.snakemake.job_fingerprints import Statements
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.terminal import Cleaning
 
 
@@ -29,7 +29,7 @@ def test_no_number_depends_on_what_is_imported_before_the_loader_is_installed() 
     """A job whose key has such a file ends with an error: nobody can say which text of it runs."""
     listed = "import sys, rankfall.cli; print(*(n for n in sys.modules if n.startswith('rankfall.')))"
     names = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
-    statements = Statements(make_plan(VALID))
+    statements = JobFingerprints(make_plan(VALID))
     plan = statements.plan
     made = [*map(statements.table, statements.tables), *map(statements.figure, plan.figures), statements.page()]
     codes = [

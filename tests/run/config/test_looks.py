@@ -11,7 +11,7 @@ from rankfall.report.labels import labels
 from rankfall.report.lines import steps
 from rankfall.report.looks import label, looks
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.job_fingerprints import Statements
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 
 OWN: dict[str, Any] = {
     **VALID,
@@ -24,7 +24,7 @@ OWN: dict[str, Any] = {
 def test_an_edit_of_a_label_or_colour_draws_anew_and_trains_nothing() -> None:
     for path, value in (("labels/san", "only attention"), ("colours/full", "#654321")):
         before, after = make_plan(OWN), make_plan(changed(path, value, OWN))
-        old, new = Statements(before), Statements(after)
+        old, new = JobFingerprints(before), JobFingerprints(after)
         assert [cell.key for cell in before.cells] == [cell.key for cell in after.cells]
         assert old.table("paths").digest == new.table("paths").digest
         assert old.figure("paths").digest != new.figure("paths").digest and old.page().digest != new.page().digest

@@ -13,7 +13,7 @@ from rankfall.errors import RankfallError
 from rankfall.report import tables
 from rankfall.run.keys import files
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.job_fingerprints import Statements, page_files
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints, page_files
 from rankfall.run.snakemake.wiring import Wiring
 
 BOTH = changed("measures", {"paths": {}, "reproduction": {}})
@@ -80,7 +80,7 @@ def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:
     config, out = tmp_path / "config.json", tmp_path / "out.parquet"
     raw = BOTH | {"measures": {"reproduction": {}}}
     config.write_text(json.dumps(raw))
-    made = Statements(make_plan(raw)).table("cells").record()
+    made = JobFingerprints(make_plan(raw)).table("cells").record()
     tables.write("cells", [], tmp_path / "tables" / "cells.parquet", tables.provenance() | made)
     options = {"config": config, "results": tmp_path, "measure": "reproduction", "out": out}
     assert main(["measure", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]) == 0

@@ -15,7 +15,7 @@ from rankfall.run.plan import Cell, Plan, make_plan
 from rankfall.run.plan.cell import digest, spec_content, training_content
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS, module_of
 from rankfall.run.plan.engines import ROOTS
-from rankfall.run.snakemake.job_fingerprints import Statements
+from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.run.snakemake.outputs import Outputs
 
 CHECKOUT = Path(__file__).parents[3]
@@ -32,7 +32,7 @@ def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.Mon
     assert [identity(cell) for cell in plan.cells] == [defined(cell, sources) for cell in plan.cells]
     order = [(*cell.labels, cell.architecture.depth, digest(cell.content), cell.seed) for cell in plan.cells]
     assert order == sorted(order)
-    statements = Statements(plan)
+    statements = JobFingerprints(plan)
     for table, kind in {"cells": "train", **{measure.table: "measure" for measure in plan.measures.values()}}.items():
         declared = locate("table", table)
         assert declared is not None
