@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,6 +92,28 @@ def test_direct_float64_agrees() -> None:
         found = order_slopes.fit(scales, order_slopes.relative(output).log10(), "float64")
         assert found["order"] == pytest.approx(p, abs=0.1)
         assert expect_order(design, biases=True)[0] == p
+
+
+def test_theory_rests_on_what_components_declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it knows a normaliser of anybody's that says what the formula needs, and no other."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, facts in (
+        ("says_one", 'ROWS = "one"\nSHIFT = "cancels"\n'),
+        ("counts", 'ROWS = "free"\nSHIFT = "counts"\n'),
+        ("silent", 'ROWS = "one"\n'),
+    ):
+        (tmp_path / f"{name}.py").write_text(facts + "def f(logits):\n    return logits.softmax(-1)\n")
+    expected = {
+        name: expect_order(replace(module.ALONE, normaliser=Component(f"{name}:f")), True)
+        for name in ("says_one", "counts", "silent")
+    }
+    assert {name: order for name, (order, _) in expected.items()} == {"says_one": 3, "counts": 1, "silent": None}
+    placed = replace(module.ALONE, position=Component("toeplitz"))
+    assert [expect_order(replace(placed, normaliser=Component(f"{name}:f")), True)[0] for name in expected] == [
+        1,
+        0,
+        None,
+    ]
 
 
 def sharp(logits: torch.Tensor) -> torch.Tensor:

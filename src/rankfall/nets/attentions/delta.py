@@ -19,6 +19,7 @@ PROVIDES = ("weights", "heads", "values")
 IGNORES = ("normaliser",)
 OFFERS = ("queries", "values")
 ROWS = "free"
+MIXES = "states"
 REQUIRES = [({"mask": "causal"}, "a recurrence runs from the first token to the last")]
 CHUNK = 8  # more would take fewer steps, and lose digits by large powers that cancel
 

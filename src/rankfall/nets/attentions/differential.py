@@ -28,6 +28,8 @@ PROVIDES = ("weights", "heads")
 IGNORES = ("normaliser",)
 OFFERS = ("queries", "products", "scores", "values")
 ROWS = "constant"
+MIXES = "scores"
+WEIGHTS = "softmax"
 SPREAD = 0.1  # standard deviation of the start of a, b, a', b'
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PROVIDES = ("weights", "heads")
 OFFERS = ("queries", "products", "scores", "values", "lengths")
 ROWS = "normaliser"
+MIXES = "scores"
+GATED = True
 
 
 class Gated(Heads):

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 PROVIDES = ("weights",)
 OFFERS = ("queries", "products", "scores", "values", "lengths")
 ROWS = "normaliser"
+MIXES = "scores"
+GATED = True
 IGNORES = ("heads", "head_width")
 LIMITS = {"key_width": (1, None), "expansion": (1, None)}
 

@@ -27,6 +27,7 @@ from rankfall.nets.primitives import Linear, Sizes
 
 OFFERS = ()
 ROWS = "one"
+MIXES = "features"
 IGNORES = ("normaliser",)
 REQUIRES = [({"mask": ["none", "causal"]}, "without T x T weights a sum runs over all tokens or over those before")]
 CHUNK = 32  # tokens of a causal sum at once: products within a chunk are C x C

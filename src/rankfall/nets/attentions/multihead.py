@@ -14,6 +14,7 @@ from rankfall.nets.attentions._heads import Heads
 PROVIDES = ("weights", "heads", "values")
 OFFERS = ("queries", "products", "scores", "values", "lengths")
 ROWS = "normaliser"
+MIXES = "scores"
 
 
 class Multihead(Heads):

@@ -20,6 +20,7 @@ PROVIDES = ("weights", "heads", "values")
 IGNORES = ("normaliser",)
 OFFERS = ("queries", "values")
 ROWS = "free"
+MIXES = "states"
 REQUIRES = [({"mask": "causal"}, "a recurrence runs from the first token to the last")]
 
 

@@ -10,6 +10,7 @@ from rankfall.nets.normalisers.log_n import by_log_n
 from rankfall.nets.primitives import Sizes
 
 ROWS = "one"
+SHIFT = "cancels"
 TOUCHES = ("lengths",)
 
 

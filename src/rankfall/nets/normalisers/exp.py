@@ -3,6 +3,7 @@
 from torch import Tensor
 
 ROWS = "free"
+SHIFT = "counts"
 
 
 def exp(logits: Tensor) -> Tensor:

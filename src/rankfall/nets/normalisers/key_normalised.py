@@ -6,6 +6,7 @@ from torch.nn.functional import normalize
 from rankfall.nets.primitives import Sizes
 
 ROWS = "one"
+SHIFT = "cancels"
 TOUCHES = ("lengths",)
 
 

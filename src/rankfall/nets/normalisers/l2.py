@@ -3,6 +3,7 @@
 from torch import Tensor
 
 ROWS = "free"
+SHIFT = "cancels"
 
 
 def l2(logits: Tensor) -> Tensor:

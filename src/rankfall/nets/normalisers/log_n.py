@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 ROWS = "one"
+SHIFT = "cancels"
 LIMITS = {"length": (2, None)}
 
 

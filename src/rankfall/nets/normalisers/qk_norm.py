@@ -13,6 +13,7 @@ from rankfall.nets.normalisers.score_scale import Scale, ScoreScale
 from rankfall.nets.primitives import Sizes, constant
 
 ROWS = "one"
+SHIFT = "cancels"
 TOUCHES = ("lengths",)
 
 

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 ROWS = "free"
+SHIFT = "counts"
 
 
 def relu2(logits: Tensor, *, tokens: int | None = None) -> Tensor:

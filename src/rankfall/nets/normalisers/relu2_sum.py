@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 ROWS = "one"
+SHIFT = "cancels"
 
 
 def relu2_sum(logits: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from rankfall.nets.primitives import Sizes, constant
 
 ROWS = "one"
+SHIFT = "cancels"
 Scale = Literal["one", "log_n", "sqrt_log_n"]
 
 

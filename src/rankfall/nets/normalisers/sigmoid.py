@@ -8,6 +8,7 @@ import math
 from torch import Tensor
 
 ROWS = "free"
+SHIFT = "counts"
 
 
 def sigmoid(logits: Tensor, *, shift: float | None = None) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from rankfall.nets.primitives import Sizes, constant
 
 ROWS = "free"
+SHIFT = "counts"
 
 
 class Sink(nn.Module):

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 ROWS = "one"
+SHIFT = "cancels"
 
 
 def softmax(logits: Tensor) -> Tensor:

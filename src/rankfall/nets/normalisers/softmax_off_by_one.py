@@ -5,6 +5,7 @@ one.
 from torch import Tensor
 
 ROWS = "free"
+SHIFT = "counts"
 
 
 def softmax_off_by_one(logits: Tensor) -> Tensor:

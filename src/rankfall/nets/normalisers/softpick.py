@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 ROWS = "free"
+SHIFT = "cancels"
+EQUAL_ROWS = "one"
 LIMITS = {"eps": (0, None)}
 
 

@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn.functional import silu
 
 ROWS = "free"
+SHIFT = "cancels"
 
 
 def swish_l2(logits: Tensor) -> Tensor:

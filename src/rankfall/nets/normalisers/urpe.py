@@ -12,6 +12,8 @@ from rankfall.nets.positions._offsets import by_offset
 from rankfall.nets.primitives import Initial, Sizes, constant, parameter
 
 ROWS = "free"
+SHIFT = "cancels"
+EQUAL_ROWS = "one"
 SEES = "offsets"
 PROVIDES = ("factors by offset",)
 LIMITS = {"clip": (1, None)}

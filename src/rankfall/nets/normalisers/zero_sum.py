@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 ROWS = "zero"
+SHIFT = "cancels"
 
 
 def zero_sum(logits: Tensor) -> Tensor:

@@ -29,6 +29,7 @@ In bidirectional attention without position, rows differ only by their queries, 
 - A norm over tokens (the column form) scales R to order one: p = 0.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from rankfall import components
@@ -37,49 +38,31 @@ from rankfall.design import Architecture
 BY_SUMS, BY_FACTORS = "row sums depend on the position", "factors by distance make row sums differ"
 TO_ZERO = "rows of P sum to zero"
 
-SHIFT_INVARIANT = (
-    "softmax",
-    "l2",
-    "swish_l2",
-    "urpe",
-    "log_n",
-    "cosine",
-    "key_normalised",
-    "relu2_sum",
-    "zero_sum",
-    "score_scale",
-    "qk_norm",
-    "softpick",
-)
-SHIFT_SENSITIVE = ("exp", "sigmoid", "relu2", "softmax_off_by_one", "sink")
-BY_SCORES = ("multihead", "gau", "gated", "differential")
-GATED = ("gau", "gated")
-RECURRENT = ("retention", "gated_linear", "delta", "selective")
-
 
 def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
     """The order p of res, and the reason in a few words; None for a normaliser of the user's own. `biases`: whether maps have them."""
-    name = design.attention.name
-    if name not in (*BY_SCORES, *RECURRENT, "linear"):
+    attention = facts_of("attention", design.attention.name)
+    mixes, gated = attention.get("MIXES"), attention.get("GATED", False)
+    if mixes is None:
         return None, "not worked out for this attention"
-    if name in BY_SCORES and normaliser_of(design) not in SHIFT_INVARIANT + SHIFT_SENSITIVE:
+    if mixes == "scores" and "SHIFT" not in facts_of("normaliser", normaliser_of(design)):
         return None, "not worked out for this normaliser"
     if normaliser_of(design) == "softpick":
         if design.normaliser.options.get("eps"):
             return None, "not worked out for a denominator with something added"
-        if set(fact("position", design.position.name, "TOUCHES")) - {"states"}:
+        if acts_on(design) - {"states"}:
             return None, "it depends on the signs of the scores, which the position changes"
-    if name == "linear" and (design.head_width or design.width // design.heads) == 1:
+    if mixes == "features" and (design.head_width or design.width // design.heads) == 1:
         return None, "with one feature a head the query cancels and all rows come out the same"
-    if name in RECURRENT:
+    if mixes == "states":
         order, why = 0, BY_SUMS
-    elif name == "linear":
+    elif mixes == "features":
         order, why = of_linear(design)
     else:
-        order, why = of_attention(design, biases and name != "gau")
-    if name in GATED and order > 1 and not why.startswith(TO_ZERO):  # else what the gate multiplies vanishes as well
+        order, why = of_attention(design, biases and design.attention.name != "gau")
+    if gated and order > 1 and not why.startswith(TO_ZERO):  # else what the gate multiplies vanishes as well
         order, why = 1, "the gate passes the residual on"
-    if name == "gau" and why in (BY_SUMS, BY_FACTORS) and undone(design):
+    if design.attention.name == "gau" and why in (BY_SUMS, BY_FACTORS) and undone(design):
         order, why = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
     if design.residual.name != "none" and order > 1:
         order, why = 1, "the skip connection passes the residual on"
@@ -88,11 +71,10 @@ def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
     return order, why
 
 
-def normaliser_of(design: Architecture) -> str | None:
-    """The name of what turns scores into weights; None where there are no scores."""
-    if design.attention.name == "differential":
-        return "softmax"
-    return None if design.normaliser is None else design.normaliser.name
+def normaliser_of(design: Architecture) -> str:
+    """The name of what turns scores into weights; empty where there are no scores."""
+    own: str = facts_of("attention", design.attention.name).get("WEIGHTS", "")
+    return own if own or design.normaliser is None else design.normaliser.name
 
 
 def undone(design: Architecture) -> bool:
@@ -101,10 +83,15 @@ def undone(design: Architecture) -> bool:
     return after and design.sentinels.name == "none"
 
 
-def fact(kind: str, name: str, which: str) -> Any:
-    """A fact of a component; for positions that do not say what they act on, the scores."""
-    found = components.describe(kind, name)
-    return (found.facts if found else {}).get(which, ("scores",) if which == "TOUCHES" else "free")
+def facts_of(kind: str, name: str) -> Mapping[str, Any]:
+    """What a component declares; nothing where there is none of this name."""
+    found = components.describe(kind, name) if name else None
+    return found.facts if found else {}
+
+
+def acts_on(design: Architecture) -> set[str]:
+    """What the position acts on; of one that does not say, the scores."""
+    return set(facts_of("position", design.position.name).get("TOUCHES", ("scores",)))
 
 
 def of_linear(design: Architecture) -> tuple[int, str]:
@@ -121,18 +108,19 @@ def of_linear(design: Architecture) -> tuple[int, str]:
 
 def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
     """Attention by scores and a normaliser, alone."""
-    name, touches = normaliser_of(design), fact("position", design.position.name, "TOUCHES")
-    placed = design.mask.name != "none" or bool(set(touches) - {"states"})
+    name, touches = normaliser_of(design), acts_on(design)
+    normaliser = facts_of("normaliser", name)
+    placed = design.mask.name != "none" or bool(touches - {"states"})
     sentinels = design.sentinels.name != "none"
     if "values" in touches:
         return 0, "the position adds to the values"
     if name == "urpe" and design.normaliser.options.get("random"):
         return 0, BY_FACTORS
-    sums = "one" if name in ("urpe", "softpick") else fact("normaliser", str(name), "ROWS")
+    sums = normaliser.get("EQUAL_ROWS", normaliser.get("ROWS", "free"))
     if placed and sums == "free":
         return 0, BY_SUMS
     if sums == "zero" and not sentinels:
-        scored = bool(set(touches) - {"states"})
+        scored = bool(touches - {"states"})
         order, common = (1, 1) if scored else (2, 2) if placed else (3, 2)
         if biases:
             return order, f"{TO_ZERO}, and the output bias is what rows have in common"
@@ -143,6 +131,6 @@ def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
         return 1, "rows of P differ, but sum to one" if sums == "one" else "rows of P differ, but not their sums"
     if sentinels:
         return 1, "the sentinel's weight depends on the query"
-    if name in SHIFT_SENSITIVE:
+    if normaliser["SHIFT"] == "counts":
         return 1, "row sums depend on the query"
     return 3, "rows of P differ by R W R^T alone"

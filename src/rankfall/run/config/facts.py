@@ -87,6 +87,11 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: value in ("one", "zero", "constant", "free", "normaliser"),
         "one, zero, constant, free or normaliser",
     ),
+    "EQUAL_ROWS": (lambda value: value == "one", "one"),
+    "SHIFT": (lambda value: value in ("cancels", "counts"), "cancels or counts"),
+    "MIXES": (lambda value: value in ("scores", "features", "states"), "scores, features or states"),
+    "GATED": (lambda value: isinstance(value, bool), "True or False"),
+    "WEIGHTS": (lambda value: isinstance(value, str), "the name of a normaliser"),
     "SEES": (
         lambda value: value in ("nothing", "distances", "offsets", "places"),
         "nothing, distances, offsets or places",
