@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from rankfall.position import trained
 from rankfall.position.theory import Verdict
 from rankfall.position.trained import AGAINST, AGREE, OPEN, SHORT, Answers, answers, compare_with_theory, zero_share
 
@@ -78,11 +79,8 @@ def test_answers_by_hand() -> None:
     ]
 
 
-@pytest.mark.parametrize(("placement", "share"), [("post", [4 / 6, 1 / 6]), ("pre", [1.0, 1.0])])
-def test_the_layer_with_most_zero_weights_is_counted_where_the_mask_lets_look(
-    placement: str, share: list[float]
-) -> None:
-    """Weights are the first three features of what the attention reads, which the norm of a pre-norm block here makes zero."""
+def test_the_layer_with_most_zero_weights_is_counted_where_the_mask_lets_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are the first three features of what the attention reads."""
     ones = torch.ones(2, 1, 3, 4)
     first, second = ones.clone(), ones.clone()
     second[0, 0, 1:, :2] = 0  # four of the six places that a causal mask shows
@@ -91,16 +89,13 @@ def test_the_layer_with_most_zero_weights_is_counted_where_the_mask_lets_look(
     attention = SimpleNamespace(
         weights=lambda x: x[..., :3].unsqueeze(2), mask=lambda size, device: torch.ones(size, size).tril().bool()
     )
-    block = SimpleNamespace(attention=attention, placement=placement, norm1=lambda x: 0 * x)
-    without = SimpleNamespace(attention=SimpleNamespace())
-    network: Any = SimpleNamespace(
-        blocks=[block, without, block, block],
-        lift=lambda x: x,
-        layers=lambda x: [each[: len(x)] for each in (first, ones, second, first)],
+    block, without = SimpleNamespace(attention=attention), SimpleNamespace(attention=SimpleNamespace())
+    network: Any = SimpleNamespace(blocks=[block, without, block, block])
+    monkeypatch.setattr(
+        trained, "attention_inputs", lambda _, x: [each[: len(x)] for each in (first, ones, second, first)]
     )
-    assert zero_share(network, ones).tolist() == pytest.approx(share)
-    assert zero_share(network, ones[:1]).tolist() == pytest.approx(share[:1])
+    assert zero_share(network, ones).tolist() == pytest.approx([4 / 6, 1 / 6])
+    assert zero_share(network, ones[:1]).tolist() == pytest.approx([4 / 6])
     attention.mask = lambda size, device: None
-    if placement == "post":
-        assert zero_share(network, ones).tolist() == pytest.approx([6 / 9, 3 / 9])
-        assert zero_share(network, ones[:1]).tolist() == pytest.approx([6 / 9])
+    assert zero_share(network, ones).tolist() == pytest.approx([6 / 9, 3 / 9])
+    assert zero_share(network, ones[:1]).tolist() == pytest.approx([6 / 9])

@@ -26,7 +26,7 @@ from rankfall.models.variants import VARIANTS, Variant
 
 
 @dataclass(eq=False)
-class Editor(TorchFunctionMode):
+class PassEditor(TorchFunctionMode):
     """Leaves additions out while it is active. The batch has `len(variants)` equal parts, one for each variant. Collects
     the state of every layer.
     """
@@ -163,14 +163,14 @@ def cut(
         raise RankfallError("attention and MLP share one skip in this model: there is no MLP without its own skip")
     batch, count = batch_of(inputs), len(variants)
     repeated = _repeat(inputs, count) if count > 1 else inputs
-    holder: list[Editor] = []
+    holder: list[PassEditor] = []
 
     def hand_over(of: int, layer: int, state: Tensor) -> None:
         if of == residual_stream and sink is not None:
             sink(layer, _tidy(state, anatomy, count, batch))
 
     with Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames:
-        holder.append(Editor(anatomy, variants, frames, sink=None if sink is None else hand_over))
+        holder.append(PassEditor(anatomy, variants, frames, sink=None if sink is None else hand_over))
         with holder[0]:
             run_model(model, repeated)
     holder[0].finish()
@@ -184,9 +184,9 @@ def cut(
 def verify(model: nn.Module, anatomy: Anatomy, inputs: dict[str, Any], plain: Any = None) -> None:
     """An error unless the intercepted pass with nothing cut equals, bit by bit, the plain pass (`plain`, if it is known)."""
     plain = run_model(model, inputs) if plain is None else plain
-    holder: list[Editor] = []
+    holder: list[PassEditor] = []
     with Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames:
-        holder.append(Editor(anatomy, [VARIANTS["transformer"]], frames, check=True))
+        holder.append(PassEditor(anatomy, [VARIANTS["transformer"]], frames, check=True))
         with holder[0]:
             intercepted = run_model(model, inputs)
     holder[0].finish()

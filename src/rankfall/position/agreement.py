@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from rankfall.design import Architecture
+from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.nets.network import Network
 from rankfall.position.rows import TOLERANCE, Distinct
 from rankfall.position.sight import declarations
@@ -39,10 +40,10 @@ def rests_on(design: Architecture, network: Network, tokens: int) -> str:
     """Which declaration is wrong, where there are more distinct rows than theory allows; if none is seen to be, all of them."""
     said = declarations(design)
     equal = torch.zeros(len(next(network.parameters())), 1, tokens, dtype=torch.int64)
-    for block, x in zip(network.blocks, network.layers(network.lift(equal))):
-        if getattr(network, "is_wide", False) or not hasattr(block.attention, "weights"):
+    for block, x in zip(network.blocks, attention_inputs(network, equal)):
+        if not hasattr(block.attention, "weights"):
             continue
-        sums = block.attention.weights(x if block.placement == "post" else block.norm1(x)).sum(-1)  # (K, 1, H, T)
+        sums = block.attention.weights(x).sum(-1)  # (K, 1, H, T)
         for one in said:
             wanted = {"ROWS = 'one'": 1.0, "ROWS = 'zero'": 0.0, "ROWS = 'constant'": sums[..., :1]}
             for declared, value in wanted.items():
@@ -63,12 +64,10 @@ def why_fewer(found: Distinct, network: Network, tokens: int) -> str:
     if float(found.narrowest[best]) < CLOSE * TOLERANCE:
         return f"rows differ by as little as {float(found.narrowest[best]):.0e} of their size, close to the tolerance {TOLERANCE:.0e}"
     mixer = network.blocks[0].attention
-    if hasattr(mixer, "weights") and not getattr(network, "is_wide", False):
+    if hasattr(mixer, "weights"):
         equal = torch.zeros(len(found.rows), 1, tokens, dtype=torch.int64)
-        x = network.lift(equal)
-        weights = mixer.weights(
-            x if network.blocks[0].placement == "post" else network.blocks[0].norm1(x)
-        )  # (K, 1, H, T, T)
+        x = attention_inputs(network, equal)[0]
+        weights = mixer.weights(x)  # (K, 1, H, T, T)
         if are_rows_alike(weights):
             return "all rows of weights are the same: what scores add for places cancels in the normaliser"
         visible = mixer.logits(x).isfinite() if hasattr(mixer, "logits") else weights != 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.nets.network import Network
 from rankfall.position.rows import distinct
 from rankfall.position.theory import Verdict
@@ -98,11 +99,10 @@ def compare_with_theory(
 def zero_share(network: Network, inputs: Tensor) -> Tensor:
     """(K,) the largest share, over layers, of weights that are zero where the mask lets look; 0 for an attention without weights."""
     share = torch.zeros(len(inputs), dtype=torch.float64)
-    for block, x in zip(network.blocks, network.layers(network.lift(inputs))):
-        if getattr(network, "is_wide", False) or not hasattr(block.attention, "weights"):
+    for block, x in zip(network.blocks, attention_inputs(network, inputs)):
+        if not hasattr(block.attention, "weights"):
             continue
-        seen = x if block.placement == "post" else block.norm1(x)
-        weights = block.attention.weights(seen)  # (K, 1, H, T, T)
+        weights = block.attention.weights(x)  # (K, 1, H, T, T)
         allowed = block.attention.mask(x.shape[2], x.device)
         visible = torch.ones_like(weights[0, 0, 0], dtype=torch.bool) if allowed is None else allowed
         share = torch.maximum(share, (weights[..., visible] == 0).double().flatten(1).mean(1))

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.member import each_network
+from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.rank.attention_weights.rows_of_weights import QUANTITIES, of_rows, without_first
 from rankfall.rank.powers import reason_of
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
-    from rankfall.nets.network import Network
 
 TABLE = "attention_weights"
 USES = ("weights",)
@@ -38,26 +38,12 @@ def attention_weights(context: "Context", *, samples: int = 8, heads: bool = Tru
     inputs = inputs.double() if inputs.is_floating_point() else inputs
     rows: Rows = []
     for member, alone in enumerate(each_network(made)):
-        for layer, read in enumerate(what_is_read(alone, inputs[member : member + 1]), 1):
+        for layer, read in enumerate(attention_inputs(alone, inputs[member : member + 1]), 1):
             weights = alone.blocks[layer - 1].attention.weights(read)[0]  # (B, H, T, T)
             found = of_layer(weights, reason_of(read[0]), heads)
             about = {"member": member, "layer": layer, "tokens": read.shape[2]}
             rows += [about | row for row in found]
     return rows
-
-
-def what_is_read(network: "Network", inputs: Tensor) -> list[Tensor]:
-    """What the attention of each layer reads (K, B, T, D), whatever the block puts before it."""
-    found: list[Tensor] = []
-    hooks = [
-        block.attention.register_forward_pre_hook(lambda _, given: found.append(given[0])) for block in network.blocks
-    ]
-    try:
-        network.run(network.lift(inputs))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return found
 
 
 def of_layer(weights: Tensor, why: str, heads: bool) -> Iterator[dict[str, Any]]:
