@@ -11,7 +11,6 @@ from helpers import config
 from rankfall.design import Architecture, Component, Training
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
-from rankfall.run.jobs import before
 from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Settings
 from rankfall.run.plan import Plan, make_plan
@@ -20,7 +19,10 @@ from rankfall.train.objectives._base import Samples
 from rankfall.train.progress import Progress
 
 pytest.importorskip("numba")
-from rankfall.train.exact_zeros import Remainder, remainder
+from remainders import remainder
+
+from rankfall.train.machine import agreement
+from rankfall.train.machine.exact_zeros import Remainder
 
 CPU = torch.device("cpu")
 VECTORS = {"embedding": Component("linear"), "head": Component("regression"), "position": Component("none")}
@@ -135,7 +137,7 @@ def train(plan: Plan, tmp_path: Path) -> Store:
 def test_a_task_that_does_not_say_so_ends_the_job_before_any_training(ring: dict[str, Any], tmp_path: Path) -> None:
     plan = make_plan(ring)
     assert {cell.engine for cell in plan.cells} == {"machine"}
-    line = r"ring / SAN: the gradient of embedding\.map\.bias is 0 by autograd and \d.*engine: plain.*SYMMETRIC = True"
+    line = r"ring / SAN / short: the gradient of embedding\.map\.bias is 0 by autograd and \d.*engine: plain.*SYMMETRIC = True"
     with pytest.raises(RankfallError, match=line) as error:
         train(plan, tmp_path)
     assert "\n" not in str(error.value)
@@ -151,7 +153,9 @@ def test_a_task_that_says_so_is_trained_by_autograd(ring: dict[str, Any], tmp_pa
     assert {one.status for one in found.values()} == {"done"} and len(found) == len(plan.cells)
 
 
-def test_training_is_the_same_to_the_bit_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_is_the_same_to_the_bit_with_and_without_a_look_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     raw = config(training={"epochs": 2, "dropout": 0.1}, grid={"seed": "0..2"}, compute={"engine": "auto"})
     plan = make_plan(raw)
     keys, groups = [cell.key for cell in plan.cells], {cell.group for cell in plan.cells}
@@ -159,7 +163,7 @@ def test_training_is_the_same_to_the_bit_with_and_without(tmp_path: Path, monkey
     for name in ("with", "without"):
         store = train(plan, tmp_path / name)
         kept.append({key: value for stack in store.load_cells(keys, *groups) for key, value in stack.tensors.items()})
-        monkeypatch.setattr(before, "check_zeros", lambda *given: None)
+        monkeypatch.setattr(agreement, "disagreement", lambda *given: "")
     assert kept[0].keys() == kept[1].keys() and all(
         torch.equal(value, kept[1][name]) for name, value in kept[0].items()
     )

@@ -12,7 +12,8 @@ from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 
 pytest.importorskip("numba")
-from rankfall.train.exact_zeros import remainder
+from remainders import remainder
+
 from rankfall.train.machine.engine import Machined
 from rankfall.train.machine.program import sums
 

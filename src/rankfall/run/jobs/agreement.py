@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rankfall.run.store import Store
     from rankfall.train.objectives._base import Samples
 
-REMEDY = "say `compute: {engine: plain}`, or `TRACED = False` in the file of the component that makes the difference"
-
 
 def check_agreement(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> set[str]:
     """The groups that the machine was to train but cannot trace: autograd trains them, on any computer, since what a trace meets is the
@@ -56,7 +54,7 @@ def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool
         note(f"{cell.key}: not looked at whether the machine agrees with autograd: {describe_error(error)}")
         return True
     if what:
-        raise RankfallError(f"{named}: the machine does not agree with autograd: {what}; {REMEDY}")
+        raise RankfallError(f"{named}: {what}")
     return True
 
 

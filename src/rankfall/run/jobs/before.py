@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rankfall.run.jobs.agreement import check_agreement
 from rankfall.run.jobs.cells import dataset_of
 from rankfall.run.jobs.trials import refused_cells
-from rankfall.run.jobs.zeros import check_zeros
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -28,5 +27,4 @@ def check_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], N
     refused = refused_cells(cells, store, note, lambda cell: dataset_of(cell, store))
     passed = [cell for cell in cells if cell.key not in refused]
     untraced = check_agreement(passed, store, note)
-    check_zeros([cell for cell in passed if cell.group not in untraced], store, note)
     return Checked(passed, refused, untraced)

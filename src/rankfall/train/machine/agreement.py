@@ -4,7 +4,8 @@ Two members take the first batch and, if it is smaller, the last one of an epoch
 the same. Loss and gradient are as near to those of float64 as autograd's float32 is, within FACTOR times its distance or LEAST of their
 size. Some networks amplify rounding, so that one rounding says little of another: there the bound is taken of the farthest of float32 and
 of steps in float64 whose weights are off by up to half a last bit of float32. Then both take two steps of the optimiser along the same
-gradients, after which weights and what the optimiser remembers are the same but for rounding.
+gradients, after which weights and what the optimiser remembers are the same but for rounding. On the way, gradients that are exactly 0 by
+autograd are looked at (`exact_zeros.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +15,12 @@ import torch
 from torch import Tensor
 
 from rankfall.design import Architecture, Training
-from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
 from rankfall.streams import stream
 from rankfall.train import recipe
+from rankfall.train.machine.autograd import Result, by_autograd, initial, to_double
 from rankfall.train.machine.engine import NO_CODE, Machined
+from rankfall.train.machine.exact_zeros import find_remainder
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Samples
 
@@ -28,7 +30,12 @@ EVALUATION = 1e-3  # of a loss: networks that amplify rounding may be so far apa
 TIMES = 4  # steps rounded at random
 LAST_BIT = 2.0**-24
 STEPS = (0, 1)  # of dropout
-Result = tuple[Graded, Tensor]  # and the gradients (K, P)
+DIFFERS = "the machine does not agree with autograd: "
+REMEDY = "say `compute: {engine: plain}`, or `TRACED = False` in the file of the component that makes the difference"
+SYMMETRIC = (
+    "data that are symmetric, such as tokens x and -x, and Adam would make whole steps of this rounding. Say `compute: {engine: plain}`, "
+    "or `SYMMETRIC = True` in the file of the task"
+)
 
 
 def disagreement(
@@ -38,8 +45,8 @@ def disagreement(
     batches: Iterable[Samples],
     code: Mapping[str, str] = NO_CODE,
 ) -> str:
-    """What differs, in a few words; nothing if nothing does. The networks are made here and thrown away."""
-    for batch in batches:
+    """What differs, in a few words, and what to do; nothing if nothing does. The networks are made here and thrown away."""
+    for number, batch in enumerate(batches):
         machine, plain, double = (
             initial(architecture, shape, replace(training, dtype=dtype), batch)
             for dtype in (training.dtype, training.dtype, "float64")
@@ -57,11 +64,14 @@ def disagreement(
                 found, wanted, exact, (double, training, batch, step)
             )
             if what:
-                return f"{what} (batch of {batch.inputs.shape[1]}, step {step})"
+                return f"{DIFFERS}{what} (batch of {batch.inputs.shape[1]}, step {step}); {REMEDY}"
+            first = number == step == 0
+            if first and (left := find_remainder(plain, double, training, batch, found, wanted, exact)):
+                return f"the gradient of {left.parameter} is 0 by autograd and {left.value:.1g} by the machine: {SYMMETRIC}"
         if what := evaluation_difference(machine, training, batch) or step_difference(
             engine, machine, plain, wanted[0].loss
         ):
-            return what
+            return f"{DIFFERS}{what}; {REMEDY}"
     return ""
 
 
@@ -101,22 +111,6 @@ def step_difference(engine: Machined, machine: Members, plain: Members, loss: Te
         ):
             return f"weights or slots differ after step {step + 1} of the optimiser {type(plain.optimizer).__name__}"
     return ""
-
-
-def initial(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Members:
-    return recipe.initial(architecture, shape, batch.seeds, [training] * len(batch.seeds), torch.device("cpu"))
-
-
-def by_autograd(members: Members, training: Training, batch: Samples, step: int) -> Result:
-    drop = members.dropout.at(step) if members.dropout else no_dropout
-    graded = recipe.objective(training)(members.module, batch, drop)
-    members.differentiate(graded.loss)
-    return replace(graded, loss=graded.loss.detach()), members.grads.clone()
-
-
-def to_double(batch: Samples) -> Samples:
-    inputs, targets = (x.double() if x.is_floating_point() else x for x in (batch.inputs, batch.targets))
-    return replace(batch, inputs=inputs, targets=inputs if batch.targets is batch.inputs else targets)
 
 
 def count_difference(found: Graded, wanted: Graded, batch: Samples) -> str:

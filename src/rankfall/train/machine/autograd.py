@@ -1,0 +1,31 @@
+"""The same step by autograd, of networks that are made here and thrown away: what the machine is compared with."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from rankfall.design import Architecture, Training
+from rankfall.nets.dropout import no_dropout
+from rankfall.nets.network import Shape
+from rankfall.train import recipe
+from rankfall.train.members import Members
+from rankfall.train.objectives._base import Graded, Samples
+
+Result = tuple[Graded, Tensor]  # and the gradients (K, P)
+
+
+def initial(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Members:
+    return recipe.initial(architecture, shape, batch.seeds, [training] * len(batch.seeds), torch.device("cpu"))
+
+
+def by_autograd(members: Members, training: Training, batch: Samples, step: int) -> Result:
+    drop = members.dropout.at(step) if members.dropout else no_dropout
+    graded = recipe.objective(training)(members.module, batch, drop)
+    members.differentiate(graded.loss)
+    return replace(graded, loss=graded.loss.detach()), members.grads.clone()
+
+
+def to_double(batch: Samples) -> Samples:
+    inputs, targets = (x.double() if x.is_floating_point() else x for x in (batch.inputs, batch.targets))
+    return replace(batch, inputs=inputs, targets=inputs if batch.targets is batch.inputs else targets)
