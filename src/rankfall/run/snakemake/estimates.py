@@ -31,8 +31,10 @@ def estimates(plan: Plan, states: OutputStates, outputs: Outputs, scale: float =
             seconds = len(cells) * CELL if said is None else sum(look(said, cell) for cell in cells)
         else:
             cells, rule = plan.shard(*job.place), "train"
-            traced = {cell.group for cell in cells if cell.engine == MACHINE and cell.training.epochs}
-            seconds = scale * sum(cell.cost.seconds for cell in cells) + TRACE * len(traced)
+            traced = {
+                cell.group: cell.architecture.depth for cell in cells if cell.engine == MACHINE and cell.training.epochs
+            }
+            seconds = scale * sum(cell.cost.seconds for cell in cells) + TRACE * sum(traced.values())
         found[outputs.of(job)[0]] = (rule, JOBS[rule] + seconds, len(cells))
     wanted = states.stale.keys() | set(states.missing)
     free = [measure for measure in plan.measures.values() if measure.needs != "cells"]
