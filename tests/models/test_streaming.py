@@ -13,7 +13,7 @@ from rankfall.models.dissect import study
 from rankfall.models.forward import run_model
 from rankfall.models.load import load
 from rankfall.models.source import ModelSource
-from rankfall.models.streaming import Shared, units
+from rankfall.models.streaming import TiedWeights, units
 from rankfall.models.subject import Request
 from rankfall.models.surgery import cut
 from rankfall.models.texts import Texts
@@ -133,7 +133,7 @@ def test_a_tied_weight_is_read_under_either_name(tmp_path):
 
 def test_a_tied_weight_that_is_drawn_is_the_same_in_both_places():
     loaded = load(ModelSource("t5", config=CONFIGS["t5"], streamed=True), seed=3)
-    shared = Shared(loaded.model)
+    shared = TiedWeights(loaded.model)
     assert shared.others("shared.weight") == ["encoder.embed_tokens.weight"]
     first, second = (shared.drawn(name, 3) for name in ("shared.weight", "encoder.embed_tokens.weight"))
     assert torch.equal(first, second) and float(first.std()) == pytest.approx(1, rel=0.1)  # T5's own scale

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.checkpoint import Checkpoint
+from rankfall.models.stored import StoredWeights
 from rankfall.streams import words
 
 Fill = Callable[[str, nn.Module], None]  # gives storage and values to everything in a unit
@@ -151,7 +151,7 @@ def put_value(module: nn.Module, slot: Slot, value: Tensor) -> None:
     slot_of(module, slot)[slot[1]] = nn.Parameter(value, requires_grad=False) if slot[0] == "_parameters" else value
 
 
-class Shared:
+class TiedWeights:
     """Weights that several modules have in common, by the names that each has for them. The first name stands for all."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -194,7 +194,7 @@ class Shared:
 
 def drawn(model: nn.Module, seed: int) -> Fill:
     """Initial values by the library's rule, children before parents (some parents scale what their children drew)."""
-    shared = Shared(model)
+    shared = TiedWeights(model)
 
     def fill(name: str, unit: nn.Module) -> None:
         whole = name in dict(units(model))
@@ -216,8 +216,8 @@ def drawn(model: nn.Module, seed: int) -> Fill:
 
 def stored(model: nn.Module, folder: Path) -> Fill:
     """Values from the safetensors files of a folder. What is not a weight (positions, frequencies) comes from the library's rule."""
-    checkpoint = Checkpoint(model, folder)
-    rule, shared = drawn(model, 0), Shared(model)
+    checkpoint = StoredWeights(model, folder)
+    rule, shared = drawn(model, 0), TiedWeights(model)
 
     def fill(name: str, unit: nn.Module) -> None:
         layers = dict(units(model))

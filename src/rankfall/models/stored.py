@@ -20,7 +20,7 @@ from rankfall.errors import RankfallError
 
 
 @dataclass
-class Recipe:
+class WeightRecipe:
     """What one or several weights of the model are made of."""
 
     first: str  # the name of the first of them
@@ -28,7 +28,7 @@ class Recipe:
     sources: list[tuple[str, str | None]] = field(default_factory=list)  # keys, and the pattern that each matched
 
 
-class Checkpoint:
+class StoredWeights:
     """Weights by name; the recipe of the last few is kept, since weights that are made together are asked for together."""
 
     def __init__(self, model: nn.Module, folder: Path) -> None:
@@ -56,7 +56,7 @@ class Checkpoint:
             raise RankfallError(f"cannot stream {self.folder}: the library makes no {name} of {recipe.sources[0][0]}")
         return found
 
-    def _converted(self, recipe: Recipe) -> dict[str, Tensor]:
+    def _converted(self, recipe: WeightRecipe) -> dict[str, Tensor]:
         converter = copy.deepcopy(recipe.converter)
         for (key, pattern), tensor in zip(recipe.sources, self._read([key for key, _ in recipe.sources])):
             converter.add_tensor(recipe.first, key, pattern, tensor)
@@ -77,7 +77,7 @@ class Checkpoint:
             return found
 
 
-def recipes_of(model: nn.Module, keys: list[str]) -> dict[str, Recipe]:
+def recipes_of(model: Any, keys: list[str]) -> dict[str, WeightRecipe]:
     """Name of a weight -> what it is made of, by the library's rules for this model."""
     from transformers.conversion_mapping import get_model_conversion_mapping
     from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
@@ -89,7 +89,7 @@ def recipes_of(model: nn.Module, keys: list[str]) -> dict[str, Recipe]:
     prefix, own = getattr(model, "base_model_prefix", ""), model.state_dict()
     own |= dict.fromkeys(name for name, _ in model.named_parameters(remove_duplicate=False))
     names = dict.fromkeys(own, True)  # the library asks whether there is one
-    found: dict[str, Recipe] = {}
+    found: dict[str, WeightRecipe] = {}
     for key in sorted(keys, key=dot_natural_key):
         name, pattern = rename_source_key(key, renamings, converters, prefix, names)
         if name not in names and key in names:
@@ -97,10 +97,11 @@ def recipes_of(model: nn.Module, keys: list[str]) -> dict[str, Recipe]:
         converter = by_pattern[pattern] if pattern is not None else None
         if name not in names:
             continue
-        recipe = found.setdefault(name, Recipe(name, converter))
+        recipe = found.setdefault(name, WeightRecipe(name, converter))
         recipe.sources.append((key, pattern))
-        for other in converter.target_patterns[1:] if converter is not None else ():
-            found[name.replace(converter.target_patterns[0], other)] = recipe
+        if converter is not None:
+            for other in converter.target_patterns[1:]:
+                found[name.replace(converter.target_patterns[0], other)] = recipe
     return found
 
 
