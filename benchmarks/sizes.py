@@ -1,4 +1,4 @@
-"""What it costs to measure a model of some size, streamed and whole: time and peak memory, as a table of docs/models.md.
+"""What it costs to measure a model of some size, streamed and whole: processor time and peak memory, as a table of docs/models.md.
 
     python -m benchmarks.sizes                     # up to a billion weights: ten minutes on a core
     python -m benchmarks.sizes --only 6.7          # one size, in billions; 6.7 is that of Llama 2 7B, streamed alone
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"
 BEGIN, END = "<!-- sizes -->", "<!-- /sizes -->"
-HEAD = ("| weights | layers x width | | time | peak memory |", "|---|---|---|---|---|")
+HEAD = ("| weights | layers x width | | processor time | peak memory |", "|---|---|---|---|---|")
 SAMPLES, LENGTH = 2, 64
 WHOLE_UP_TO = 1.5  # billions of weights: beyond, streamed alone
 
@@ -68,7 +68,7 @@ def command(size: Size, streamed: bool, out: str) -> list[str]:
 
 
 def cost(size: Size, streamed: bool, limit: float) -> tuple[float, float] | None:
-    """Seconds and GB; None where it failed or took longer than the limit."""
+    """Seconds of one processor, which other work on the machine hardly changes, and GB; None where it failed or took longer than the limit."""
     with tempfile.TemporaryDirectory() as out:
         started = time.monotonic()
         process = subprocess.Popen(
@@ -83,7 +83,7 @@ def cost(size: Size, streamed: bool, limit: float) -> tuple[float, float] | None
             if took > limit:
                 process.kill()
             time.sleep(0.05)
-    return (took, used.ru_maxrss * 1024 / 1e9) if process.returncode == 0 else None
+    return (used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9) if process.returncode == 0 else None
 
 
 def line(size: Size, streamed: bool, found: tuple[float, float]) -> str:
