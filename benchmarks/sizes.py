@@ -68,7 +68,7 @@ def command(size: Size, streamed: bool, out: str) -> list[str]:
 
 
 def cost(size: Size, streamed: bool, limit: float) -> tuple[float, float] | None:
-    """Seconds of one processor, which other work on the machine hardly changes, and GB; None where it failed or took longer than the limit."""
+    """Processor seconds, which other work on the machine hardly changes, and GB; None where it failed or took longer than the limit."""
     with tempfile.TemporaryDirectory() as out:
         started = time.monotonic()
         process = subprocess.Popen(
