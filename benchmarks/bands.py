@@ -1,17 +1,21 @@
-"""What residual known architectures keep at birth, by kind and depth: the reference bands that `rankfall check` ships with.
+"""What residual known architectures keep by layer, by kind and depth: the reference bands that `rankfall check` ships with.
 
-    python -m benchmarks.bands     # writes src/rankfall/check/bands.json; five minutes on a core
+    python -m benchmarks.bands                             # at birth: five minutes on a core
+    rankfall run --config workflow/presets/bands.yaml      # trains small networks: ten minutes on a core
+    python -m benchmarks.bands --trained results/bands     # after training, of these and of a pretrained MiniLM
 
-Types of the transformers library and architectures of our own at width 128, with weights drawn by their own rules, random tokens or
-pictures, and two seeds. A band is from the smallest to the largest residual of the last layer among architectures and seeds.
+Both write their part of src/rankfall/check/bands.json. At birth: types of the transformers library and architectures of our own at width
+128, with weights drawn by their own rules, random tokens or pictures, and two seeds. A band is from the smallest to the largest residual
+among architectures and seeds, at every layer. What training makes of networks is in `benchmarks/trained_bands.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +78,13 @@ OWN: dict[str, dict[str, Any]] = {
         "norm_placement": "pre",
         "mask": "causal",
     },
+    "our linear attention": {
+        "residual": "add",
+        "mlp": "gelu",
+        "norm": "layer",
+        "norm_placement": "pre",
+        "attention": "linear",
+    },
 }
 
 
@@ -96,8 +107,8 @@ def models(depth: int, seed: int, names: list[str] | None = None) -> Iterator[tu
             yield name, network, drawn_states(1, 4, TOKENS, WIDTH, seed)
 
 
-def measured(depth: int, seed: int, names: list[str] | None = None) -> Iterator[tuple[str, str, float]]:
-    """(kind, name, residual of the last layer)."""
+def measured(depth: int, seed: int, names: list[str] | None = None) -> Iterator[tuple[str, str, list[float]]]:
+    """(kind, name, residual by layer)."""
     from rankfall.check.bands import kind_of
     from rankfall.errors import RankfallError
     from rankfall.models.modules.cuts import states_of
@@ -114,42 +125,67 @@ def measured(depth: int, seed: int, names: list[str] | None = None) -> Iterator[
         if flow.depth != depth:
             print(f"{name}: {flow.depth} layers where there are {depth}", file=sys.stderr)
             continue
-        yield kind_of(flow), name, relative_residual(states_of(found, flow)[-1]).mean().item()
+        yield kind_of(flow), name, [relative_residual(state).mean().item() for state in states_of(found, flow)]
 
 
-def bands(depths: tuple[int, ...], seeds: int, names: list[str] | None = None) -> dict[str, dict[str, dict[str, Any]]]:
-    """kind -> depth -> low, high, and the architectures."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for depth in depths:
-        for seed in range(seeds):
-            for kind, name, value in measured(depth, seed, names):
-                entry = found.setdefault(kind, {}).setdefault(str(depth), {"low": value, "high": value, "of": []})
-                entry["low"], entry["high"] = min(entry["low"], value), max(entry["high"], value)
-                entry["of"] = sorted({*entry["of"], name})
+Bands = dict[str, dict[str, dict[str, Any]]]
+
+
+def bands(depths: tuple[int, ...], seeds: int, names: list[str] | None = None) -> Bands:
+    """kind -> depth -> low and high by layer, and the architectures."""
+    return gathered(one for depth in depths for seed in range(seeds) for one in measured(depth, seed, names))
+
+
+def gathered(curves: Iterable[tuple[str, str, list[float]]]) -> Bands:
+    """The smallest and largest of all (kind, name, residual by layer) of a kind and depth."""
+    found: Bands = {}
+    for kind, name, curve in curves:
+        entry = found.setdefault(kind, {}).setdefault(str(len(curve) - 1), {"low": curve, "high": curve, "of": []})
+        entry["low"], entry["high"] = list(map(min, entry["low"], curve)), list(map(max, entry["high"], curve))
+        entry["of"] = sorted({*entry["of"], name})
     for by_depth in found.values():
         for entry in by_depth.values():
-            entry["low"], entry["high"] = (float(f"{entry[side]:.4g}") for side in ("low", "high"))
+            for side in ("low", "high"):
+                entry[side] = [float(f"{value:.4g}") for value in entry[side]]
     return dict(sorted(found.items()))
+
+
+def written(out: Path, when: str, made: dict[str, Any], found: Bands) -> None:
+    """Put one of the two parts into the table; lists of numbers stand on one line."""
+    whole = json.loads(out.read_text()) if out.exists() else {"made": {}, "bands": {}}
+    whole["made"][when], whole["bands"][when] = made, found
+    text = json.dumps(whole, indent=1)
+    text = re.sub(r"\[[^\[\]{}\"]*\]", lambda numbers: " ".join(numbers[0].split()), text)
+    out.write_text(text + "\n")
+    print(f"wrote {out}")
 
 
 def main() -> None:
     sys.path[:0] = [str(ROOT / "src")]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bands", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--trained", type=Path, metavar="RESULTS", help="of a run of workflow/presets/bands.yaml")
     parser.add_argument("--out", type=Path, default=ROOT / "src" / "rankfall" / "check" / "bands.json")
     args = parser.parse_args()
     import torch
     import transformers
 
     transformers.logging.set_verbosity_error()
+    from rankfall.check.bands import BIRTH, TRAINED
+
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+    if args.trained is not None:
+        from benchmarks.trained_bands import trained
+
+        found, made = trained(args.trained)
+        written(args.out, TRAINED, {**versions, **made}, gathered(found))
+        return
     made = {
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
+        **versions,
         "width": WIDTH,
         "tokens": TOKENS,
         "seeds": SEEDS,
     }
-    args.out.write_text(json.dumps({"made": made, "bands": bands(DEPTHS, SEEDS)}, indent=1) + "\n")
-    print(f"wrote {args.out}")
+    written(args.out, BIRTH, made, bands(DEPTHS, SEEDS))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Rankfall: what attention loses with depth.
 
-    from rankfall import residuals, order_of_contraction, collapse_law, watch
+    from rankfall import residuals, order_of_contraction, collapse_law, token_identity, attribution, watch
 
-The first three are in `rankfall/api`, the last is `rankfall/watch`, and all are imported when they are asked for: `import rankfall` takes
+All but the last are in `rankfall/api`, the last is `rankfall/watch`; they are imported when they are asked for: `import rankfall` takes
 milliseconds.
 """
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from rankfall.api.order import order_of_contraction as order_of_contraction
     from rankfall.api.residuals import Residuals as Residuals
     from rankfall.api.residuals import residuals as residuals
+    from rankfall.api.tokens import Attribution as Attribution
+    from rankfall.api.tokens import TokenIdentity as TokenIdentity
+    from rankfall.api.tokens import attribution as attribution
+    from rankfall.api.tokens import token_identity as token_identity
     from rankfall.watch.start import watch as watch
 
 __version__ = "0.2.0"
@@ -26,9 +30,25 @@ PUBLIC = {
     "Order": "rankfall.api.order",
     "collapse_law": "rankfall.api.law",
     "Law": "rankfall.api.law",
+    "token_identity": "rankfall.api.tokens",
+    "TokenIdentity": "rankfall.api.tokens",
+    "attribution": "rankfall.api.tokens",
+    "Attribution": "rankfall.api.tokens",
 }
 ROOMS = ("watch",)  # modules that are public as they are
-__all__ = ["Law", "Order", "Residuals", "collapse_law", "order_of_contraction", "residuals", "watch"]
+__all__ = [
+    "Attribution",
+    "Law",
+    "Order",
+    "Residuals",
+    "TokenIdentity",
+    "attribution",
+    "collapse_law",
+    "order_of_contraction",
+    "residuals",
+    "token_identity",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -1,56 +1,150 @@
-"""Guards the reference bands: the table is the package's, its command makes it, and a report is set beside the right one."""
+"""Guards the reference bands: the table is the package's, its commands make it, and a report is set beside the right one."""
 
 import json
 from importlib import resources
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 from benchmarks import bands as made
-from rankfall.check.bands import band_for, kind_of, table
+from benchmarks import trained_bands
+from rankfall.check.bands import BIRTH, TRAINED, bands_for, bands_of, kind_of, no_band, table
 from rankfall.check.report import check
 from rankfall.models.modules.examine import examine
+
+
+def encoder(depth, width=16, **options):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(width, 2, 2 * width, batch_first=True, **options)
+    return nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
 
 
 def test_the_table_ships_and_has_bands_of_every_kind_and_depth():
     found = json.loads(resources.files("rankfall.check").joinpath("bands.json").read_text())
     assert found == table()
-    assert len(found["bands"]) >= 6
-    for by_depth in found["bands"].values():
+    birth = found["bands"][BIRTH]
+    assert len(birth) >= 7
+    for by_depth in birth.values():
         assert set(by_depth) == {str(depth) for depth in made.DEPTHS}
-        assert all(0 < entry["low"] <= entry["high"] < 1.1 and entry["of"] for entry in by_depth.values())
-    named = {name for by_depth in found["bands"].values() for entry in by_depth.values() for name in entry["of"]}
+    for by_depth in (one for when in (BIRTH, TRAINED) for one in found["bands"][when].values()):
+        for depth, entry in by_depth.items():
+            assert len(entry["low"]) == len(entry["high"]) == int(depth) + 1 and entry["of"]
+            assert all(0 < low <= high < 1.5 for low, high in zip(entry["low"], entry["high"]))
+    named = {name for by_depth in birth.values() for entry in by_depth.values() for name in entry["of"]}
     assert named == {*made.TYPES, *made.OWN} - {"falcon"}
+
+
+def test_what_was_trained_is_said():
+    found = table()
+    assert set(found["bands"][TRAINED]) >= {
+        "both ways, attention, post-norm",
+        "both ways, attention, pre-norm",
+        "one way, attention, pre-norm",
+        "one way, mixing without weights, pre-norm",
+    }
+    about = found["made"][TRAINED]
+    assert about["networks"] and about["widths"] == [32] and about["cells"] > 30
+    assert trained_bands.MINILM in found["bands"][TRAINED]["both ways, attention, post-norm"]["6"]["of"]
 
 
 @pytest.mark.parametrize("name", list(made.OWN))
 def test_what_is_measured_again_is_within_the_table(name):
     for kind, by_depth in made.bands((2, 4), 2, [name]).items():
         for depth, entry in by_depth.items():
-            known = table()["bands"][kind][depth]
+            known = table()["bands"][BIRTH][kind][depth]
             assert name in known["of"]
-            assert known["low"] <= entry["low"] * (1 + 1e-3) and entry["high"] <= known["high"] * (1 + 1e-3)
+            assert all(a <= b * (1 + 1e-3) for a, b in zip(known["low"], entry["low"], strict=True))
+            assert all(b <= a * (1 + 1e-3) for a, b in zip(known["high"], entry["high"], strict=True))
+
+
+def test_a_band_is_from_the_smallest_to_the_largest_at_every_layer():
+    found = made.gathered([("k", "a", [1.0, 0.5]), ("k", "b", [0.9, 0.61237]), ("k", "a", [0.8, 0.2, 0.1])])
+    assert found == {
+        "k": {
+            "1": {"low": [0.9, 0.5], "high": [1.0, 0.6124], "of": ["a", "b"]},
+            "2": {"low": [0.8, 0.2, 0.1], "high": [0.8, 0.2, 0.1], "of": ["a"]},
+        }
+    }
+
+
+def test_each_part_of_the_table_is_written_by_itself(tmp_path):
+    out = tmp_path / "bands.json"
+    made.written(out, BIRTH, {"width": 1}, {"k": {"1": {"low": [1.0, 0.5], "high": [1.0, 0.6], "of": ["a"]}}})
+    made.written(out, TRAINED, {"width": 2}, {})
+    found = json.loads(out.read_text())
+    assert found["made"] == {BIRTH: {"width": 1}, TRAINED: {"width": 2}}
+    assert found["bands"][BIRTH]["k"]["1"]["low"] == [1.0, 0.5]
+    assert '"low": [ 1.0, 0.5 ]' in out.read_text()
+
+
+def test_cells_that_learned_nothing_are_left_out(tmp_path):
+    cells = {"a": (3.0, 1.0), "b": (3.0, 2.9), "c": (3.0, 2.0)}
+    about = {"status": "done", "epochs": 2, "width": 8, "heads": 2, "task": "sorting", "attention": "multihead", "mask": "causal",
+             "norm_placement": "pre", "residual": "add", "mlp": "gelu", "norm": "layer"}  # fmt: skip
+    rows = [
+        {**about, "key": key, "layer": layer, "place": "state", "quantity": "residual", "centre": "mean",
+         "matrix_norm": "composite", "value": value}
+        for key, start in (("a", 0.9), ("b", 0.1), ("c", 0.8)) for layer, value in enumerate((start, start / 2, start / 4))
+    ]  # fmt: skip
+    rows += [{**row, "centre": "best", "value": 0.0} for row in rows] + [
+        {**row, "place": "before", "value": 0.0} for row in rows
+    ]
+    losses = [
+        {"key": key, "split": split, "metric": "loss", "epoch": epoch, "value": value if split == "test" else 0.0}
+        for key, values in cells.items() for epoch, value in enumerate(values, 1) for split in ("train", "test")
+    ]  # fmt: skip
+    (tmp_path / "tables").mkdir()
+    pd.DataFrame(rows).sample(frac=1, random_state=0).to_parquet(tmp_path / "tables" / "residuals.parquet")
+    pd.DataFrame(losses).to_parquet(tmp_path / "tables" / "training.parquet")
+    frame = pd.read_parquet(tmp_path / "tables" / "training.parquet")
+    assert trained_bands.that_learned(frame) == {"a", "c"}
+    kept = trained_bands.residuals_of(tmp_path)
+    curves = list(trained_bands.of_cells(kept[kept.key.isin({"a", "c"})]))
+    assert curves == [
+        (
+            "one way, attention, pre-norm",
+            "our pre-norm causal multihead, sorting",
+            pytest.approx([start, start / 2, start / 4]),
+        )
+        for start in (0.9, 0.8)
+    ]
 
 
 def test_a_report_says_where_it_lies():
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-    model, x = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), torch.randn(2, 9, 16)
+    model, x = encoder(4), torch.randn(2, 9, 16)
     (flow,) = examine(model, x).flows
     assert kind_of(flow) == "both ways, attention, post-norm"
-    (low, high), of = band_for(flow)
-    entry = table()["bands"][kind_of(flow)]["4"]
-    assert (low, high) == (entry["low"], entry["high"])
-    assert of == f"{len(entry['of'])} architectures of this kind with 4 layers"
+    birth, trained = bands_for(flow)
+    entry = table()["bands"][BIRTH][kind_of(flow)]["4"]
+    assert (list(birth.low), list(birth.high)) == (entry["low"], entry["high"])
+    assert birth.of == f"{len(entry['of'])} architectures of this kind with 4 layers"
+    assert (birth.when, trained.when, trained.depth) == (BIRTH, TRAINED, 4)
     with torch.no_grad():
         for parameter in model.layers.parameters():
             parameter.mul_(4)
     (report,) = check(model, x, changes=False)
-    assert f"That is below what {of} keep at birth" in " ".join(report.verdict)
+    said = " ".join(report.verdict)
+    assert f"That is below what {birth.of} keep at birth" in said
+    assert f"After training {trained.of} kept" in said
+    assert (
+        trained.of
+        == f"{len(table()['bands'][TRAINED][kind_of(flow)]['4']['of'])} small trained networks of this kind with 4 layers"
+    )
 
 
-def test_far_deeper_than_the_table_there_is_no_band():
-    layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
-    (flow,) = examine(nn.TransformerEncoder(layer, 60, enable_nested_tensor=False), torch.randn(2, 3, 8)).flows
-    assert band_for(flow) is None
+def test_a_band_of_several_kinds_holds_those_of_each():
+    kinds = [f"both ways, attention, {norm}-norm" for norm in ("pre", "post")]
+    (both, *_), (pre, *_), (post, *_) = bands_of(kinds, 6), bands_of(kinds[:1], 6), bands_of(kinds[1:], 6)
+    assert both.low == tuple(map(min, pre.low, post.low)) and both.high == tuple(map(max, pre.high, post.high))
+
+
+def test_where_there_is_no_band_it_is_said():
+    (deep,) = examine(encoder(60, 8), torch.randn(2, 3, 8)).flows
+    assert bands_for(deep) == []
+    assert no_band(deep) == "the table has networks of 2, 4, 6, 12, 24 layers, none near 60"
+    (known,) = examine(encoder(2, 8), torch.randn(2, 3, 8)).flows
+    assert no_band(known) == ""
+    (report,) = check(encoder(60, 8), torch.randn(2, 3, 8), changes=False)
+    assert "none near 60" in report.reasons["reference band"]

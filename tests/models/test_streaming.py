@@ -5,6 +5,7 @@ import torch
 
 pytest.importorskip("transformers")
 
+from safetensors.torch import load_file, save_file
 from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
@@ -12,7 +13,7 @@ from rankfall.models.dissect import study
 from rankfall.models.forward import run_model
 from rankfall.models.load import load
 from rankfall.models.source import ModelSource
-from rankfall.models.streaming import units
+from rankfall.models.streaming import TiedWeights, units
 from rankfall.models.subject import Request
 from rankfall.models.surgery import cut
 from rankfall.models.texts import Texts
@@ -20,12 +21,11 @@ from rankfall.models.variants import VARIANTS
 from rankfall.rank.model_residuals.profile import profile
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-STREAMED = [
-    family for family in CONFIGS if family not in ("t5", "mixtral", "siglip_vision_model")
-]  # tied; or weights used past their module
+# among them weights that the library renames (vit), makes of several (mixtral) or ties (t5), and that are used past their module (siglip)
+FROM_FILES = ["bert", "albert", "llama", "gpt2", "opt", "xlnet", "vit", "t5", "mixtral", "siglip_vision_model"]
 
 
-@pytest.mark.parametrize("family", ["bert", "albert", "llama", "gpt2", "opt", "xlnet"])
+@pytest.mark.parametrize("family", FROM_FILES)
 def test_streamed_weights_give_the_same_bits(family, tmp_path):
     """From a folder of safetensors: the model whole, and layer by layer."""
     small = tiny(family)
@@ -41,7 +41,7 @@ def test_streamed_weights_give_the_same_bits(family, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(theirs, cut(streamed, anatomy, small.inputs, variants), strict=True))
 
 
-@pytest.mark.parametrize("family", STREAMED)
+@pytest.mark.parametrize("family", CONFIGS)
 def test_drawn_weights_are_the_same_at_every_fetch(family):
     """Each pass fetches every layer anew; two passes agree bit by bit, another seed does not."""
     inputs = tiny(family).inputs
@@ -99,14 +99,57 @@ def test_profile_of_a_streamed_model_equals_that_of_the_whole(tmp_path):
         assert rows[True][key] == pytest.approx(value, rel=1e-9, abs=1e-15)
 
 
-def test_checkpoints_under_other_names_are_refused(tmp_path):
-    """The library renames ViT's weights when it loads them; streaming reads names as they are and says which one is not there."""
-    tiny("vit").model.save_pretrained(tmp_path)
-    loaded = load(ModelSource(str(tmp_path), "pretrained", streamed=True))
-    with pytest.raises(RankfallError, match="is not in its safetensors files"):
-        run_model(loaded.model, tiny("vit").inputs)
+def save_as(folder, tensors):
+    (folder / "model.safetensors").unlink()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def test_tied_weights_are_refused():
-    with pytest.raises(RankfallError, match="share weight"):
-        load(ModelSource("t5", config=CONFIGS["t5"], streamed=True))
+def test_experts_that_a_checkpoint_has_one_by_one_are_put_together(tmp_path):
+    """Mixtral's experts as they are published, against the same weights in memory."""
+    small = tiny("mixtral")
+    small.model.save_pretrained(tmp_path)
+    found = load_file(tmp_path / "model.safetensors")
+    assert sum(".experts.0." in name for name in found) >= 3  # one by one
+    streamed = load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model
+    assert torch.equal(
+        run_model(streamed, small.inputs).last_hidden_state,
+        run_model(small.model.eval(), small.inputs).last_hidden_state,
+    )
+
+
+def test_a_tied_weight_is_read_under_either_name(tmp_path):
+    small = tiny("t5")
+    small.model.save_pretrained(tmp_path)
+    found = load_file(tmp_path / "model.safetensors")
+    whole = run_model(load(ModelSource(str(tmp_path), "pretrained")).model, small.inputs).last_hidden_state
+    for name in ("shared.weight", "encoder.embed_tokens.weight"):
+        kept = {
+            key: value for key, value in found.items() if key not in ("shared.weight", "encoder.embed_tokens.weight")
+        }
+        save_as(tmp_path, {**kept, name: found["shared.weight"]})
+        streamed = load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model
+        assert torch.equal(run_model(streamed, small.inputs).last_hidden_state, whole)
+
+
+def test_a_tied_weight_that_is_drawn_is_the_same_in_both_places():
+    loaded = load(ModelSource("t5", config=CONFIGS["t5"], streamed=True), seed=3)
+    shared = TiedWeights(loaded.model)
+    assert shared.others("shared.weight") == ["encoder.embed_tokens.weight"]
+    first, second = (shared.drawn(name, 3) for name in ("shared.weight", "encoder.embed_tokens.weight"))
+    assert torch.equal(first, second) and float(first.std()) == pytest.approx(1, rel=0.1)  # T5's own scale
+    assert not torch.equal(first, shared.drawn("shared.weight", 4))
+    assert all(one.device.type == "meta" for one in loaded.model.parameters())
+
+
+def test_a_weight_that_no_file_has_is_told(tmp_path):
+    small = tiny("vit")
+    small.model.save_pretrained(tmp_path)
+    found = load_file(tmp_path / "model.safetensors")
+    lost = next(name for name in found if "layernorm" in name)
+    save_as(tmp_path, {key: value for key, value in found.items() if key != lost})
+    with pytest.raises(RankfallError, match=r"cannot stream .* is not in its safetensors files"):
+        run_model(load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model, small.inputs)
+    short = {key: value[:-1].clone() if key == lost else value for key, value in found.items()}
+    save_as(tmp_path, short)
+    with pytest.raises(RankfallError, match=rf"{lost} has shape \(23,\), the config says \(24,\)"):
+        run_model(load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model, small.inputs)

@@ -298,7 +298,10 @@ def test_figure_and_command(tmp_path, capsys):
         "residuals.rst",
         "residuals.svg",
     ]
-    assert tables.read(out / "model_residuals.parquet", "model_residuals").num_rows > 0
+    found = tables.read(out / "model_residuals.parquet", "model_residuals").to_pandas()
+    last = found[(found.variant == "transformer") & (found.layer == 3)].groupby("metric")["value"].mean()
+    for metric, what in (("without_first", "first token"), ("without_largest", "three largest channels")):
+        assert f"the last layer of the whole model keeps {last[metric]:.3f} without the {what}" in shown
 
 
 def test_the_command_fails_in_one_line_and_writes_nothing(tmp_path, capsys):

@@ -5,15 +5,29 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from in_browser import browser as browser
 from watched import gpt, train
 
 import rankfall
 from rankfall import cli
+from rankfall.check.bands import bands_of
 from rankfall.commands import open as opening
 from rankfall.report.style import apply_style, canvas
 from rankfall.watch import read_table
+from rankfall.watch.bands import bands_of_run
 from rankfall.watch.columns import CURVES, SCHEMA
-from rankfall.watch.page import TITLES, draw_layers, draw_steps, found, last_log, page_of, some, spread_widely
+from rankfall.watch.page import (
+    BAND_COLOURS,
+    TITLES,
+    draw_bands,
+    draw_layers,
+    draw_steps,
+    found,
+    last_log,
+    page_of,
+    some,
+    spread_widely,
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +41,7 @@ def run(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures take seconds, and one test has them all."""
-    monkeypatch.setattr("rankfall.watch.page.picture", lambda rows, column: f"<i>{column}</i>")
+    monkeypatch.setattr("rankfall.watch.page.picture", lambda rows, column, bands: f"<i>{column}</i>")
 
 
 @pytest.fixture
@@ -46,6 +60,32 @@ def test_curves_are_of_the_table(table):
         assert list(values) == list(table[table.layer == int(layer)].residual)
     assert [line.get_label() for line in layers.lines] == ["step 1", "step 2", "step 4"]
     assert list(layers.lines[-1].get_ydata()) == list(table[table.step == 4].residual)
+
+
+def test_the_residual_is_drawn_in_the_bands_of_its_direction_and_depth(table):
+    bands, of = bands_of_run(table)
+    depth, way = table.layer.max(), {"causal": "one way", "bidirectional": "both ways"}[table["mask"].iloc[0]]
+    assert [one.when for one in bands] == ["at birth", "after training"] and all(one.when in of for one in bands)
+    assert bands == bands_of([f"{way}, attention, {norm}-norm" for norm in ("pre", "post")], depth)
+    with apply_style():
+        _, ((steps, layers),) = canvas(1, 2, 7, 3)
+        draw_bands(steps, layers, table, bands)
+    for one, area, span in zip(bands, layers.collections, steps.patches, strict=True):
+        outline = area.get_paths()[0].vertices
+        for layer in range(depth + 1):
+            here = outline[outline[:, 0] == layer][:, 1]
+            assert (here.min(), here.max()) == pytest.approx(one.at(layer, depth))
+        assert (span.get_y(), span.get_y() + span.get_height()) == pytest.approx((one.low[-1], one.high[-1]), rel=0.2)
+    assert [text.get_text() for text in layers.get_legend().get_texts()] == ["band at birth", "band after training"]
+
+
+def test_a_run_without_a_known_direction_says_why_it_has_no_band(table, undrawn):
+    assert bands_of_run(table.assign(mask="unknown")) == (
+        [],
+        "no band: the direction of attention is not known, by which networks are compared",
+    )
+    assert "No band: the direction of attention is not known" in page_of(table.assign(mask="unknown"), "x")
+    assert "Shaded: residuals of networks" in page_of(table, "x")
 
 
 def test_the_page_has_every_picture_once_and_loads_nothing(table):
@@ -119,3 +159,24 @@ def test_what_is_no_run_is_one_line(name, said, tmp_path, capsys):
     assert cli.main(["open", str(tmp_path / f"{name}.parquet")]) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_bands_are_seen_in_a_browser(browser, table, tmp_path):
+    """The page opens without an error, and the pictures of the residual alone have the colours of the bands."""
+    (tmp_path / "run.html").write_text(page_of(table, "run.parquet"))
+    page, said = browser.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((tmp_path / "run.html").as_uri())
+    for name in CURVES:
+        fills = page.locator(f"#{name} svg [style*='fill']").evaluate_all(
+            "all => all.map(one => getComputedStyle(one).fill)"
+        )
+        seen = [tuple(map(int, re.findall(r"\d+", one)[:3])) for one in fills]
+        for colour in BAND_COLOURS:
+            wanted = tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+            assert (seen.count(wanted) >= 2) == (name == "residual")
+    assert page.locator("#residual .note").inner_text().startswith("Shaded: residuals of networks")
+    assert said == []
+    page.close()

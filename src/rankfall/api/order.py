@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, overload
 
 import torch
 
@@ -31,7 +31,9 @@ class Order:
         return f"{said} ({self.reason})" if self.reason else said
 
 
-@torch.no_grad()
+@overload
+def order_of_contraction(attention: torch.nn.Module, inputs: Any, *, blocks: Any = None) -> dict[str, Order]: ...
+@overload
 def order_of_contraction(
     attention: Callable[..., Any] | str | Mapping[str, Any] | None = None,
     *,
@@ -41,13 +43,39 @@ def order_of_contraction(
     heads: int | None = None,
     seed: int | None = None,
     **parts: Any,
-) -> Order:
+) -> Order: ...
+
+
+@torch.no_grad()
+def order_of_contraction(
+    attention: Any = None,
+    inputs: Any = None,
+    *,
+    blocks: Any = None,
+    draws: int | None = None,
+    tokens: int | None = None,
+    width: int | None = None,
+    heads: int | None = None,
+    seed: int | None = None,
+    **parts: Any,
+) -> Order | dict[str, Order]:
     """3: rank is lost doubly exponentially with depth; 1: exponentially; 0: rows come out different however similar they went in.
 
     `attention` is a function of queries, keys and values (N, H, T, d), of 2 heads unless `heads` says so, or of states (N, T, D). Without
     one, or with the name of one (`attention="gau"`), the layer is made of the components that `parts` names, `normaliser="l2",
-    position="rope"`, and measured without a rounding floor.
+    position="rope"`, and measured without a rounding floor. Sizes are `draws` 8, `tokens` 6 and `width` 8 unless they are said.
+
+    A module with an example of its `inputs`, as for `residuals`, has an order for each branch that mixes tokens, on states of its own that
+    are made nearly equal; the answer is a dict. `blocks` names its layers where they are not found.
     """
+    if inputs is not None or blocks is not None or hasattr(getattr(attention, "config", None), "model_type"):
+        from rankfall.api.order_of_module import orders_of_module
+
+        unused("a module with inputs has its own", draws=draws, tokens=tokens, width=width, heads=heads, seed=seed)
+        unused("a module with inputs has its own parts", **parts)
+        found = orders_of_module(attention, inputs, blocks)
+        return {name: order_from(fitted, "") for name, fitted in found.items()}
+    draws, tokens, width = (default if one is None else one for one, default in ((draws, 8), (tokens, 6), (width, 8)))
     from rankfall.rank.centred.state import begin
     from rankfall.rank.orders.slopes import measure_slopes, near_fit, relative
 
@@ -73,5 +101,10 @@ def order_of_contraction(
             state = begin(SimpleNamespace(sentinels=None), drawn_states(draws, 1, tokens, width, seeded(seed)))  # type: ignore[arg-type]
             found = near_fit(layer, state, relative)
         note = given.note
+    return order_from(found, note)
+
+
+def order_from(found: Mapping[str, Any], note: str) -> Order:
+    """A fit as an answer."""
     reason = "; ".join(filter(None, [found["reason"], note]))
     return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method")}, reason=reason)

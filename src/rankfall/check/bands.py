@@ -1,12 +1,14 @@
-"""Reference bands: what residual known architectures of a depth and kind have at birth, from a table that ships with the package.
+"""Reference bands: what residual known architectures of a depth and kind keep, by layer, from a table that ships with the package.
 
-`python -m benchmarks.bands` makes the table (`bands.json`) from architectures of the transformers library at small width and of our
-own, with random tokens. A band is from the smallest to the largest mean over samples among architectures and seeds.
+`python -m benchmarks.bands` makes the table (`bands.json`). At birth: architectures of the transformers library at small width and of our
+own, with random tokens. After training: small networks of our own, trained by workflow/presets/bands.yaml, and a pretrained MiniLM. A
+band is from the smallest to the largest mean over samples among networks and seeds.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from rankfall.models.modules.flow import Flow
 
 TABLE = Path(__file__).with_name("bands.json")
 CAUSAL, BOTH = "one way", "both ways"
+BIRTH, TRAINED = "at birth", "after training"
+KINDS = {BIRTH: "architecture", TRAINED: "small trained network"}
 
 
 def kind_of(flow: Flow) -> str:
@@ -26,22 +30,67 @@ def kind_of(flow: Flow) -> str:
     return f"{CAUSAL if flow.causal else BOTH}, {mixer}, {'post' if flow.post else 'pre'}-norm"
 
 
+@dataclass(frozen=True)
+class ReferenceBand:
+    """Smallest and largest residual of layers 0 .. of networks that are as deep as this, or nearly."""
+
+    when: str
+    depth: int  # of the networks of the table
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    of: str
+
+    def at(self, layer: int, depth: int) -> tuple[float, float]:
+        """At a layer of a network of another depth: between the layers that lie as far on their way."""
+        place = layer / depth * self.depth
+        before = min(int(place), self.depth - 1)
+        share = place - before
+        low, high = ((1 - share) * side[before] + share * side[before + 1] for side in (self.low, self.high))
+        return low, high
+
+
 @cache
 def table() -> dict[str, Any]:
-    """bands: kind -> depth -> {low, high, of}; made: with what."""
+    """bands: when -> kind -> depth -> {low, high: by layer, of: names}; made: with what."""
     found: dict[str, Any] = json.loads(TABLE.read_text())
     return found
 
 
-def band_for(flow: Flow) -> tuple[tuple[float, float], str] | None:
-    """(low, high) of the last layer's residual at the nearest depth, and of what; None where nothing of this kind is known."""
-    by_depth = table()["bands"].get(kind_of(flow), {})
-    if not by_depth or not flow.skips:
+def bands_for(flow: Flow) -> list[ReferenceBand]:
+    """At birth and after training, at the nearest depth; those that the table has."""
+    return bands_of([kind_of(flow)], flow.depth) if flow.skips else []
+
+
+def bands_of(kinds: list[str], depth: int) -> list[ReferenceBand]:
+    """Those of any of these kinds, as one band each."""
+    found = [one_band(when, kinds, depth) for when in (BIRTH, TRAINED)]
+    return [one for one in found if one is not None]
+
+
+def one_band(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
+    """From the smallest to the largest of all entries at the depth that is nearest, within a factor of two."""
+    known = [by_depth for kind in kinds if (by_depth := table()["bands"].get(when, {}).get(kind))]
+    depths = {int(one) for by_depth in known for one in by_depth if 0.5 <= int(one) / depth <= 2}
+    if not depths:
         return None
-    depth = min(by_depth, key=lambda one: (abs(int(one) - flow.depth), int(one)))
-    if not 0.5 <= int(depth) / flow.depth <= 2:
-        return None
-    found = by_depth[depth]
-    names = found["of"]
-    of = ", ".join(names) if len(names) < 3 else f"{len(names)} architectures of this kind"
-    return (found["low"], found["high"]), f"{of} with {depth} layers"
+    nearest = min(depths, key=lambda one: (abs(one - depth), one))
+    entries = [by_depth[str(nearest)] for by_depth in known if str(nearest) in by_depth]
+    names = sorted({name for entry in entries for name in entry["of"]})
+    named = len(names) < 3 and when == BIRTH
+    several = f"{len(names)} {KINDS[when]}{'s' * (len(names) > 1)} of this kind"
+    of = ", ".join(names) if named else several
+    low = tuple(map(min, zip(*(entry["low"] for entry in entries))))
+    high = tuple(map(max, zip(*(entry["high"] for entry in entries))))
+    return ReferenceBand(when, nearest, low, high, f"{of} with {nearest} layers")
+
+
+def no_band(flow: Flow) -> str:
+    """Why there is none at birth; nothing where there is one."""
+    if not flow.skips:
+        return "bands are of networks with skips"
+    known = table()["bands"].get(BIRTH, {}).get(kind_of(flow))
+    if not known:
+        return f"the table has no network of this kind: {kind_of(flow)}"
+    if not any(0.5 <= int(one) / flow.depth <= 2 for one in known):
+        return f"the table has networks of {', '.join(known)} layers, none near {flow.depth}"
+    return ""

@@ -29,7 +29,10 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
         exits, heads, last = forward(examined, flow)
         taken = differentiated(exits, heads, last, flow, probes)
     except FAILURES as error:
-        return "it cannot be differentiated: " + " ".join(str(error).split())[:120]
+        said = " ".join(str(error).split())[:120]
+        if "checkpoint" in said:
+            return "gradient checkpointing computes layers again, which cannot be followed: turn it off for a check"
+        return f"it cannot be differentiated: {said}"
     tokens, size = flow.layout.rows(last).shape[1:]
     places = {"influence_first": 0, "influence_middle": tokens // 2, "influence_last": tokens - 1}
     for layer, squares in taken["states"].items():  # (S, T), or a number where rows are not known

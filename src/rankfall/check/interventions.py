@@ -17,12 +17,13 @@ from rankfall.check.layer import Outcome
 from rankfall.check.states import mean
 from rankfall.models.modules.cuts import states_of
 from rankfall.models.modules.examine import FAILURES, Examined
-from rankfall.models.modules.flow import Branch, Flow
+from rankfall.models.modules.flow import CROSS, MIXES, TOKENWISE, Branch, Flow
 from rankfall.models.modules.passes import Edit, Edits
 from rankfall.rank.residual import relative_residual
 
 GATE = 0.1
 SCALES = (0.25, 0.5, 2.0)
+DOES = {MIXES: "mixes tokens", TOKENWISE: "acts token by token", CROSS: "reads outside the stream"}
 
 
 def measured(examined: Examined, flow: Flow, name: str, edit: Edit | None) -> Outcome:
@@ -41,7 +42,7 @@ def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome
         def edit(one: Branch, state: Tensor, value: Tensor, number: int = branch.number) -> Tensor | None:
             return state if one.number == number else None
 
-        found.append(measured(examined, flow, branch.name, edit))
+        found.append(replace(measured(examined, flow, branch.name, edit), does=DOES[branch.kind]))
     return found
 
 

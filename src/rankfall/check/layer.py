@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rankfall.check.bands import ReferenceBand
+
 
 @dataclass
 class LayerReport:
@@ -37,6 +39,7 @@ class Outcome:
     name: str
     residuals: list[float | None]
     gradient: float | None  # of the input
+    does: str = ""  # what the branch does, where one was left out
 
     @property
     def last(self) -> float | None:
@@ -59,8 +62,7 @@ class StreamReport:
     variants: dict[str, list[float | None]] = field(default_factory=dict)
     without: list[Outcome] = field(default_factory=list)  # the branches of the layer that loses most
     interventions: list[Outcome] = field(default_factory=list)
-    band: tuple[float, float] | None = None
-    band_of: str = ""
+    bands: list[ReferenceBand] = field(default_factory=list)  # of other networks, at birth and after training
     equal_tokens: str = ""  # where they were made equal
     floor: float = 0.0  # a residual below is rounding of the number format that it was measured in
     verdict: list[str] = field(default_factory=list)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from rankfall.check.attention import attention
-from rankfall.check.bands import band_for, kind_of
+from rankfall.check.bands import bands_for, kind_of, no_band
 from rankfall.check.gradients import gradients
 from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport
@@ -42,9 +42,9 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     """The numbers, what would change them, and the verdict."""
     report = measured(examined, flow)
     report.worst = losing_most(report.layers)
-    found = band_for(flow)
-    if found is not None:
-        report.band, report.band_of = found
+    report.bands = bands_for(flow)
+    if why := no_band(flow):
+        report.reasons["reference band"] = why
     if changes:
         if report.worst is not None:
             report.without = without_branches(examined, flow, report.worst)

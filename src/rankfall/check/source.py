@@ -122,4 +122,4 @@ def of_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tupl
             f"{path.name}:{name} needs an example of its inputs: --inputs {path.name}:NAME, a tensor, tuple or dict or a function that "
             "returns one"
         )
-    return model, given, name
+    return model, given, f"{path.name}:{name}"

@@ -26,16 +26,17 @@ HEADINGS = {
     "influence_last": "infl last",
 }
 
+CELL = 9  # characters
 RESIDUALS = ("residual", "without_first", "without_largest")
 
 
-def lines(report: StreamReport, name: str) -> list[str]:
-    """All of it."""
+def lines(report: StreamReport, name: str, width: int | None = None) -> list[str]:
+    """All of it; the table in parts where it is wider than `width`."""
     stream = f" {report.stream}" if report.stream else ""
     made = [
         f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens; {report.kind}",
         "",
-        *columns(report),
+        *columns(report, width),
         "",
         *variants(report),
     ]
@@ -44,21 +45,27 @@ def lines(report: StreamReport, name: str) -> list[str]:
     made += ["", *report.verdict]
     made += [f"({note})" for note in report.notes]
     made += [f"({what}: {reason})" for what, reason in report.reasons.items()]
+    if " outside the stream" in report.summary:
+        made.append(
+            "(what it reads outside the stream, such as the output of an encoder, stays as it is in all variants)"
+        )
     return made
 
 
-def columns(report: StreamReport) -> list[str]:
-    """The table by layer, without columns that have no value."""
+def columns(report: StreamReport, width: int | None = None) -> list[str]:
+    """The table by layer, without columns that have no value; parts of it one below the other where it is too wide."""
     rows = [
         {"layer": str(layer.layer), **{key: cell(layer, key, report.floor) for key in HEADINGS}}
         for layer in report.layers
     ]
     kept = [key for key in HEADINGS if any(row[key] for row in rows)]
-    heading = {"layer": "layer", **HEADINGS}
-    made = ["  ".join(f"{heading[key]:>9}" if key != "layer" else "layer" for key in ("layer", *kept))]
-    made += [
-        "  ".join(f"{row[key]:>9}" if key != "layer" else f"{row[key]:>5}" for key in ("layer", *kept)) for row in rows
-    ]
+    count = len(kept) if width is None else max((width - len("layer")) // (CELL + 2), 1)
+    made: list[str] = []
+    for start in range(0, len(kept), count):
+        part = kept[start : start + count]
+        made += [""] * bool(made)
+        made.append("  ".join(["layer", *(f"{HEADINGS[key]:>{CELL}}" for key in part)]))
+        made += ["  ".join([f"{row['layer']:>5}", *(f"{row[key]:>{CELL}}" for key in part)]) for row in rows]
     return made
 
 
@@ -107,5 +114,5 @@ def outcomes(report: StreamReport) -> list[str]:
     ]
 
 
-def text(reports: Iterable[StreamReport], name: str) -> str:
-    return "\n\n".join("\n".join(lines(report, name)) for report in reports)
+def text(reports: Iterable[StreamReport], name: str, width: int | None = None) -> str:
+    return "\n\n".join("\n".join(lines(report, name, width)) for report in reports)

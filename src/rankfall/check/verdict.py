@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
+from rankfall.check.bands import TRAINED, ReferenceBand
 from rankfall.check.layer import Outcome, StreamReport
 
 MORE = 1.05  # so much more residual counts as help
 SINK = 0.5
+ONE, ALIKE = 0.1, 0.75  # of the first residual: below, tokens become one vector, or more alike
+STEEP = 10.0  # a gradient that is so many times as large, or as small, explodes or vanishes
 
 
 def verdict(report: StreamReport) -> list[str]:
@@ -27,19 +32,37 @@ def verdict(report: StreamReport) -> list[str]:
 
 def kept(report: StreamReport, first: float, last: float) -> str:
     where = f"after {report.depth} layers" if report.depth > 1 else "after the layer"
-    if last < 0.1 * first:
+    if last < ONE * first:
         return f"The tokens become one vector: their residual falls from {number(first)} to {number(last)} {where}."
-    if last < 0.5 * first:
+    if last < ALIKE * first:
         return f"The tokens become more alike: their residual falls from {number(first)} to {number(last)} {where}."
     return f"The tokens stay apart: their residual is {number(first)} before the layers and {number(last)} {where}."
 
 
 def band(report: StreamReport, last: float) -> list[str]:
-    if report.band is None:
-        return []
-    low, high = report.band
-    place = "below" if last < low else "above" if last > high else "within"
-    return [f"That is {place} what {report.band_of} keep at birth, {number(low)} to {number(high)}."]
+    """Where it lies beside other networks; from which layer on it is below all of them."""
+    said = []
+    for one in report.bands:
+        low, high = one.low[-1], one.high[-1]
+        if one.when == TRAINED:
+            said.append(f"After training {one.of} kept {number(low)} to {number(high)}.")
+            continue
+        place = "below" if last < low else "above" if last > high else "within"
+        since = ""
+        if place == "below" and (layer := below_from(report, one)) < report.depth:
+            since = f"; it is below from layer {layer} on"
+        said.append(f"That is {place} what {one.of} keep {one.when}, {number(low)} to {number(high)}{since}.")
+    return said
+
+
+def below_from(report: StreamReport, reference: ReferenceBand) -> int:
+    """The first layer after which all residuals are below the band."""
+    found = report.depth
+    for layer in reversed(report.layers):
+        if layer.residual is None or layer.residual >= reference.at(layer.layer, report.depth)[0]:
+            break
+        found = layer.layer
+    return found
 
 
 def worst(report: StreamReport) -> list[str]:
@@ -50,8 +73,16 @@ def worst(report: StreamReport) -> list[str]:
     if before is None or after is None or after >= 0.98 * before:
         return ["No layer loses more than a fiftieth of it."]
     said = f"Layer {report.worst} loses most, from {number(before)} to {number(after)}"
-    parts = [f"{number(one.residuals[report.worst])} without {one.name}" for one in report.without]
-    return [f"{said}; it would be {' and '.join(parts)}." if parts else f"{said}."]
+    parts = [
+        f"{number(one.residuals[report.worst])} without {one.name}{f' ({one.does})' * bool(one.does)}"
+        for one in report.without
+    ]
+    return [f"{said}; it would be {listed(parts)}." if parts else f"{said}."]
+
+
+def listed(parts: list[str]) -> str:
+    """a, b and c"""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def attention(report: StreamReport) -> list[str]:
@@ -69,7 +100,9 @@ def equal(report: StreamReport) -> list[str]:
     if last is None or not report.equal_tokens:
         return []
     if last == 1:
-        return [f"Equal tokens ({report.equal_tokens}) stay equal: the layers cannot tell places apart."]
+        return [
+            f"Equal tokens ({report.equal_tokens}) stay equal: the layers tell no places apart unless tokens differ."
+        ]
     return [f"Equal tokens ({report.equal_tokens}) come out as {last} different rows of {report.tokens}."]
 
 
@@ -77,10 +110,20 @@ def gradient(report: StreamReport) -> list[str]:
     size = report.layers[0].gradient
     if size is None:
         return []
-    if size > 10 or size < 0.1:
-        way = "explodes" if size > 10 else "vanishes"
+    if steep(report):
+        way = "explodes" if size > STEEP else "vanishes"
         return [f"The gradient {way} on the way back: at the input it is {number(size)} times that of the last state."]
     return [f"The gradient of the input is {number(size)} times that of the last state."]
+
+
+def steep(report: StreamReport) -> bool:
+    """Whether the gradient explodes or vanishes on the way back."""
+    size = report.layers[0].gradient
+    return size is not None and is_steep(size)
+
+
+def is_steep(size: float) -> bool:
+    return not 1 / STEEP <= size <= STEEP
 
 
 def helped(report: StreamReport, last: float) -> list[str]:
@@ -88,17 +131,41 @@ def helped(report: StreamReport, last: float) -> list[str]:
     better = [one for one in report.interventions if one.last is not None and one.last > MORE * last and sound(one)]
     if not report.interventions:
         return []
-    if not better:
+    first = report.layers[0].residual
+    if first is not None and last >= ALIKE * first and not steep(report):
+        tried = [one.last for one in report.interventions if one.last is not None]
+        return [
+            f"It needs no change to keep its tokens apart; with the {len(tried)} that were tried it keeps {number(min(tried))} to "
+            f"{number(max(tried))}."
+        ]
+    best = sorted(better, key=lambda one: -(one.last or 0.0))[:2]
+    if all(one.gradient is None or is_steep(one.gradient) for one in best):
+        best += [one for one in flatter(report, last) if one not in best]
+    if not best:
         return [
             f"None of {len(report.interventions)} changes that were tried on this model keeps more than {number(last)}."
         ]
-    best = sorted(better, key=lambda one: -(one.last or 0.0))[:2]
     now = number(report.layers[0].gradient)
-    return [
+    said = [
         f"Tried on this model: with {one.name} the last layer keeps {number(one.last)} instead of {number(last)}, and the gradient of the "
         f"input is {number(one.gradient)} instead of {now}."
         for one in best
     ]
+    return [*said, "A branch that does less keeps more: how a changed model trains is not measured here."]
+
+
+def flatter(report: StreamReport, last: float) -> list[Outcome]:
+    """Of a gradient that is steep: the change that gives the least steep one, and keeps the tokens as much apart."""
+    now = report.layers[0].gradient
+    if now is None or now <= 0 or not steep(report):
+        return []
+    less = [
+        (abs(math.log(one.gradient)), number_of)
+        for number_of, one in enumerate(report.interventions)
+        if one.gradient and one.last is not None and one.last >= ALIKE * last
+    ]
+    found = [number_of for size, number_of in sorted(less) if size < abs(math.log(now)) / 2]
+    return [report.interventions[found[0]]] if found else []
 
 
 def sound(one: Outcome) -> bool:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         failed = [{"condition": one.text, "stream": report.stream, "value": one.value(report)} for one, report in held]
         print(json.dumps({"model": name, "streams": [asdict(one) for one in reports], "failed": failed}, indent=2))
     else:
-        print(text(reports, name))
+        print(text(reports, name, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
         for one, report in held:
             value = one.value(report)
             said = "is not known" if value is None else f"it is {value:.4g}"

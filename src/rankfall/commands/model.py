@@ -77,7 +77,12 @@ def run(args: argparse.Namespace) -> int:
     request = make_request(source, texts, variants=chosen, definition=args.definition, dtype=args.dtype)
     assert request is not None
     rows = profile(
-        request, range(args.seeds), norms=("composite", "l1", "linf", "frobenius"), best_samples=0, spectrum_samples=4
+        request,
+        range(args.seeds),
+        norms=("composite", "l1", "linf", "frobenius"),
+        best_samples=0,
+        spectrum_samples=4,
+        parts=True,
     )
     data = conform("model_residuals", rows)
     frame = data.to_pandas()
@@ -136,6 +141,21 @@ def show(frame: "DataFrame", name: str) -> None:
         cells = {row.variant: _cell(row, seeds > 1) for row in part.itertuples()}
         table.add_row(str(layer), *(cells[variant] for variant in variants))
     Console().print(table)
+    for line in parts_of(frame):
+        print(line)
+
+
+def parts_of(frame: "DataFrame") -> list[str]:
+    """What the last layer of the whole model keeps without the first token, and without the largest channels."""
+    from rankfall.rank.model_residuals.profile import WITHOUT_FIRST, WITHOUT_LARGEST
+
+    last = frame[(frame.variant == "transformer") & (frame.layer == frame.layer.max())]
+    said = []
+    for metric, what in ((WITHOUT_FIRST, "the first token"), (WITHOUT_LARGEST, "the three largest channels")):
+        values = last[last.metric == metric]["value"].dropna()
+        if len(values):
+            said.append(f"the last layer of the whole model keeps {values.mean():.3f} without {what}")
+    return said
 
 
 def _cell(row: Any, spread: bool) -> str:

@@ -8,9 +8,7 @@ whenever the layer is fetched. (They are another draw than the one that fills a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
+from rankfall.models.stored import StoredWeights
 from rankfall.streams import words
 
 Fill = Callable[[str, nn.Module], None]  # gives storage and values to everything in a unit
@@ -33,7 +32,6 @@ class Streamer:
         self._units = dict(units(model))
         self._empty = {name: _without_storage(module, name in self._units) for name, module in model.named_modules()}
         self.fetched = 0
-        _refuse_tied(model)
         for name, module in model.named_modules():
             if name in self._units:
                 module.register_forward_pre_hook(self._enter_layer(name), prepend=True)
@@ -78,21 +76,16 @@ class Streamer:
             slot_of(module, slot)[slot[1]] = empty
 
 
-def _refuse_tied(model: nn.Module) -> None:
-    """Two modules with one weight would be given two."""
-    seen: dict[int, str] = {}
-    for name, module in model.named_modules():
-        for slot, value in slots(module):
-            if slot[0] == "_parameters" and seen.setdefault(id(value), name) != name:
-                raise RankfallError(
-                    f"cannot stream this model: {seen[id(value)]} and {name} share {slot[1]}; load it whole"
-                )
-
-
 def units(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """The outermost elements of ModuleLists that have weights: the layers."""
+    """The outermost elements of ModuleLists that have weights: the layers. And what holds PyTorch's attention elsewhere, which computes
+    with the weights of a child that is never called, so that these are needed at once.
+    """
     found: list[str] = []
     for name, module in model.named_modules():
+        if isinstance(module, nn.MultiheadAttention) and not any(name.startswith(f"{other}.") for other in found):
+            around = name.rpartition(".")[0] or name
+            found.append(around)
+            yield around, model.get_submodule(around)
         if isinstance(module, nn.ModuleList) and not any(name.startswith(f"{other}.") for other in found):
             for child, element in module.named_children():
                 if next(element.parameters(), None) is not None:
@@ -154,8 +147,54 @@ def _lowest(value: Tensor) -> int:
     return torch.iinfo(value.dtype).min if value.dtype != torch.bool else -1
 
 
+def put_value(module: nn.Module, slot: Slot, value: Tensor) -> None:
+    slot_of(module, slot)[slot[1]] = nn.Parameter(value, requires_grad=False) if slot[0] == "_parameters" else value
+
+
+class TiedWeights:
+    """Weights that several modules have in common, by the names that each has for them. The first name stands for all."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.modules = dict(model.named_modules())
+        names: dict[int, list[str]] = {}
+        for full, module in model.named_modules():
+            for slot, value in slots(module):
+                if slot[0] == "_parameters":
+                    names.setdefault(id(value), []).append(f"{full}.{slot[1]}".lstrip("."))
+        self.groups = {name: group for group in names.values() if len(group) > 1 for name in group}
+
+    def others(self, name: str) -> list[str]:
+        return [one for one in self.groups.get(name, ()) if one != name]
+
+    def drawn(self, name: str, seed: int) -> Tensor:
+        """By the library's rule for a module that has it, or for one around it: an encoder draws the embedding that it shares."""
+        group = self.groups[name]
+        for owner in group:
+            full, _, weight = owner.rpartition(".")
+            module = self.modules[full]
+            before = [(slot, value) for slot, value in slots(module)]
+            _allocate(module)
+            parts = full.split(".")
+            around = [".".join(parts[:count]) for count in range(len(parts), -1, -1)]
+            try:
+                for one in around:
+                    with torch.random.fork_rng(devices=[]):
+                        torch.manual_seed(words(seed, "model", "init", group[0])[0] >> 1)
+                        self.model._init_weights(self.modules[one])  # type: ignore[operator]
+                    value = module._parameters[weight]
+                    assert value is not None
+                    if not bool(value.isnan().any()):
+                        return value.detach()
+            finally:
+                for slot, old in before:
+                    slot_of(module, slot)[slot[1]] = old
+        raise RankfallError(f"cannot stream this model: nothing gives a value to {' or '.join(group)}")
+
+
 def drawn(model: nn.Module, seed: int) -> Fill:
     """Initial values by the library's rule, children before parents (some parents scale what their children drew)."""
+    shared = TiedWeights(model)
 
     def fill(name: str, unit: nn.Module) -> None:
         whole = name in dict(units(model))
@@ -167,6 +206,9 @@ def drawn(model: nn.Module, seed: int) -> Fill:
                 torch.manual_seed(words(seed, "model", "init", full)[0] >> 1)
                 model._init_weights(module)  # type: ignore[operator]
         for full, module in inside:
+            for slot, _ in list(slots(module)):
+                if shared.others(f"{full}.{slot[1]}".lstrip(".")):
+                    put_value(module, slot, shared.drawn(f"{full}.{slot[1]}".lstrip("."), seed))
             _check_filled(full, module)
 
     return fill
@@ -174,64 +216,30 @@ def drawn(model: nn.Module, seed: int) -> Fill:
 
 def stored(model: nn.Module, folder: Path) -> Fill:
     """Values from the safetensors files of a folder. What is not a weight (positions, frequencies) comes from the library's rule."""
-    where = _files(folder)
-    prefix = f"{getattr(model, 'base_model_prefix', '')}."
-    rule = drawn(model, 0)
-
-    def key_of(name: str) -> str | None:
-        old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-        return next(
-            (key for key in (name, prefix + name, name.removeprefix(prefix), old, prefix + old) if key in where), None
-        )
+    checkpoint = StoredWeights(model, folder)
+    rule, shared = drawn(model, 0), TiedWeights(model)
 
     def fill(name: str, unit: nn.Module) -> None:
-        from safetensors import safe_open
-
         layers = dict(units(model))
         inside = list(unit.named_modules(prefix=name)) if name in layers else [(name, unit)]
-        buffers = [module for _, module in inside if any(slot[0] == "_buffers" for slot, _ in slots(module))]
-        if buffers:
+        if any(slot[0] == "_buffers" for _, module in inside for slot, _ in slots(module)):
             rule(name, unit)
-        with ExitStack() as files:
-            opened: dict[Path, Any] = {}
-            for full, module in inside:
-                for slot, value in list(slots(module)):
-                    key = key_of(f"{full}.{slot[1]}".lstrip("."))
-                    if key is None and slot[0] == "_buffers":
-                        continue
-                    if key is None and "pooler" in full:
-                        _allocate(module)  # not on the stream, and often not in a checkpoint
-                        continue
-                    if key is None:
-                        raise RankfallError(f"cannot stream {folder}: {full}.{slot[1]} is not in its safetensors files")
-                    path = where[key]
-                    if path not in opened:
-                        opened[path] = files.enter_context(safe_open(path, framework="pt"))
-                    tensor = opened[path].get_tensor(key)
-                    if tensor.shape != value.shape:
-                        raise RankfallError(
-                            f"{folder}: {key} has shape {tuple(tensor.shape)}, the config says {tuple(value.shape)}"
-                        )
-                    tensor = tensor.float() if tensor.is_floating_point() else tensor
-                    slot_of(module, slot)[slot[1]] = (
-                        nn.Parameter(tensor, requires_grad=False) if slot[0] == "_parameters" else tensor
+        for full, module in inside:
+            for slot, value in list(slots(module)):
+                weight = f"{full}.{slot[1]}".lstrip(".")
+                known = next((one for one in (weight, *shared.others(weight)) if one in checkpoint), None)
+                if known is None and slot[0] == "_buffers":
+                    continue
+                if known is None and "pooler" in full:
+                    _allocate(module)  # not on the stream, and often not in a checkpoint
+                    continue
+                if known is None:
+                    raise RankfallError(f"cannot stream {folder}: {weight} is not in its safetensors files")
+                tensor = checkpoint.tensor(known)
+                if tensor.shape != value.shape:
+                    raise RankfallError(
+                        f"{folder}: {checkpoint.key_of(known)} has shape {tuple(tensor.shape)}, the config says {tuple(value.shape)}"
                     )
+                put_value(module, slot, tensor.float() if tensor.is_floating_point() else tensor)
 
     return fill
-
-
-def _files(folder: Path) -> dict[str, Path]:
-    """Tensor name -> file."""
-    from safetensors import SafetensorError, safe_open
-
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        return {key: folder / file for key, file in json.loads(index.read_text())["weight_map"].items()}
-    found: dict[str, Path] = {}
-    for path in sorted(folder.glob("*.safetensors")):
-        try:
-            with safe_open(path, framework="pt") as file:
-                found |= dict.fromkeys(file.keys(), path)
-        except SafetensorError as error:
-            raise RankfallError(f"{path} is damaged ({error})") from error
-    return found

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall import __version__
 from rankfall.report.style import WIDTH, WITHOUT_TIME, apply_style, canvas
+from rankfall.watch.bands import bands_of_run
 from rankfall.watch.columns import ATTENTION, COLUMNS, CURVES, GRADIENT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame, Series
+
+    from rankfall.check.bands import ReferenceBand
 
 TITLES = {
     "residual": "Residual",
@@ -36,6 +39,8 @@ SAYS = {
     "first_share": "Weight on the first token in the rows of the others: near 1, attention is a sink and mixes nothing.",
     "gradient_queries": "Where tokens are equal, this vanishes: attention can no longer learn whom to look at.",
 }  # fmt: skip
+BANDED = ("residual",)  # the quantities whose bands ship with the package
+BAND_COLOURS = ("#9ec9ea", "#f2c48d")  # at birth, after training
 DECADES = 30.0  # times the least, from where an axis is logarithmic
 MOST = 13  # curves of a chart; of more layers some are left out, evenly
 
@@ -116,15 +121,27 @@ def section(rows: DataFrame, column: str) -> str:
         kind = "attention" if column in ATTENTION else "gradient" if column in GRADIENT else "state"
         why = next((one for one in rows[rows.layer > 0][f"{kind}_reason"] if one), "it was not measured")
         return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
-    return f'{head}<figure class="chart">{picture(rows, column)}</figure></section>'
+    bands, of = bands_of_run(rows) if column in BANDED else ([], "")
+    note = f'<p class="note">{html.escape(said_of(bands, of))}</p>' if of else ""
+    return f'{head}<figure class="chart">{picture(rows, column, bands)}</figure>{note}</section>'
 
 
-def picture(rows: DataFrame, column: str) -> str:
-    """Over steps, a curve a layer; and over layers, a curve each for the first, middle and last log. As SVG."""
+def said_of(bands: Sequence[ReferenceBand], of: str) -> str:
+    """What the shaded bands are, or why there are none."""
+    return (
+        f"Shaded: residuals of networks with attention in the same directions, {of}."
+        if bands
+        else f"{of.capitalize()}."
+    )
+
+
+def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = ()) -> str:
+    """Over steps, a curve a layer; and over layers, a curve each for the first, middle and last log; bands behind them. As SVG."""
     with apply_style():
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
         draw_steps(over_steps, rows, column)
         draw_layers(over_layers, rows, column)
+        draw_bands(over_steps, over_layers, rows, bands)
         if spread_widely(rows[column]):
             over_steps.set_yscale("log")
             over_layers.set_yscale("log")
@@ -155,7 +172,7 @@ def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:
         axes.plot(part.step[~low], part[column][~low], "o", color=colour, markersize=2.5)
         axes.plot(part.step[low], part[column][low], "o", color=colour, markersize=3.5, markerfacecolor="white")
     axes.set(title="over steps, by layer", xlabel="step", ylabel=TITLES[column])
-    axes.legend(title="layer", ncols=2 if len(layers) > 7 else 1, loc="center left", bbox_to_anchor=(1, 0.5))
+    legend_of_layers(axes)
 
 
 def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
@@ -166,6 +183,25 @@ def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
         axes.plot(part.layer, part[column], "o-", color=colour, label=f"step {step}")
     axes.set(title="over layers", xlabel="layer")
     axes.legend()
+
+
+def draw_bands(over_steps: Axes, over_layers: Axes, rows: DataFrame, bands: Sequence[ReferenceBand]) -> None:
+    """Behind the curves: of the last layer over steps, of every layer over layers."""
+    depth = int(rows.layer.max())
+    for one, colour in zip(bands, BAND_COLOURS):
+        sides = [one.at(layer, depth) for layer in range(depth + 1)]
+        looks: dict[str, Any] = {"color": colour, "alpha": 0.35, "linewidth": 0, "zorder": 0}
+        low, high = zip(*sides)
+        over_layers.fill_between(range(depth + 1), low, high, label=f"band {one.when}", **looks)
+        over_steps.axhspan(*sides[-1], label=f"last layer {one.when}", **looks)
+    if bands:
+        over_layers.legend()
+        legend_of_layers(over_steps)
+
+
+def legend_of_layers(axes: Axes) -> None:
+    many = len(axes.get_legend_handles_labels()[0]) > 8
+    axes.legend(title="layer", ncols=2 if many else 1, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def some(values: Sequence[Any], most: int) -> list[Any]:

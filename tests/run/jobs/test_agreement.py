@@ -113,14 +113,15 @@ def test_a_network_whose_gradient_is_mostly_rounding_is_trained(tmp_path: Path) 
         config(
             task={"train": 1000, "test": 200, "length": 8, "symbols": 10},
             architecture={
-                **{
-                    "residual": "add",
-                    "mlp": "gelu",
-                    "norm": "layer",
-                    "norm_placement": "pre",
-                    "normaliser": "softpick",
-                },
-                **{"depth": 24, "width": 16, "heads": 2, "mlp_width": 32},
+                "residual": "add",
+                "mlp": "gelu",
+                "norm": "layer",
+                "norm_placement": "pre",
+                "normaliser": "softpick",
+                "depth": 24,
+                "width": 16,
+                "heads": 2,
+                "mlp_width": 32,
             },
             training={"epochs": 1, "batch": 40, "lr": 3e-3, "optimizer": "adam"},
             compute={"engine": "auto"},

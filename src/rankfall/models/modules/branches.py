@@ -36,7 +36,7 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
         branches.append(
             Branch(number, number + 1, item.node.operation, item.skip, "", parallel=item.parallel, parts=parts)
         )
-    source = graph.nodes[entry_of(graph, first)]
+    source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
     same_size = size_of(source) == size_of(state)
     # the shape of the state as it is added; where the operation that makes it has another layout, it is the same rows
     entry = StreamEntry(None if source.leaf else source.operation or None, tracer.tensors[source.index], state.shape)
@@ -57,6 +57,17 @@ def entry_of(graph: Graph, first: Summand) -> int:
         if here == first.source or node.op not in SAME_LAYOUT or len(parents) != 1:
             return found
         here = parents[0]
+
+
+def as_given(graph: Graph, tracer: Tracer, index: int) -> int:
+    """Where a tensor came from that operations such as `x.float()` gave back as the very same one."""
+    while True:
+        node = graph.nodes[index]
+        if node.op not in SAME_LAYOUT or len(node.parents) != 1:
+            return index
+        if tracer.tensors[node.parents[0]] is not tracer.tensors[index]:
+            return index
+        index = node.parents[0]
 
 
 def channels_first(graph: Graph, chain: Group) -> bool:
@@ -126,7 +137,7 @@ def finished(
     ends = tuple(end_of(graph, tracer, group, inside) for _, group in layers)
     entry = flow.entry
     if first is not chain[0]:
-        source = graph.nodes[entry_of(graph, first)]
+        source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
         made = source.operation is not None and size_of(source) == size_of(graph.nodes[first.state])
         entry = StreamEntry(source.operation, tracer.tensors[source.index], shape) if made else None
     entry = entry or StreamEntry(None, None, shape)

@@ -132,5 +132,10 @@ class Flow:
     def summary(self) -> str:
         """One line: what was found."""
         kinds = [one.kind for one in self.branches]
-        tally = ", ".join(f"{kinds.count(kind)} {kind}" for kind in (MIXES, TOKENWISE, CROSS) if kind in kinds)
-        return f"{len(kinds)} residual additions in {self.depth} layers ({tally}), width {self.width}"
+        said = {MIXES: ("mixes tokens", "mix tokens"), TOKENWISE: ("acts token by token", "act token by token")}
+        said[CROSS] = ("reads outside the stream", "read outside the stream")
+        tally = ", ".join(
+            f"{kinds.count(kind)} {words[kinds.count(kind) > 1]}" for kind, words in said.items() if kind in kinds
+        )
+        what = "residual additions" if self.skips else "calls without skips"
+        return f"{len(kinds)} {what} in {self.depth} layers ({tally}), width {self.width}"

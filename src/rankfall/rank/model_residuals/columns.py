@@ -30,7 +30,10 @@ def model_residuals() -> Table:
             Column("layer", "int", "0 is the state that enters the first layer"),
             Column("sample", "int", "which text of the batch"),
             Column(
-                "metric", "text", "norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank"
+                "metric",
+                "text",
+                "norm of the residual (composite, l1, linf, frobenius), or sigma_ratio, stable_rank; without_first, without_largest: "
+                "composite, without the first token, or without the three channels of the largest mean square in the sample",
             ),
             Column(
                 "centre", "text", "mean of the tokens, best (minimises the norm, as for `residuals`), or none (spectra)"

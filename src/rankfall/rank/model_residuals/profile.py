@@ -15,6 +15,9 @@ from rankfall.models.variants import Variant
 from rankfall.rank import residual as res
 from rankfall.rank.powers import TOO_SMALL, exponent_of, measurable, reason_of, shift, unit
 
+WITHOUT_FIRST, WITHOUT_LARGEST = "without_first", "without_largest"
+LARGEST = 3  # channels
+
 
 def profile(
     request: Request,
@@ -23,9 +26,12 @@ def profile(
     norms: Sequence[str],
     best_samples: int,
     spectrum_samples: int,
+    parts: bool = False,
     say: Callable[[str], None] = print,
 ) -> list[dict[str, Any]]:
-    """All rows of a model: every seed, variant, layer, sample and metric. `say` is told what is found and done."""
+    """All rows of a model: every seed, variant, layer, sample and metric. `parts`: also without the first token, and without the largest
+    channels. `say` is told what is found and done.
+    """
     rows: list[dict[str, Any]] = []
     for subject in subjects(request, seeds):
         labels = subject.labels()
@@ -38,7 +44,7 @@ def profile(
             f"{request.source.name}: {seed}{len(subject.variants)} variants, {subject.batch.samples} x {subject.tokens} tokens"
         )
         for variants, start, stop in subject.passes():
-            collect = _Collector(subject, labels, variants, start, norms, best_samples, spectrum_samples, rows)
+            collect = _Collector(subject, labels, variants, start, norms, best_samples, spectrum_samples, parts, rows)
             subject.run(variants, start, stop, collect)
             del collect
         del subject  # or two models would be in memory while the next seed's is built
@@ -56,6 +62,7 @@ class _Collector:
     norms: Sequence[str]
     best_samples: int
     spectrum_samples: int
+    parts: bool
     rows: list[dict[str, Any]]
     lost: dict[str, Tensor] = field(
         default_factory=dict
@@ -71,7 +78,7 @@ class _Collector:
             self.lost[variant.name] = lost
             reasons = [reason_of(one[None], self.subject.dtype, gone[None]) for one, gone in zip(here, lost)]
             here = torch.where(lost[:, None, None], 0.0, here)
-            for metric, centre, absolute, value in metrics(here, self.norms, *few):
+            for metric, centre, absolute, value in metrics(here, self.norms, *few, self.parts):
                 floored = None if absolute is None else res.at_floor(value, self.subject.dtype).tolist()
                 gone = lost[: len(value)]
                 values = number_or_none(value, gone)
@@ -92,7 +99,7 @@ class _Collector:
 
 
 def metrics(
-    state: Tensor, norms: Sequence[str], best: int, spectrum: int
+    state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts: bool = False
 ) -> Iterator[tuple[str, str, Tensor | None, Tensor]]:
     """(metric, centre, absolute, relative or value) of states (B, T, D); the slow ones for the first `best`, `spectrum` samples."""
     # One sample after another: its state stays in the processor's cache from the first norm to the last.
@@ -107,12 +114,28 @@ def metrics(
             few = unit(state[:best])
             rest = res.matrix_norm(res.residual(few, "best", norm), norm)
             yield norm, "best", shift(rest, sizes[:best]), res.share(rest, size[:best])
+    if parts:
+        for name, part in parts_of(state):
+            sizes = exponent_of(part)
+            part = unit(part)
+            rest = res.matrix_norm(res.residual(part), "composite")
+            yield name, "mean", shift(rest, sizes), res.share(rest, res.matrix_norm(part, "composite"))
     if spectrum > 0:
         few = unit(state[:spectrum])
         values = torch.linalg.svdvals(few.mT)  # the same numbers; LAPACK takes half as long for columns of tokens
         second = values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
         yield "sigma_ratio", "none", shift(second, sizes[:spectrum]), res.share(second, values[..., 0])
         yield "stable_rank", "none", None, (values / values[..., :1]).square().sum(-1)
+
+
+def parts_of(state: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """States (B, T, D) without what can hide all the rest: the first token, and each sample's channels of the largest mean square."""
+    if state.shape[1] > 2:
+        yield WITHOUT_FIRST, state[:, 1:]
+    if state.shape[2] > 2 * LARGEST:
+        size = unit(state).square().mean(1)  # (B, D)
+        kept = size.argsort(-1)[:, :-LARGEST].sort(-1).values
+        yield WITHOUT_LARGEST, state.gather(2, kept[:, None, :].expand(-1, state.shape[1], -1))
 
 
 def number_or_none(values: Tensor, lost: Tensor) -> list[float | None]:

@@ -4,9 +4,9 @@ Two members take the first batch and, if it is smaller, the last one of an epoch
 the same. Loss and gradient are as near to those of float64 as autograd's float32 is, within FACTOR times its distance or LEAST of their
 size. Some networks amplify rounding, so that one rounding says little of another: there the bound is taken of the farthest of several steps
 of autograd in float32 whose weights are off by up to a last bit. (24 layers of softpick, which divides by scores that are nearly 0, have
-gradients that are .0005 to .1 of their size away from the true one, by one last bit or another.) Then both take two steps of the optimiser along the same
-gradients, after which weights and what the optimiser remembers are the same but for rounding. On the way, gradients that are exactly 0 by
-autograd are looked at (`exact_zeros.py`).
+gradients that are .0005 to .1 of their size away from the true one, by one last bit or another.) Gradients that are exactly 0 by autograd
+are looked at too (`exact_zeros.py`). Then both take two steps of the optimiser along the same gradients, after which weights and what the
+optimiser remembers are the same but for rounding.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

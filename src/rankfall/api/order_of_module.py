@@ -1,0 +1,28 @@
+"""`order_of_contraction` of a module: one for each branch that mixes tokens, as the recorded graph finds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from rankfall.api.streams import examined_of, named
+from rankfall.check.slopes import slopes
+from rankfall.errors import RankfallError
+from rankfall.models.modules.given import undisturbed
+
+
+def orders_of_module(given: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
+    """Layer and branch -> the fit, in the order in which they are computed."""
+    examined = examined_of(given, inputs, blocks)
+    found: dict[str, dict[str, Any]] = {}
+    with undisturbed(), torch.no_grad():
+        for flow in examined.flows:
+            for number, fitted in slopes(examined, flow).items():
+                branch = flow.branches[number]
+                place = flow.layers[branch.layer - 1] or f"layer {branch.layer}"
+                name = named(flow.name if len(examined.flows) > 1 else "", f"{place} {branch.name}".strip())
+                found[f"{name} ({number})" if name in found else name] = fitted
+    if not found:
+        raise RankfallError(f"{examined.name}: no branch of it mixes tokens, so none has an order of contraction")
+    return found

@@ -1,0 +1,51 @@
+"""Which module, and which of its residual streams, a function of the API is asked about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from rankfall.api.functions import original
+from rankfall.api.residuals import is_model
+from rankfall.errors import RankfallError
+from rankfall.models.modules.examine import Examined, examine
+from rankfall.models.modules.flow import Flow
+
+LENGTH = 32  # tokens, where inputs are drawn
+
+
+def examined_of(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) -> Examined:
+    """A module with an example of its inputs; or a model of Hugging Face, by name or object, with inputs that are drawn if need be."""
+    given = original(given)
+    if inputs is None and is_model(given):
+        from rankfall.check.library import of_library
+        from rankfall.models.families.example import example_inputs
+
+        if isinstance(given, str):
+            model, inputs, name = of_library(given, {}, small=False, length=LENGTH, seed=seed, say=lambda line: None)
+            return examine(model, inputs, blocks=blocks, name=name)
+        inputs = example_inputs(given, given.config, tokens=LENGTH, seed=seed)
+    if not isinstance(given, nn.Module):
+        raise RankfallError(f"{type(given).__name__} is no nn.Module: give one, and an example of its inputs")
+    if inputs is None:
+        raise RankfallError(
+            f"{type(given).__name__} needs an example of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
+        )
+    return examine(given, inputs, blocks=blocks)
+
+
+def stream_of(examined: Examined, name: str | None) -> Flow:
+    """The one that is meant, of one or several."""
+    names = [flow.name for flow in examined.flows]
+    if name is None and len(names) == 1:
+        return examined.flows[0]
+    if name not in names:
+        said = f"there is no stream {name!r}" if name is not None else f"{examined.name} has {len(names)} streams"
+        raise RankfallError(f"{said}: stream must be one of {', '.join(map(repr, names))}")
+    return examined.flows[names.index(name)]
+
+
+def named(stream: str, name: str) -> str:
+    """Of several streams, which one: "encoder layers.0 attention"."""
+    return f"{stream} {name}".strip()

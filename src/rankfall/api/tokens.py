@@ -1,0 +1,105 @@
+"""`token_identity` and `attribution` of any module: is a state still nearest to its own token, and which tokens did it come from?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankfall.api.layers import seeded, whole_numbers
+from rankfall.api.streams import examined_of, stream_of
+from rankfall.errors import RankfallError
+from rankfall.models.modules.examine import FAILURES
+from rankfall.models.modules.given import undisturbed
+
+
+@dataclass(frozen=True)
+class TokenIdentity:
+    """By layer 0 .. L: the share of tokens whose state is nearest to their own first state among those of the sample."""
+
+    cosine: list[float]
+    l2: list[float]
+    chance: float  # of a guess: one over the number of tokens
+
+    def __repr__(self) -> str:
+        return f"cosine {shown(self.cosine)}, l2 {shown(self.l2)}, chance {self.chance:.3g}"
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """How much of a state comes from each token of the first state, as shares that sum to one: norms of blocks of the Jacobian."""
+
+    own: list[float | None]  # by layer 0 .. L: the share of a token in its own state, mean over tokens and samples
+    shares: Tensor  # (L + 1, S, N, T): of the states of N tokens, from each of T
+    tokens: list[int]  # the places of the N tokens
+    note: str  # exact, or from how many directions it is estimated
+
+    def __repr__(self) -> str:
+        return f"own share {shown(self.own)} ({self.note})"
+
+
+def token_identity(given: Any, inputs: Any = None, *, blocks: Any = None, stream: str | None = None) -> TokenIdentity:
+    """Which states are still nearest to their own token's first state. A module and an example of its inputs, as for `residuals`; `stream`:
+    which one, where a module has several. First states that are equal share what is found.
+    """
+    from rankfall.identity.of_module import token_identity_of
+
+    examined = examined_of(given, inputs, blocks)
+    with undisturbed(), torch.no_grad():
+        flow = stream_of(examined, stream)
+        found = token_identity_of(examined, flow)
+    return TokenIdentity(found["cosine"], found["l2"], 1 / token_count(flow))
+
+
+def attribution(
+    given: Any,
+    inputs: Any = None,
+    *,
+    blocks: Any = None,
+    stream: str | None = None,
+    tokens: int = 8,
+    directions: int | None = 4,
+    seed: int | None = None,
+) -> Attribution:
+    """Which tokens a state came from. Of each sample `tokens` places, evenly spaced; norms are estimated from `directions` random
+    directions of a state, without bias; None: exactly, which takes a pass back for each feature.
+    """
+    from rankfall.identity.of_module import contributions, own_shares
+    from rankfall.identity.shares import shares
+    from rankfall.streams import stream as random_stream
+
+    whole_numbers(tokens=tokens)
+    if directions is not None:
+        whole_numbers(directions=directions)
+    examined = examined_of(given, inputs, blocks)
+    with undisturbed():
+        flow = stream_of(examined, stream)
+        places = evenly(token_count(flow), tokens)
+        rng = random_stream(seeded(seed), "attribution", "directions")
+        try:
+            found = contributions(examined, flow, places, directions, rng)
+        except FAILURES as error:
+            line = " ".join(str(error).split())[:120]
+            raise RankfallError(f"{examined.name} cannot be differentiated: {type(error).__name__}: {line}") from error
+    own = [None if math.isnan(one) else one for one in own_shares(found, places)]
+    exact = directions is None or directions >= flow.width
+    note = "exact" if exact else f"estimated from {directions} of {flow.width} directions"
+    return Attribution(own, shares(found), places.tolist(), note)
+
+
+def token_count(flow: Any) -> int:
+    from rankfall.models.modules.reading import tokens_of
+
+    return int(tokens_of(flow))
+
+
+def evenly(count: int, wanted: int) -> Tensor:
+    """At most so many places of `count`, the first and the last among them."""
+    return torch.linspace(0, count - 1, min(wanted, count)).round().long()
+
+
+def shown(values: list[float] | list[float | None]) -> str:
+    return "[" + ", ".join("None" if one is None else f"{one:.3g}" for one in values) + "]"

@@ -1,0 +1,122 @@
+"""The weights of a folder of safetensors, one by one, under the names that the model has for them.
+
+The library renames many weights when it loads them, and makes some of several that a checkpoint has (experts one by one), or several of
+one (queries, keys and values in one matrix). Its own rules are asked here which tensors a weight is made of, and make it, so that no more
+than these are in memory.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+
+
+@dataclass
+class WeightRecipe:
+    """What one or several weights of the model are made of."""
+
+    first: str  # the name of the first of them
+    converter: Any = None  # the library's; None: the tensor as it is
+    sources: list[tuple[str, str | None]] = field(default_factory=list)  # keys, and the pattern that each matched
+
+
+class StoredWeights:
+    """Weights by name; the recipe of the last few is kept, since weights that are made together are asked for together."""
+
+    def __init__(self, model: nn.Module, folder: Path) -> None:
+        self.folder, self._model = folder, model
+        self.where = tensor_files(folder)
+        self._recipes = recipes_of(model, list(self.where))
+        self._made: tuple[str, dict[str, Tensor]] = ("", {})
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._recipes
+
+    def key_of(self, name: str) -> str:
+        """The key in the files, or the first of several."""
+        return self._recipes[name].sources[0][0]
+
+    def tensor(self, name: str) -> Tensor:
+        """A new tensor, in the format of the file."""
+        recipe = self._recipes[name]
+        if recipe.converter is None:
+            return self._read([recipe.sources[0][0]])[0]
+        if self._made[0] != recipe.first:
+            self._made = (recipe.first, self._converted(recipe))
+        found = self._made[1].get(name)
+        if found is None:
+            raise RankfallError(f"cannot stream {self.folder}: the library makes no {name} of {recipe.sources[0][0]}")
+        return found
+
+    def _converted(self, recipe: WeightRecipe) -> dict[str, Tensor]:
+        converter = copy.deepcopy(recipe.converter)
+        for (key, pattern), tensor in zip(recipe.sources, self._read([key for key, _ in recipe.sources])):
+            converter.add_tensor(recipe.first, key, pattern, tensor)
+        made = converter.convert(recipe.first, model=self._model, config=self._model.config)
+        return {name: value[0] if isinstance(value, list) else value for name, value in made.items()}
+
+    def _read(self, keys: list[str]) -> list[Tensor]:
+        from safetensors import safe_open
+
+        opened: dict[Path, Any] = {}
+        with ExitStack() as files:
+            found = []
+            for key in keys:
+                path = self.where[key]
+                if path not in opened:
+                    opened[path] = files.enter_context(safe_open(path, framework="pt"))
+                found.append(opened[path].get_tensor(key))
+            return found
+
+
+def recipes_of(model: Any, keys: list[str]) -> dict[str, WeightRecipe]:
+    """Name of a weight -> what it is made of, by the library's rules for this model."""
+    from transformers.conversion_mapping import get_model_conversion_mapping
+    from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
+
+    rules = get_model_conversion_mapping(model)
+    renamings = [rule for rule in rules if isinstance(rule, WeightRenaming)]
+    converters = [rule for rule in rules if isinstance(rule, WeightConverter)]
+    by_pattern = {pattern: one for one in converters for pattern in one.source_patterns}
+    prefix, own = getattr(model, "base_model_prefix", ""), model.state_dict()
+    own |= dict.fromkeys(name for name, _ in model.named_parameters(remove_duplicate=False))
+    names = dict.fromkeys(own, True)  # the library asks whether there is one
+    found: dict[str, WeightRecipe] = {}
+    for key in sorted(keys, key=dot_natural_key):
+        name, pattern = rename_source_key(key, renamings, converters, prefix, names)
+        if name not in names and key in names:
+            name, pattern = rename_source_key(key, [], [], base_model_prefix=prefix, meta_state_dict=names)
+        converter = by_pattern[pattern] if pattern is not None else None
+        if name not in names:
+            continue
+        recipe = found.setdefault(name, WeightRecipe(name, converter))
+        recipe.sources.append((key, pattern))
+        if converter is not None:
+            for other in converter.target_patterns[1:]:
+                found[name.replace(converter.target_patterns[0], other)] = recipe
+    return found
+
+
+def tensor_files(folder: Path) -> dict[str, Path]:
+    """Tensor name -> file."""
+    from safetensors import SafetensorError, safe_open
+
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        return {key: folder / file for key, file in json.loads(index.read_text())["weight_map"].items()}
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt") as file:
+                found |= dict.fromkeys(file.keys(), path)
+        except SafetensorError as error:
+            raise RankfallError(f"{path} is damaged ({error})") from error
+    return found

@@ -1,0 +1,28 @@
+"""The reference bands that a watched run is drawn in: by direction, attention and depth, which are what a watcher knows.
+
+Where norms stand is not seen from hooks, so a band is of pre-norm and post-norm networks alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankfall.check.bands import BOTH, CAUSAL, ReferenceBand, bands_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+WAYS = {"causal": [CAUSAL], "bidirectional": [BOTH]}
+
+
+def bands_of_run(rows: DataFrame) -> tuple[list[ReferenceBand], str]:
+    """At birth and after training; and why there are none, or what they are of."""
+    depth = int(rows.layer.max())
+    masks = set(rows["mask"])
+    ways = WAYS.get(masks.pop()) if len(masks) == 1 else None
+    if ways is None:
+        return [], "no band: the direction of attention is not known, by which networks are compared"
+    found = bands_of([f"{way}, attention, {norm}-norm" for way in ways for norm in ("pre", "post")], depth)
+    if not found:
+        return [], f"no band: the table has no networks of about {depth} layers"
+    return found, "; ".join(f"{one.when}, of {one.of}" for one in found)

@@ -1,0 +1,206 @@
+"""Order of contraction, identity and attribution of any module: known answers, brute force, and what is refused."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from rankfall import attribution, order_of_contraction, token_identity
+from rankfall.errors import RankfallError
+from rankfall.identity.of_module import contributions
+from rankfall.models.modules.examine import examine
+
+WIDTH, TOKENS = 6, 5
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+class Mixes(nn.Module):
+    """M x, for a matrix of tokens."""
+
+    def __init__(self, matrix):
+        super().__init__()
+        self.register_buffer("matrix", matrix)
+
+    def forward(self, x):
+        return self.matrix.to(x.dtype) @ x
+
+
+class Attends(nn.Module):
+    def __init__(self, causal=False):
+        super().__init__()
+        self.causal = causal
+        self.maps = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = (one(x) for one in self.maps)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+
+
+class Layer(nn.Module):
+    def __init__(self, branch):
+        super().__init__()
+        self.branch, self.mlp = branch, nn.Sequential(nn.Linear(WIDTH, 8), nn.GELU(), nn.Linear(8, WIDTH))
+
+    def forward(self, x):
+        x = x + self.branch(x)
+        return x + self.mlp(x)
+
+
+class Bare(nn.Module):
+    """x + f(x) alone."""
+
+    def __init__(self, branch):
+        super().__init__()
+        self.branch = branch
+
+    def forward(self, x):
+        return x + self.branch(x)
+
+
+class Stack(nn.Module):
+    def __init__(self, *layers):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_each_branch_that_mixes_has_its_own_order():
+    torch.manual_seed(0)
+    model = Stack(Layer(Attends()), Layer(Attends(causal=True)), Layer(Mixes(drawn(TOKENS, TOKENS))))
+    found = order_of_contraction(model, drawn(3, TOKENS, WIDTH))
+    assert list(found) == ["layers.0 branch", "layers.1 branch", "layers.2 branch"]
+    assert [one.order for one in found.values()] == pytest.approx([3, 1, 0], abs=0.02)
+    assert all(one.method == "float64" and one.decades >= 1 for one in found.values())
+    assert "does not contract" in found["layers.2 branch"].reason
+
+
+def test_equal_rows_have_no_order():
+    found = order_of_contraction(
+        Stack(*(Bare(Mixes(torch.ones(TOKENS, TOKENS) / TOKENS)) for _ in range(2))), drawn(2, TOKENS, WIDTH)
+    )
+    assert all(one.order is None and one.reason for one in found.values())
+
+
+def test_a_model_of_the_library_needs_no_inputs():
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(n_layer=2, n_head=2, n_embd=16, vocab_size=50, bos_token_id=0, eos_token_id=0)
+    model = transformers.GPT2Model(config)
+    found = order_of_contraction(model)
+    assert list(found) == ["h.0 attn", "h.1 attn"] and all(
+        one.order == pytest.approx(1, abs=0.02) for one in found.values()
+    )
+    assert token_identity(model).cosine[0] == pytest.approx(1.0)
+
+
+def test_a_stream_that_mixes_nothing_has_no_order():
+    with pytest.raises(RankfallError, match="no branch of it mixes tokens"):
+        order_of_contraction(
+            Stack(Bare(nn.Linear(WIDTH, WIDTH)), Bare(nn.Linear(WIDTH, WIDTH))), drawn(2, TOKENS, WIDTH)
+        )
+    with pytest.raises(RankfallError, match="draws is 3, but a module with inputs has its own"):
+        order_of_contraction(Stack(), drawn(2, TOKENS, WIDTH), draws=3)
+
+
+def test_attribution_of_a_linear_mixer_is_its_matrix():
+    """x + M x has the blocks (1 + M)_ji times the identity."""
+    first, second = drawn(TOKENS, TOKENS, seed=1), drawn(TOKENS, TOKENS, seed=2)
+    found = attribution(Stack(Bare(Mixes(first)), Bare(Mixes(second))), drawn(2, TOKENS, WIDTH), directions=None)
+    eye = torch.eye(TOKENS, dtype=torch.float64)
+    for layer, whole in enumerate((eye, eye + first, (eye + second) @ (eye + first))):
+        wanted = whole.abs() / whole.abs().sum(-1, keepdim=True)
+        assert found.shares[layer, 0] == pytest.approx(wanted, rel=1e-9)
+        assert found.own[layer] == pytest.approx(wanted.diagonal().mean().item(), rel=1e-9)
+    assert found.tokens == list(range(TOKENS)) and found.note == "exact"
+
+
+def test_attribution_is_that_of_the_whole_jacobian():
+    torch.manual_seed(0)
+    model, x = Stack(Layer(Attends()), Layer(Attends(causal=True))).double(), drawn(2, TOKENS, WIDTH)
+    found = attribution(model, x, tokens=3, directions=None)
+    assert found.tokens == [0, 2, 4]
+    for sample in range(2):
+        whole = torch.autograd.functional.jacobian(model, x[sample : sample + 1])[0, :, :, 0]  # (T, D, T, D)
+        norms = whole.pow(2).sum((1, 3)).sqrt()[found.tokens]
+        assert found.shares[-1, sample] == pytest.approx(norms / norms.sum(-1, keepdim=True), rel=1e-9)
+
+
+def test_the_estimate_has_no_bias():
+    torch.manual_seed(0)
+    examined = examine(Stack(Layer(Attends()), Layer(Attends())), drawn(1, TOKENS, WIDTH))
+    places = torch.tensor([1, 3])
+    exact = contributions(examined, examined.flows[0], places, None, np.random.default_rng(0))[-1]
+    squares = [
+        contributions(examined, examined.flows[0], places, 2, np.random.default_rng(seed))[-1].pow(2)
+        for seed in range(60)
+    ]
+    mean, spread = torch.stack(squares).mean(0), torch.stack(squares).std(0) / 60**0.5
+    assert bool(((mean - exact.pow(2)).abs() < 4 * spread).all())
+    assert bool((spread < 0.2 * exact.pow(2)).all())
+
+
+def test_states_that_changed_places_are_not_their_own_tokens():
+    """P x of a shift is nearest to the next token; a mean of all tells no token from another."""
+    shift = torch.eye(TOKENS, dtype=torch.float64).roll(1, 0)
+    x = drawn(3, TOKENS, WIDTH)
+    eye, mean = torch.eye(TOKENS, dtype=torch.float64), torch.ones(TOKENS, TOKENS, dtype=torch.float64) / TOKENS
+    moved = token_identity(Stack(Bare(Mixes(0.1 * shift)), Bare(Mixes((eye + 0.1 * shift).inverse() @ shift - eye))), x)
+    assert moved.cosine[:2] == moved.l2[:2] == [1.0, 1.0]
+    lost = token_identity(Stack(Bare(Mixes(0.1 * mean)), Bare(Mixes(mean - eye))), x)
+    assert lost.cosine[1] == 1.0 and lost.cosine[2] == lost.l2[2] == pytest.approx(1 / TOKENS)
+    assert lost.chance == 1 / TOKENS
+
+
+def test_of_several_streams_one_is_named():
+    both = nn.Transformer(16, 2, 2, 2, 16, batch_first=True)
+    inputs = (torch.randn(2, 5, 16), torch.randn(2, 4, 16))
+    with pytest.raises(RankfallError, match=r"has 2 streams: stream must be one of '(en|de)coder', '(en|de)coder'$"):
+        token_identity(both, inputs)
+    with pytest.raises(RankfallError, match="there is no stream 'x'"):
+        attribution(both, inputs, stream="x")
+    assert token_identity(both, inputs, stream="decoder").chance == 1 / 4
+    assert len(attribution(both, inputs, stream="encoder", tokens=2, directions=1).own) == 3
+    assert {name.split()[0] for name in order_of_contraction(both, inputs)} == {"encoder", "decoder"}
+
+
+class OfTheBatch(nn.Module):
+    def forward(self, x):
+        return x.mean(0, keepdim=True) + x.mean(1, keepdim=True)
+
+
+def test_samples_that_depend_on_one_another_are_tokens_of_one():
+    found = attribution(Stack(Bare(OfTheBatch()), Bare(OfTheBatch())), drawn(3, TOKENS, WIDTH), tokens=2)
+    assert found.shares.shape == (3, 1, 2, 3 * TOKENS)
+
+
+def test_the_module_is_left_as_it_was():
+    torch.manual_seed(0)
+    model = Stack(Layer(Attends()), Layer(Attends())).train()
+    before, state = {name: one.clone() for name, one in model.named_parameters()}, torch.get_rng_state()
+    model.layers[0].mlp[0].weight.requires_grad_(False)
+    x = torch.randn(2, TOKENS, WIDTH)
+    state = torch.get_rng_state()
+    attribution(model, x, tokens=2, directions=1)
+    token_identity(model, x)
+    order_of_contraction(model, x)
+    assert torch.equal(state, torch.get_rng_state()) and model.training
+    assert all(torch.equal(before[name], one) and one.grad is None for name, one in model.named_parameters())
+    assert not model.layers[0].mlp[0].weight.requires_grad and model.layers[1].mlp[0].weight.requires_grad
+    assert model.layers[0].mlp[0].weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [((lambda x: x, torch.zeros(1, 2, 3)), "is no nn.Module"), ((nn.Linear(2, 2),), "needs an example of its inputs")],
+)
+def test_what_is_no_module_or_has_no_inputs_is_told(given, said):
+    with pytest.raises(RankfallError, match=said):
+        token_identity(*given)

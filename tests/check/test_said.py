@@ -1,0 +1,187 @@
+"""What a check says of a Mamba, an encoder-decoder and a hybrid; of healthy and steep models; and how it is laid out."""
+
+import json
+import re
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from rankfall.check.bands import ReferenceBand
+from rankfall.check.layer import LayerReport, Outcome, StreamReport
+from rankfall.check.library import of_library
+from rankfall.check.report import check
+from rankfall.check.table import HEADINGS, columns, text
+from rankfall.check.verdict import verdict
+from rankfall.cli import main
+
+
+def reports_of(kind, **settings):
+    model, inputs, name = of_library(kind, settings, small=True, length=12, seed=0, say=lambda line: None)
+    return check(model, inputs, name=name, changes=False), name
+
+
+def numbers(line):
+    return [float(one) for one in re.findall(r"\d+\.\d+", line)]
+
+
+def test_a_mamba_has_no_weights_and_tells_equal_tokens_apart():
+    (report,), name = reports_of("mamba")
+    said = text([report], name)
+    assert "4 residual additions in 4 layers (4 mix tokens), width 32" in said.splitlines()[0]
+    assert report.kind == "one way, mixing without weights, pre-norm" and report.causal
+    assert "entropy" not in said.splitlines()[2] and "(attention: what mixes tokens here makes no weights" in said
+    assert "Equal tokens (in the inputs) come out as 12 different rows of 12." in said
+    kept = next(line for line in report.verdict if "The tokens stay apart" in line)
+    assert numbers(kept) == [round(report.layers[n].residual, 2) for n in (0, -1)]
+
+
+def test_a_hybrid_has_weights_in_its_attention_layers_only():
+    (report,), name = reports_of("jamba")
+    assert report.kind == "one way, hybrid, pre-norm"
+    assert "8 residual additions in 4 layers (4 mix tokens, 4 act token by token)" in text([report], name)
+    with_weights = [layer.layer for layer in report.layers if layer.entropy is not None]
+    assert 0 < len(with_weights) < 4
+    attention = [layer.layer for layer in report.layers if any("attn" in part for part in layer.parts)]
+    assert with_weights == attention
+    assert any("jamba" in band.of for band in report.bands)
+
+
+def test_an_encoder_and_a_decoder_are_told_apart_and_what_is_fixed_is_said():
+    found, name = reports_of("t5")
+    by_stream = {report.stream: report for report in found}
+    assert set(by_stream) == {"encoder", "decoder"}
+    assert by_stream["decoder"].causal and not by_stream["encoder"].causal
+    said = {stream: text([report], name) for stream, report in by_stream.items()}
+    assert "4 read outside the stream" in said["decoder"].splitlines()[0]
+    assert "such as the output of an encoder, stays as it is" in said["decoder"]
+    assert "outside the stream" not in said["encoder"]
+    assert all(f"{name} {stream}: " in one for stream, one in said.items())
+
+
+def test_a_part_is_said_with_what_it_does():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(5 if parameter.dim() > 1 else 1)
+    (report,) = check(model, torch.randn(2, 7, 16))
+    (worst,) = [line for line in report.verdict if "loses most" in line]
+    assert "without self_attn (mixes tokens) and" in worst and "without linear2 (acts token by token)." in worst
+
+
+def made_report(residuals, gradient, tried, bands=()):
+    layers = [LayerReport(n, residual=value) for n, value in enumerate(residuals)]
+    layers[0].gradient = gradient
+    depth = len(residuals) - 1
+    report = StreamReport("", "", "one way, attention, pre-norm", depth, 8, 5, 2, True, layers)
+    report.interventions = [Outcome(name, [last], size) for name, last, size in tried]
+    report.bands = list(bands)
+    return report
+
+
+def test_a_model_that_keeps_its_tokens_gets_no_advice():
+    said = verdict(made_report([1.0, 0.9, 0.8], 1.2, [("smaller", 0.99, 1.0), ("larger", 0.3, 5.0)]))
+    assert said[-1] == "It needs no change to keep its tokens apart; with the 2 that were tried it keeps 0.30 to 0.99."
+    assert not [line for line in said if line.startswith("Tried")]
+
+
+def test_of_a_steep_gradient_the_change_that_flattens_it_is_said():
+    tried = [("smaller", 0.9, 2.0), ("flatter", 0.8, 0.9), ("lost", 0.1, 1.0), ("steeper", 0.9, 90.0)]
+    said = verdict(made_report([1.0, 0.9, 0.9], 40.0, tried))
+    assert [line for line in said if line.startswith("Tried")] == [
+        "Tried on this model: with flatter the last layer keeps 0.80 instead of 0.90, "
+        "and the gradient of the input is 0.90 instead of 40.00."
+    ]
+    assert said[-1].startswith("A branch that does less keeps more")
+
+
+def test_half_of_what_was_there_is_not_apart():
+    assert "become more alike" in verdict(made_report([1.0, 0.8, 0.6], 1.0, []))[0]
+    assert "stay apart" in verdict(made_report([1.0, 0.8, 0.76], 1.0, []))[0]
+
+
+def test_bands_say_from_which_layer_on_it_is_below():
+    birth = ReferenceBand("at birth", 2, (0.8, 0.6, 0.4), (1.0, 1.0, 0.9), "two with 2 layers")
+    after = ReferenceBand("after training", 2, (0.1, 0.1, 0.1), (0.3, 0.2, 0.15), "three with 2 layers")
+    said = verdict(made_report([0.9, 0.75, 0.55, 0.45, 0.35], 1.0, [], [birth, after]))
+    assert said[1] == "That is below what two with 2 layers keep at birth, 0.40 to 0.90; it is below from layer 2 on."
+    assert said[2] == "After training three with 2 layers kept 0.10 to 0.15."
+
+
+def test_a_band_of_another_depth_is_read_as_far_on_the_way():
+    band = ReferenceBand("at birth", 2, (0.8, 0.6, 0.4), (1.0, 0.9, 0.5), "")
+    assert band.at(0, 4) == (0.8, 1.0) and band.at(4, 4) == pytest.approx((0.4, 0.5))
+    assert band.at(1, 4) == pytest.approx((0.7, 0.95)) and band.at(3, 4) == pytest.approx((0.5, 0.7))
+    assert band.at(1, 1) == pytest.approx((0.4, 0.5))
+
+
+class Rounds(nn.Module):
+    """A stack whose first operation gives back what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.MultiheadAttention(8, 2, batch_first=True) for _ in range(2))
+
+    def forward(self, x):
+        for layer in self.layers:
+            y = x.float().type_as(x)
+            x = x + layer(y, y, y, need_weights=False)[0]
+        return x
+
+
+def test_tokens_are_made_equal_where_the_first_operation_returns_its_input():
+    torch.manual_seed(0)
+    (report,) = check(Rounds(), torch.randn(2, 5, 8), changes=False)
+    assert report.equal_tokens == "in the state that enters the first layer"
+    assert [layer.distinct for layer in report.layers] == [1, 1, 1]
+
+
+class Again(Rounds):
+    def forward(self, x):
+        for layer in self.layers:
+            x = checkpoint(lambda y, layer=layer: y + layer(y, y, y)[0], x, use_reentrant=False)
+        return x
+
+
+def test_checkpoints_are_told_to_be_turned_off():
+    torch.manual_seed(0)
+    (report,) = check(Again(), torch.randn(2, 5, 8), changes=False)
+    assert [layer.gradient for layer in report.layers] == [None] * 3
+    assert report.reasons["gradients"].endswith("turn it off for a check")
+    assert all(layer.residual is not None for layer in report.layers)
+
+
+def test_a_narrow_terminal_gets_the_table_in_parts():
+    torch.manual_seed(0)
+    (report,) = check(Rounds(), torch.randn(2, 5, 8), changes=False)
+    whole, parts = columns(report), columns(report, 80)
+    assert max(map(len, whole)) > 80 >= max(map(len, parts))
+    headings = [line for line in parts if line.startswith("layer")]
+    assert len(headings) > 1
+    assert "".join(line.removeprefix("layer") for line in headings).split() == whole[0].removeprefix("layer").split()
+    assert set(HEADINGS) >= {"residual", "influence_last"}
+
+
+def test_a_file_is_called_by_its_name(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(
+        textwrap.dedent("""
+        import torch
+        from torch import nn
+        def build():
+            torch.manual_seed(0)
+            return nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), 2, enable_nested_tensor=False)
+        def batch():
+            return torch.randn(2, 5, 8)
+        """)
+    )
+    file = f"{tmp_path}/mine.py"
+    assert main(["check", f"{file}:build", "--inputs", f"{file}:batch", "--no-changes", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["model"] == "mine.py:build"
+    bands = found["streams"][0]["bands"]
+    assert [one["when"] for one in bands] == ["at birth", "after training"]
+    assert all(len(one["low"]) == len(one["high"]) == one["depth"] + 1 for one in bands)
