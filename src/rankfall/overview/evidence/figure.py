@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.claim import Claim
+from rankfall.report.claim import Claim, main_quantity
 from rankfall.report.claim import claims as declared_claims
 from rankfall.report.lines import on, steps
 from rankfall.report.style import WIDTH, Picture, canvas
@@ -115,8 +115,3 @@ def scale_values(panel: Axes, rows: DataFrame) -> None:
     locator = SymmetricalLogLocator(base=10, linthresh=1.0)
     locator.set_params(numticks=7)
     panel.yaxis.set_major_locator(locator)
-
-
-def main_quantity(table: DataFrame, claim: Claim) -> str:
-    """The one that the claim declares to be shown, else the first by name."""
-    return claim.shown or str(sorted(table.quantity.unique())[0])
