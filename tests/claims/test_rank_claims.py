@@ -169,6 +169,24 @@ def test_vanishing_gradients_are_decided_by_powers(scores: int, others: int, wan
 # Closed forms, each by a second way.
 
 
+@pytest.mark.parametrize(
+    ("added", "erased", "wanted"),
+    [
+        (lambda layer: -0.1 * layer, lambda layer: -0.2, HOLDS),
+        (lambda layer: -0.5, lambda layer: -0.2, IN_PART),  # adding has lost more, and loses no more
+        (lambda layer: -0.1 * layer, lambda layer: -0.01 * layer, IN_PART),  # erasure goes on losing
+        (lambda layer: -0.1, lambda layer: -0.2, CONTRADICTED),
+    ],
+)
+def test_erasure_avoids_what_adding_goes_on_losing(
+    added: Callable[[float], float], erased: Callable[[float], float], wanted: str
+) -> None:
+    from rankfall.claims.delta_erasure.names import ADDED, ERASED, NAME, REFLECTED, RESIDUAL
+
+    rows = rows_of(NAME, RESIDUAL, {ADDED: added, ERASED: erased, REFLECTED: erased}, [0.0, 16.0, 32.0])
+    assert verdict("delta_erasure", NAME, rows) == wanted
+
+
 def test_lines_and_slopes() -> None:
     assert line([1, 2, 3], [5, 7, 9]) == pytest.approx((2, 3))
     rows = pd.DataFrame({"seed": [0, 0, 0, 1, 1], "x": [1.0, 2, 4, 1, 10], "value": [3.0, 12, 48, 1, 0.1]})
