@@ -76,5 +76,7 @@ CLAIMS = (
         decide,
         shown=LEFT,
         place=330,
+        changed="A window counts as slower if its factor a layer is larger by a hundredth or more. Without that limit a difference in "
+        "the sixth digit was told from zero, and counted.",
     ),
 )

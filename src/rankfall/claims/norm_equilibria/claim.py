@@ -51,5 +51,7 @@ CLAIMS = (
         "says that equilibria exist, not that they are stable.",
         decide,
         place=46,
+        changed="The rule first asked that equilibria be kept after a disturbance, by which only rank one passed. The statement says "
+        "that they exist, not that they are stable: existence decides now, and what is stable is counted beside it.",
     ),
 )

@@ -68,5 +68,6 @@ CLAIMS = (
         decide,
         shown=RIGHT,
         place=720,
+        changed="600 training steps became 1500, at a rate of .01 instead of .003: causal models were still improving.",
     ),
 )

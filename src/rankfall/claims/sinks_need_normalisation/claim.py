@@ -96,6 +96,7 @@ CLAIMS = (
         need,
         shown=DRAWN,
         place=700,
+        changed="500 training steps became 1500, at a rate of .01 instead of .003, at which models had not learned to copy.",
     ),
     Claim(
         "a_key_of_its_own_takes_the_sink",
@@ -110,5 +111,6 @@ CLAIMS = (
         key,
         shown=DRAWN,
         place=710,
+        changed="500 training steps became 1500, at a rate of .01 instead of .003, at which models had not learned to copy.",
     ),
 )

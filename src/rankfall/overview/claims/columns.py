@@ -16,7 +16,11 @@ def claims() -> Table:
             Column("seen", "text", "what of the source was read for this"),
             Column("setting", "text", "what is measured here"),
             Column("threshold", "text", "when the claim counts as true"),
-            Column("changed", "text", "what of the rule was changed after numbers were seen, and why; empty: nothing"),
+            Column(
+                "changed",
+                "text",
+                "what of rule or experiment was changed after numbers were seen, and why; empty: nothing",
+            ),
             Column("verdict", "text", "holds; holds only in part (`said` says where not); contradicted; undecided"),
             Column("said", "text", "what was found, in a sentence"),
             Column("number", "float", "the number that decides; null: no single one does", nullable=True),
