@@ -169,6 +169,41 @@ def test_vanishing_gradients_are_decided_by_powers(scores: int, others: int, wan
 # Closed forms, each by a second way.
 
 
+@pytest.mark.parametrize(
+    ("added", "erased", "wanted"),
+    [
+        (lambda layer: -0.1 * layer, lambda layer: -0.2, HOLDS),
+        (lambda layer: -0.5, lambda layer: -0.2, IN_PART),  # adding has lost more, and loses no more
+        (lambda layer: -0.1 * layer, lambda layer: -0.01 * layer, IN_PART),  # erasure goes on losing
+        (lambda layer: -0.1, lambda layer: -0.2, CONTRADICTED),
+    ],
+)
+def test_erasure_avoids_what_adding_goes_on_losing(
+    added: Callable[[float], float], erased: Callable[[float], float], wanted: str
+) -> None:
+    from rankfall.claims.delta_erasure.names import ADDED, ERASED, NAME, REFLECTED, RESIDUAL
+
+    rows = rows_of(NAME, RESIDUAL, {ADDED: added, ERASED: erased, REFLECTED: erased}, [0.0, 16.0, 32.0])
+    assert verdict("delta_erasure", NAME, rows) == wanted
+
+
+def test_a_difference_at_its_bound_says_how_many_seeds_it_would_take() -> None:
+    from rankfall.claims.cosine_recursion.names import COSINE, EARLIER
+
+    # Four seeds at -.04 +- .01: the interval reaches .0184, 1.84 times as far as the bound is: 4 x 1.84^2 seeds would do.
+    rows = pd.DataFrame(
+        [
+            {"claim": EARLIER, "quantity": COSINE, "line": line, "x": 1.0, "seed": seed, "value": value}
+            for seed, off in enumerate((-0.05, -0.05, -0.03, -0.03))
+            for line, value in (("beta 3", 0.5 + off), ("recursion, beta 3", 0.5))
+        ]
+    )
+    (claim,) = (one for one in of_measure()["cosine_recursion"] if one.name == EARLIER)
+    found = decide(claim, {"evidence": rows}.get)
+    assert found is not None and found.verdict == UNDECIDED
+    assert found.wants == "about 1e+01 seeds for beta 3, whose difference lies 0.01 from the bound"
+
+
 def test_lines_and_slopes() -> None:
     assert line([1, 2, 3], [5, 7, 9]) == pytest.approx((2, 3))
     rows = pd.DataFrame({"seed": [0, 0, 0, 1, 1], "x": [1.0, 2, 4, 1, 10], "value": [3.0, 12, 48, 1, 0.1]})

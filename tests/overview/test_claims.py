@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from rankfall.errors import RankfallError
-from rankfall.overview.claims.measure import decide
+from rankfall.overview.claims.measure import decide, describe
 from rankfall.report import claim as module
 from rankfall.report.claim import (
     HOLDS,
@@ -149,6 +149,9 @@ def table() -> pd.DataFrame:
         "seen": "the abstract alone",
         "setting": "Nets.",
         "threshold": "Above one.",
+        "changed": "",
+        "cells": "",
+        "shown": "",
         "verdict": "holds",
         "said": "It is 2.",
         "wants": "",
@@ -159,6 +162,7 @@ def table() -> pd.DataFrame:
     lacks = {"number": None, "low": None, "high": None, "seeds": 0, "wants": "twenty seeds"}
     other = one | lacks | {"claim": "wide_is_good", "verdict": "undecided", "said": "It may be."}
     other["defects"] = "model.py, line 3 adds twice"
+    other |= {"changed": "It was two: nothing can be two.", "cells": "abc def"}
     return pd.DataFrame([one, other])
 
 
@@ -170,7 +174,10 @@ def test_verdicts_as_text() -> None:
     )
     full = "\n".join(in_full(table(), "deep_is_bad"))
     assert "number: 2 (1.5 to 2.5), 5 seeds" in full and "read: the abstract alone" in full
-    assert "to decide it: twenty seeds" in "\n".join(in_full(table(), "wide_is_good"))
+    assert "changed after" not in full and "networks" not in full
+    other = "\n".join(in_full(table(), "wide_is_good"))
+    assert "to decide it: twenty seeds" in other and "changed after numbers were seen: It was two" in other
+    assert "networks of this run: abc def" in other
     with pytest.raises(RankfallError, match="did you mean 'deep_is_bad'"):
         list(in_full(table(), "deep_is_bda"))
     page = as_page(table())
@@ -179,3 +186,19 @@ def test_verdicts_as_text() -> None:
         and "In the published code: model.py, line 3 adds twice" in page
     )
     assert "To decide it: twenty seeds" in page and "## Contradicted" not in page
+    assert page.count("Changed after numbers were seen:") == 1 and "It was two: nothing can be two." in page
+    assert "`rankfall claims deep_is_bad --rows`" in page
+
+
+def test_a_verdict_says_what_it_rests_on() -> None:
+    rows = pd.DataFrame({"claim": ["good", "good", "other"], "quantity": ["b, by x", "a, by x", "0, by x"]})
+    cells = pd.DataFrame({"key": ["k2", "k1", "k2"]})
+    tables = {"evidence": rows, "residuals": cells}.get
+    found = Decision(HOLDS, "It is.")
+    own = replace(GOOD, changed="The bound.")
+    assert describe(own, found, tables)["shown"] == "a, by x" and describe(own, found, tables)["cells"] == ""
+    assert describe(own, found, tables)["changed"] == "The bound."
+    assert describe(replace(own, shown="b, by x"), found, tables)["shown"] == "b, by x"
+    of_cells = replace(own, reads={"residuals": ("key",)})
+    assert describe(of_cells, found, tables)["shown"] == "" and describe(of_cells, found, tables)["cells"] == "k1 k2"
+    assert describe(of_cells, replace(found, cells=("k2",)), tables)["cells"] == "k2"

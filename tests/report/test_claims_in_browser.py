@@ -19,6 +19,9 @@ ONE = {
     "seen": "the abstract alone",
     "setting": "x",
     "threshold": "t",
+    "changed": "",
+    "shown": "spread, by layer",
+    "cells": "",
     "said": "It does.",
     "number": 1.0,
     "low": 0.5,
@@ -31,11 +34,30 @@ ONE = {
 }
 CLAIMS = [
     ONE | {"claim": "first", "verdict": "holds"},
-    ONE | {"claim": "second", "verdict": "contradicted", "defects": "a.py, line 3"},
+    ONE
+    | {
+        "claim": "second",
+        "verdict": "contradicted",
+        "said": "It does not.",
+        "defects": "a.py, line 3",
+        "changed": "The bound, since.",
+    },
 ]
 EVIDENCE = [
     {"claim": claim, "quantity": "spread, by layer", "line": line, "x": x, "seed": seed, "value": x + seed, "value_reason": None}
     for claim in ("first", "second") for line in ("a", "b") for x in (1.0, 2.0) for seed in (0, 1)
+]  # fmt: skip
+
+MORE = "another, by layer"
+EVIDENCE += [
+    {"claim": "second", "quantity": MORE, "line": "a", "x": x, "seed": seed, "value": 7.0, "value_reason": None}
+    for x in (1.0, 2.0) for seed in (0, 1)
+]  # fmt: skip
+
+FAR = "far, by layer"
+EVIDENCE += [
+    {"claim": "first", "quantity": FAR, "line": "a", "x": x, "seed": 0, "value": value, "value_reason": None}
+    for x, value in ((1.0, 0.0), (2.0, 1.0), (3.0, 1e5))
 ]  # fmt: skip
 
 
@@ -45,7 +67,13 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
     for name, of in rows.items():
         tables.write(name, of, tmp_path / f"{name}.parquet")
     given = Given(
-        "claims", list(rows), lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), [], {}, {}, "0"
+        "claims",
+        list(rows),
+        lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name),
+        [],
+        {"deep": "What decides claims. second: It does not.", "wide": "Another."},
+        {},
+        "0",
     )
     (tmp_path / "index.html").write_text(page(given))
     found = Opened(browser, tmp_path / "index.html")
@@ -77,8 +105,44 @@ def test_a_claim_leads_to_its_numbers(opened: Opened, drawn: bool) -> None:
     opened.page.locator("#claims-table tbody tr").first.get_by_role("button", name="chart").click()
     box = opened.chart("evidence")
     assert box.locator('[data-choose="claim"]').input_value() == "second"
+    assert box.locator('[data-choose="quantity"]').input_value() == "spread, by layer"
+
+
+def test_a_claim_leads_to_its_rows_with_their_seeds_and_to_its_figure(opened: Opened) -> None:
+    row = opened.page.locator("#claims-table tbody tr").first
+    assert row.get_by_role("link", name="figure deep").get_attribute("href") == "../figures/deep.png"
+    assert "Changed after numbers were seen: The bound, since." in row.text_content()
+    row.get_by_role("button", name="rows").click()
+    shown = opened.page.eval_on_selector_all(
+        "#cell-body tbody tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    own = [one for one in EVIDENCE if one["claim"] == "second" and one["quantity"] == "spread, by layer"]
+    numbers = [
+        (one["quantity"], one["line"], str(int(one["x"])), str(one["seed"]), str(int(one["value"]))) for one in own
+    ]
+    wanted = sorted([*numbers, *((MORE, "a", str(x), str(seed), "7") for x in (1, 2) for seed in (0, 1))])
+    assert sorted(tuple(one[:5]) for one in shown) == wanted
+    opened.page.locator("#cell-body select").select_option(MORE)
+    assert opened.page.locator("#cell-body tbody tr").count() == 4 and "4 rows" in opened.page.text_content(
+        "#cell-body .hint"
+    )
 
 
 def test_nothing_is_wider_than_a_phone(browser: Any, opened: Opened) -> None:
     opened.page.set_viewport_size({"width": 375, "height": 812})
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+@pytest.mark.parametrize(
+    ("quantity", "places"), [("spread, by layer", {1.0, 2.0, 3.0}), (FAR, {0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5})]
+)
+def test_axes_have_the_values_themselves(opened: Opened, quantity: str, places: set[float]) -> None:
+    box = opened.chart("evidence")
+    box.locator('[data-choose="claim"]').select_option("first")
+    box.locator('[data-choose="quantity"]').select_option(quantity)
+    opened.page.wait_for_timeout(500)
+    texts = box.locator(".view svg .role-axis text").all_text_contents()
+    assert "layer" in texts and quantity.split(",")[0] in texts and not [one for one in texts if "10^" in one]
+    numbers = {float(one.replace(",", "")) for one in texts if one.replace(",", "").replace(".", "").isdigit()}
+    assert places <= numbers and max(numbers) <= max(places)
+    assert "only elsewhere" not in box.locator("[role=status]").first.text_content()

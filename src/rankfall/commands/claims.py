@@ -10,6 +10,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--results", type=Path, default=Path("results/claims"), help="the folder of the run (default results/claims)"
     )
     parser.add_argument(
+        "--rows",
+        action="store_true",
+        help="of a claim: the rows that its verdict rests on, as CSV, a number and a seed each",
+    )
+    parser.add_argument(
         "--docs", type=Path, metavar="PATH", help="write the page of the documentation from the run's tables"
     )
     parser.add_argument(
@@ -20,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import export, tables
-    from rankfall.report.claim_text import as_lines, as_page, in_full
+    from rankfall.report.claim_text import as_lines, as_page, in_full, one_of
 
     path = args.results / "tables" / "claims.parquet"
     if not path.is_file():
@@ -31,9 +36,37 @@ def run(args: argparse.Namespace) -> int:
     table = tables.read_frame(path, "claims")
     if args.docs:
         return _docs(args.docs, as_page(table), args.check)
-    lines = in_full(table, args.shown) if args.shown else as_lines(table)
+    if args.rows:
+        if not args.shown:
+            raise RankfallError("--rows: say of which claim, rankfall claims NAME --rows; rankfall claims lists them")
+        one_of(table, args.shown)
+        return _rows(path.with_name("evidence.parquet"), args.shown)
+    lines = [*in_full(table, args.shown), *_pictures(args.results, args.shown)] if args.shown else as_lines(table)
     print("\n".join(lines))
     return 0
+
+
+def _rows(path: Path, claim: str) -> int:
+    """Prints what the experiment has measured for this claim."""
+    from rankfall.report import export, tables
+
+    export.named(path)
+    rows = tables.read_frame(path, "evidence")
+    rows = rows[rows.claim == claim].drop(columns="claim")
+    print(rows.to_csv(index=False), end="")
+    return 0
+
+
+def _pictures(results: Path, claim: str) -> list[str]:
+    """The figures that show it: each has its numbers beside it."""
+    import pandas as pd
+
+    found = []
+    for path in sorted((results / "figures").glob("*.csv")):
+        head = pd.read_csv(path, nrows=0).columns
+        if "claim" in head and claim in set(pd.read_csv(path, usecols=["claim"]).claim):
+            found.append(f"figure: {path.with_suffix('.png')}")
+    return [*found, f"rows: rankfall claims {claim} --rows"]
 
 
 def _docs(path: Path, text: str, check: bool) -> int:

@@ -59,6 +59,7 @@ class Decision:
     high: float | None = None
     seeds: int = 0
     wants: str = ""
+    cells: tuple[str, ...] = ()  # keys of the networks that decide it; empty: all that the tables it reads have
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
@@ -75,7 +76,8 @@ Read = Callable[[str], Any]  # a table, or None where the run has none; of `evid
 @dataclass(frozen=True)
 class Claim:
     """`says`: the statement in a sentence; `setting`: what is measured here; `threshold`: when it counts as true, and why there; `reads`:
-    the tables that decide it, and the columns of each; `defects`: what is wrong in published code, with file and line."""
+    the tables that decide it, and the columns of each; `changed`: what of rule or experiment was changed after numbers were seen, and why;
+    `defects`: what is wrong in published code, with file and line."""
 
     name: str
     says: str
@@ -89,6 +91,7 @@ class Claim:
         default_factory=lambda: {"evidence": ("quantity", "line", "x", "seed", "value")}
     )
     published: tuple[Published, ...] = ()
+    changed: str = ""  # empty: nothing
     defects: str = ""
     shown: str = ""  # the quantity of its figure; by default the first by name
     place: int = 1000
@@ -187,6 +190,11 @@ def of(rows: DataFrame, quantity: str, line: str | None = None, x: float | None 
 def band_of(rows: DataFrame, quantity: str, line: str, x: float) -> Band:
     """Over the seeds of a point."""
     return band(of(rows, quantity, line, x).value)
+
+
+def main_quantity(rows: DataFrame, claim: Claim) -> str:
+    """Of its evidence, what its figure shows: the one that it declares, else the first by name."""
+    return claim.shown or str(sorted(rows.quantity.unique())[0])
 
 
 def compare(found: Band, threshold: float) -> str:

@@ -15,13 +15,21 @@ if TYPE_CHECKING:
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
 ORDER = (CONTRADICTED, IN_PART, HOLDS, UNDECIDED)
 WIDTH = 140
+TITLES = {
+    "wants": "to decide it",
+    "threshold": "counts as true if",
+    "changed": "changed after numbers were seen",
+    "setting": "setting",
+    "defects": "in the published code",
+    "cells": "networks of this run",
+}
 HEAD = """# What has been said about depth, and does it hold?
 
 `rankfall claims --docs` writes this page from the tables of `make run CONFIG=workflow/presets/claims.yaml`. A claim is a folder of
 `src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule that decides. Rules were committed
-before the runs; some were then found to be badly posed and changed after numbers were seen (of equilibria under norms, query gradients,
-score scales by mask, ALiBi's peak, causal products, value zeroing and bias to early items): `git log` of a folder says what and why.
-Intervals are of 95% over seeds. To test a claim of your own, see [components](components.md).
+before the runs; claims whose rule was changed after numbers say so, and why. Intervals are of 95% over seeds. The command beside a claim
+prints the rows that its verdict rests on, a number and a seed each; the page of the run has them too, with a chart, and
+`results/claims/figures` the figure that `rankfall claims NAME` names. To test a claim of your own, see [components](components.md).
 """
 
 
@@ -38,6 +46,14 @@ def as_lines(table: DataFrame) -> Iterator[str]:
 
 
 def in_full(table: DataFrame, name: str) -> Iterator[str]:
+    one = one_of(table, name)
+    yield f"{one.claim}: {one.verdict}"  # type: ignore[attr-defined]
+    for title, text in _parts(one):
+        yield textwrap.fill(f"{title}: {text}", WIDTH, subsequent_indent="  ")
+
+
+def one_of(table: DataFrame, name: str) -> object:
+    """The row of a claim."""
     known = list(table.claim)
     if name not in known:
         near = nearest(name, known)
@@ -46,9 +62,7 @@ def in_full(table: DataFrame, name: str) -> Iterator[str]:
             + (f"; did you mean {near!r}?" if near else f"; it has {', '.join(known)}")
         )
     (one,) = table[table.claim == name].itertuples()
-    yield f"{one.claim}: {one.verdict}"
-    for title, text in _parts(one):
-        yield textwrap.fill(f"{title}: {text}", WIDTH, subsequent_indent="  ")
+    return one
 
 
 def _parts(one: object) -> Iterator[tuple[str, str]]:
@@ -57,14 +71,9 @@ def _parts(one: object) -> Iterator[tuple[str, str]]:
     if one.number == one.number and one.number is not None:  # type: ignore[attr-defined]
         span = "" if one.low == one.high else f" ({one.low:.4g} to {one.high:.4g})"  # type: ignore[attr-defined]
         yield "number", f"{one.number:.4g}{span}, {one.seeds} seeds"  # type: ignore[attr-defined]
-    for title in ("wants", "threshold", "setting", "defects"):
-        if getattr(one, title):
-            yield (
-                {"wants": "to decide it", "threshold": "counts as true if", "defects": "in the published code"}.get(
-                    title, title
-                ),
-                getattr(one, title),
-            )
+    for name, title in TITLES.items():
+        if getattr(one, name):
+            yield title, getattr(one, name)
     yield "source", f"{one.paper}, {one.link}; read: {one.seen}"  # type: ignore[attr-defined]
 
 
@@ -80,7 +89,9 @@ def as_page(table: DataFrame) -> str:
             parts.append(f"### {one.claim.replace('_', ' ')}\n")
             parts.append(f"*{one.says}* [{one.paper}]({one.link}) (read: {one.seen})\n")
             parts += [f"{text}\n" for text in (one.said, one.wants and f"To decide it: {one.wants}") if text]
-            parts.append(f"Measured: {one.setting} Rule: {one.threshold}\n")
+            parts.append(f"Measured: {one.setting} Rule: {one.threshold} Rows: `rankfall claims {one.claim} --rows`\n")
+            if one.changed:
+                parts.append(f"Changed after numbers were seen: {one.changed}\n")
             if one.defects:
                 parts.append(f"In the published code: {one.defects}\n")
     return "\n".join(_wrap(part) for part in parts)

@@ -104,5 +104,7 @@ CLAIMS = (
         temperature,
         shown=COUNT,
         place=610,
+        changed="Tokens are followed ten times as long, to time 4000, since at 400 some still had two groups that face each other; "
+        "where the count of seeds overlaps its limit the claim is undecided.",
     ),
 )

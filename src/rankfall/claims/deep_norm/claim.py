@@ -58,6 +58,7 @@ CLAIMS = (
         "tokens after the last "
         "is below .95 (intervals); in part if one of both.",
         decide,
+        shown=GRADIENT,
         place=59,
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rankfall.report.claim import (
@@ -80,24 +79,6 @@ def _decided(changes: list[Band], said: str, number: Band) -> Decision:
     return Decision(UNDECIDED, said, **number.fields(), wants="more seeds")
 
 
-def monotone(read: Read) -> Decision:
-    rows = read("evidence")
-    layers = [x for x in sorted(set(of(rows, BIAS).x)) if 2 <= x <= 10]
-    turns, said = {}, []
-    for line in NETWORKS:
-        steps = [compare(grown(rows, f"{line}, skips", a, b), 0.0) for a, b in pairwise(layers)]
-        turns[line] = {"above", "below"} <= set(steps)
-        said.append(f"{line} " + ", ".join(_at(rows, f"{line}, skips", x) for x in layers))
-    text = f"Log of first over middle item with skips at {', '.join(f'{x:.0f}' for x in layers)} layers: {'; '.join(said)}."
-    number = grown(rows, f"{NETWORKS[0]}, skips", layers[0], layers[-1]).fields()
-    if all(turns.values()):
-        return Decision(HOLDS, text, **number)
-    if any(turns.values()):
-        return Decision(IN_PART, text, **number)
-    text += " Before training it grows steadily."
-    return Decision(UNDECIDED, text, **number, wants="networks trained on the source's task, with several seeds")
-
-
 def only(read: Read) -> Decision:
     rows = read("evidence")
     most = float(rows.x.max())
@@ -132,21 +113,6 @@ CLAIMS = (
         defects=DEFECTS,
         shown=BIAS,
         place=350,
-    ),
-    Claim(
-        "bias_with_skips_is_not_monotone",
-        "With skip connections the bias to early tokens does not grow steadily with depth.",
-        PAPER,
-        LINK,
-        ("second-hand", "code"),
-        SETTING,
-        "It holds if between 2 and 10 layers the log of the first item's influence over the middle one's both rises and falls, with "
-        "intervals of its steps "
-        "apart from zero, in all three kinds of positions; in part if in some. If in none, training must make it, and the claim is "
-        "undecided here.",
-        monotone,
-        shown=BIAS,
-        place=360,
     ),
     Claim(
         "only_the_first_token_is_left",

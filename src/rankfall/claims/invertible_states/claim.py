@@ -74,5 +74,6 @@ CLAIMS = (
         decide,
         shown=NEAREST,
         place=350,
+        changed="Distances of states below 1e-14 of their size are rounding, and no number is given.",
     ),
 )

@@ -49,5 +49,6 @@ CLAIMS = (
         decide,
         shown=SHARE,
         place=375,
+        changed="The sum in squares is given for attention alone, where its weight is known and not fitted.",
     ),
 )

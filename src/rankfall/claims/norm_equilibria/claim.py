@@ -50,6 +50,9 @@ CLAIMS = (
         "rank, in part for some above one. The number is how many ranks are still there 2,000 layers after a disturbance: the statement "
         "says that equilibria exist, not that they are stable.",
         decide,
+        shown=RANK,
         place=46,
+        changed="The rule first asked that equilibria be kept after a disturbance, by which only rank one passed. The statement says "
+        "that they exist, not that they are stable: existence decides now, and what is stable is counted beside it.",
     ),
 )

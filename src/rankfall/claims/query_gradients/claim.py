@@ -105,5 +105,8 @@ CLAIMS = (
         "collator's labels, so nothing that is masked has to be found.",
         place=26,
         shown=SHARE,
+        changed="The rule first took any fall with the number of tokens for vanishing, and found one where the gradient levels off. Now "
+        "the last doubling decides, and the width is measured beside it; where one gradient levels off for sure, others that "
+        "lie near the bound leave nothing undecided.",
     ),
 )

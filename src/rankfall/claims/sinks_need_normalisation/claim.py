@@ -24,6 +24,7 @@ NORMED = (SOFTMAX, "relu2, rows sum to one")
 FREE = ("sigmoid, no normalisation", "relu2, no normalisation")
 SINK = 0.3  # the source's own limit
 LEARNED = 0.9
+A_SINK = "softmax models with a sink in every seed: larger ones, trained for longer and on text, as the source's"
 PAPER = "Gu, Pang, Du, Liu, Zhang, Du, Wang and Lin: When attention sink emerges in language models, 2024"
 LINK = "https://arxiv.org/abs/2410.10781"
 SETTING = (
@@ -43,10 +44,10 @@ def need(read: Read) -> Decision:
     )
     number = found[SOFTMAX].fields()
     lazy = [line for line in found if compare(copied[line], LEARNED) != "above"]
-    if lazy:
-        return Decision(
-            UNDECIDED, said + ".", **number, wants=f"models that have learned to copy with {', '.join(lazy)}"
-        )
+    wants = [f"models that have learned to copy with {', '.join(lazy)}"] if lazy else []
+    wants += [A_SINK] if compare(found[SOFTMAX], SINK) != "above" else []
+    if wants:
+        return Decision(UNDECIDED, said + ".", **number, wants="; ".join(wants))
     answers = {line: compare(one, SINK) for line, one in found.items()}
     if "undecided" in answers.values():
         return Decision(UNDECIDED, said + ".", **number, wants="more seeds or steps")
@@ -72,7 +73,7 @@ def key(read: Read) -> Decision:
     )
     number = drawn.fields()
     if compare(plain, SINK) != "above":
-        return Decision(UNDECIDED, said, **number, wants="a softmax model that has a sink")
+        return Decision(UNDECIDED, said, **number, wants=A_SINK)
     answers = (fallen, compare(taken, SINK))
     if answers == ("below", "above"):
         return Decision(HOLDS, said, **number)
@@ -96,6 +97,7 @@ CLAIMS = (
         need,
         shown=DRAWN,
         place=700,
+        changed="500 training steps became 1500, at a rate of .01 instead of .003, at which models had not learned to copy.",
     ),
     Claim(
         "a_key_of_its_own_takes_the_sink",
@@ -110,5 +112,6 @@ CLAIMS = (
         key,
         shown=DRAWN,
         place=710,
+        changed="500 training steps became 1500, at a rate of .01 instead of .003, at which models had not learned to copy.",
     ),
 )

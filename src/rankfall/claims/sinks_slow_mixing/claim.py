@@ -88,5 +88,6 @@ CLAIMS = (
         decide,
         shown=KEPT,
         place=300,
+        changed="A residual in float64 below 1e-13 is rounding, and counts as 1e-13.",
     ),
 )

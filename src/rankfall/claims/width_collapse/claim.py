@@ -104,6 +104,7 @@ CLAIMS = (
         defects=DEFECTS,
         place=42,
         shown=FOURTH.format(1),
+        changed="15 seeds instead of 5.",
     ),
     Claim(
         CURED,
@@ -118,5 +119,6 @@ CLAIMS = (
         decide_cured,
         place=43,
         shown=FOURTH.format(1),
+        changed="15 seeds instead of 5.",
     ),
 )

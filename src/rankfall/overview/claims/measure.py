@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError, nearest
-from rankfall.report.claim import SEEN, Claim, Decision, Read
+from rankfall.report.claim import SEEN, Claim, Decision, Read, main_quantity
 from rankfall.report.claim import claims as declared_claims
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def claims(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
             continue
         found = decide(claim, context.table)
         if found is not None:
-            rows.append(describe(claim, found))
+            rows.append(describe(claim, found, context.table))
         elif claims:
             raise RankfallError(
                 f"claims: nothing in this run decides {claim.name!r}; name its experiment among the measures: {claim.table}"
@@ -59,11 +59,21 @@ def decide(claim: Claim, table: Read) -> Decision | None:
     return claim.decide(read)
 
 
-def describe(claim: Claim, found: Decision) -> dict[str, Any]:
-    about = {name: getattr(claim, name) for name in ("says", "paper", "link", "setting", "threshold", "defects")}
+def describe(claim: Claim, found: Decision, table: Read) -> dict[str, Any]:
+    names = ("says", "paper", "link", "setting", "threshold", "changed", "defects")
+    about = {name: getattr(claim, name) for name in names}
+    evidence = table("evidence") if "evidence" in claim.reads else None
+    shown = "" if evidence is None else main_quantity(evidence[evidence.claim == claim.name], claim)
     return (
-        {"claim": claim.name, "study": claim.table, "published": len(claim.published)}
+        {"claim": claim.name, "study": claim.table, "published": len(claim.published), "shown": shown}
         | about
         | {"seen": ", ".join(SEEN[word] for word in claim.seen)}
         | asdict(found)
+        | {"cells": " ".join(found.cells or cells_of(claim, table))}
     )
+
+
+def cells_of(claim: Claim, table: Read) -> list[str]:
+    """Keys of the networks whose rows it reads."""
+    frames = [table(name) for name in claim.reads]
+    return sorted({key for frame in frames if "key" in frame for key in frame.key})

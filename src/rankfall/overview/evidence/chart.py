@@ -14,7 +14,7 @@ CHARTS = (
         line="line",
         choose=("claim", "quantity"),
         named_by="quantity",
-        scale="symlog",
+        scale="wide",
         study="claims",
         place=10,
     ),

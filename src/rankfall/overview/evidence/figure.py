@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.claim import Claim
+from rankfall.report.claim import Claim, main_quantity
 from rankfall.report.claim import claims as declared_claims
 from rankfall.report.lines import on, steps
 from rankfall.report.style import WIDTH, Picture, canvas
@@ -22,6 +22,7 @@ WIDE = 16  # an axis that spans this factor is logarithmic
 MOST = 12  # panels, where no claims are named
 THEORY = ("limit", "recursion", "theory")  # begin the name of a line that says what another one should be
 LINES = 12  # of a legend
+AMONG = 2  # lines whose names stand among them
 FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
 
@@ -39,7 +40,7 @@ def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Pic
             f"evidence: this run has no numbers of the claim {', '.join(missing) or 'it was asked for'}"
         )
     rows = -(-len(shown) // 2)
-    figure, axes = canvas(rows, min(2, len(shown)), WIDTH if len(shown) > 1 else WIDTH * 0.7, 2.5 * rows)
+    figure, axes = canvas(rows, min(2, len(shown)), WIDTH if len(shown) > 1 else WIDTH * 0.7, 2.9 * rows)
     panels = [panel for line in axes for panel in line]
     parts = []
     for panel, name in zip(panels, shown):
@@ -79,6 +80,8 @@ def of_theory(line: str) -> str | None:
 
 
 def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame:
+    from matplotlib.ticker import NullFormatter
+
     quantity = main_quantity(table, claim)
     rows = table[(table.quantity == quantity) & table.value.notna()]
     what, _, by = quantity.rpartition(", by ")
@@ -97,8 +100,15 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
     low, high = rows.x.min(), rows.x.max()
     if low > 0 and high >= WIDE * low:
         panel.set_xscale("log")
+        panel.xaxis.set_minor_formatter(NullFormatter())
     handles = [line for line in panel.get_lines() if str(line.get_label()) in palette]
-    panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, loc="best")
+    # Many lines leave no room for their names among them.
+    below = (
+        {"loc": "upper center", "bbox_to_anchor": (0.45, -0.22), "ncols": 2, "columnspacing": 0.8, "handlelength": 1.2}
+        if len(handles) > AMONG
+        else {"loc": "best"}
+    )
+    panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, **below)
     return rows
 
 
@@ -106,17 +116,13 @@ def scale_values(panel: Axes, rows: DataFrame) -> None:
     """By logarithms where a few values are far larger than the others, with few enough marks to be read."""
     from matplotlib.ticker import SymmetricalLogLocator
 
-    if rows.value.abs().max() <= FAR * max(1.0, rows.value.abs().median()) and rows.value.abs().max() <= 10 * FAR:
-        return
-    if rows.value.min() > 0:
+    low, high = rows.value.min(), rows.value.max()
+    if low > 0 and high > 10 * FAR * low:
         panel.set_yscale("log")
+        return
+    if rows.value.abs().max() <= FAR * max(1.0, rows.value.abs().median()) and rows.value.abs().max() <= 10 * FAR:
         return
     panel.set_yscale("symlog", linthresh=1.0)
     locator = SymmetricalLogLocator(base=10, linthresh=1.0)
     locator.set_params(numticks=7)
     panel.yaxis.set_major_locator(locator)
-
-
-def main_quantity(table: DataFrame, claim: Claim) -> str:
-    """The one that the claim declares to be shown, else the first by name."""
-    return claim.shown or str(sorted(table.quantity.unique())[0])

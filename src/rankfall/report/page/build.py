@@ -90,6 +90,7 @@ def page(given: Given, most: int = MOST) -> str:
         else [],
         "reproduction": encode(frames["reproduction"]) if "reproduction" in frames else None,
         "claims": encode(frames["claims"]) if len(frames.get("claims", ())) else None,
+        "pictures": pictures(frames["claims"], given.figures) if "claims" in frames else {},
         "sources": {name: asdict(source) for name, source in SOURCES.items()},
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
@@ -170,6 +171,14 @@ def differing_fields(cells: DataFrame) -> list[str]:
     """What settings differ in beside task, training and depth."""
     known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
     return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, known, strict=True)]
+
+
+def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[str]]:
+    """Of each claim the figures that show it: their captions say what was found."""
+    return {
+        claim: [name for name, caption in sorted(figures.items()) if said in caption]
+        for claim, said in zip(claims.claim, claims.said, strict=True)
+    }
 
 
 def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -75,7 +75,9 @@ class Chart:
     choose: tuple[str, ...] = NETWORK
     where: Mapping[str, Any] = field(default_factory=dict)
     most: tuple[str, ...] = ()
-    scale: Literal["linear", "log", "symlog"] = "linear"
+    scale: Literal["linear", "log", "symlog", "wide"] = (
+        "linear"  # symlog: of logarithms, axes say 10^; wide: symlog or linear, as values are
+    )
     value: str = ""  # of a grid: what the colour is
     value_title: str = ""
     named_by: str = ""  # the menu whose value says what y is

@@ -139,8 +139,8 @@ PUBLISHED = (
     '<div class="scroll" role="region" aria-label="Published numbers and ours" tabindex="0"><table id="published-table"></table></div>'
 )
 CLAIMS = (
-    "<p>What papers have said about depth, with the rule that decides it here; docs/claims.md says which were changed. An interval is that "
-    "of 95% over seeds.</p>"
+    "<p>What papers have said about depth, with the rule that decides it here; claims whose rule was changed after numbers say so. An "
+    "interval is that of 95% over seeds. The last column leads to the rows that a verdict rests on.</p>"
     '<div class="controls"><label>verdict<select id="claims-verdict"><option value="">all</option><option>holds</option>'
     "<option>holds only in part</option><option>contradicted</option><option>undecided</option></select></label>"
     '<label>text<input type="search" id="claims-search" placeholder="claim, paper, finding"></label></div>'

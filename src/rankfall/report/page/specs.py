@@ -23,7 +23,8 @@ def spec(chart: Chart) -> dict[str, Any]:
     for layer in made["layer"]:
         encoding = layer["encoding"]
         if chart.kind == "lines":
-            encoding["y"]["scale"] = {"type": chart.scale} | ({} if chart.scale == "log" else {"zero": False})
+            scale = "linear" if chart.scale == "wide" else chart.scale  # of which the script decides
+            encoding["y"]["scale"] = {"type": scale} | ({} if scale == "log" else {"zero": False})
     return made
 
 

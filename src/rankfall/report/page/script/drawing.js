@@ -54,7 +54,7 @@ function rowsOf(panel, marks) {
 }
 
 function specifyLines(panel, spec, marks) {
-  const { scale } = panel, [least, most] = panel.chart.within;
+  const scale = panel.axis(marks), wide = panel.scale === "wide", [least, most] = panel.chart.within;
   const whole = marks.every((mark) => Number.isInteger(mark.x)), dense = marks.length > 60 * unique(marks.map((mark) => mark.group)).length;
   const shown = [...marks, ...panel.shownLevels.map(({ mean }) => ({ low: mean, high: mean }))];
   const low = Math.min(...shown.map((mark) => mark.low)), high = Math.max(...shown.map((mark) => mark.high)), one = low === high && scale === "linear";
@@ -69,9 +69,11 @@ function specifyLines(panel, spec, marks) {
     if (scale === "log") y.axis = { ...y.axis, gridOpacity: { condition: { test: "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6", value: 1 }, value: 0.3 } };
     if (scale === "symlog") {
       y.scale = { ...y.scale, nice: false };
-      y.axis = { values: powers(marks), labelExpr: "datum.value ? '10^' + format(datum.value, ',') : '1'" };
+      y.axis = { values: powers(marks), labelExpr: wide ? "format(datum.value, '~g')" : "datum.value ? '10^' + format(datum.value, ',') : '1'" }; // else values are logarithms
     }
+    const xs = marks.map((mark) => mark.x), first = Math.min(...xs);
     if (panel.chart.x === "times") x.scale = { type: "log", base: 2 };
+    else if (wide && first > 0 && Math.max(...xs) >= 16 * first) x.scale = { type: "log" };
     else if (whole) x.axis = { ...x.axis, tickMinStep: 1, format: "d" };
     if (tooltip && dense) layer.mark.size = 12; // hundreds of points a line
     else if (tooltip) layer.encoding.size = { field: "size", type: "quantitative", scale: null, legend: null };
@@ -112,13 +114,14 @@ function specifyGrid(panel, spec, marks) {
 
 // Titles, colours, and what hovering says.
 function specifyAxes(panel, spec) {
-  const { chart } = panel, wide = panel.box.querySelector(".view").clientWidth - 70, named = panel.chosen[chart.named_by];
+  const { chart } = panel, wide = panel.box.querySelector(".view").clientWidth - 70, named = panel.chosen[chart.named_by], [what, by] = panel.scale === "wide" && named ? named.split(/, by (?!.*, by )/) : [named];
   const lines = unique([...panel.shownMarks.map((mark) => mark.line), ...panel.shownLevels.map((level) => level.shown)]);
   const grey = dark() ? "#aab2bd" : "#555d66", colours = lines.map((line) => (line.startsWith("\u0000") ? grey : panel.colours[line] || shown("#888888")));
   const meets = panel.shownMarks.some((mark) => panel.meetings.has(mark)), beside = panel.shownLevels.length;
   for (const layer of spec.layer) {
     const { color, x, y, tooltip } = layer.encoding;
-    if (named && y.title) y.title = named;
+    if (what && y.title) y.title = what;
+    if (by && x.title) x.title = by;
     for (const [axis, room] of [[x, wide], [y, 300]]) if (axis.title) axis.title = folded(axis.title, room);
     if (tooltip) layer.encoding.tooltip = tooltip.filter(({ field }) => (field !== "keys" || chart.networks) && (field !== "also" || meets) && (field !== "beside" || beside));
     if (color && ["line", "shown"].includes(color.field)) color.scale = { domain: lines, range: colours };

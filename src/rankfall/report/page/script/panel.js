@@ -1,6 +1,7 @@
 // ---- a chart: its menus, and the numbers that they leave ----
 
 const LINES = 16; // that a chart begins with: all can be chosen
+const FAR = 1000; // values that span this factor beyond one
 const TECHNICAL = ["definition", "dtype"]; // of interest only where there is a choice
 
 class Panel {
@@ -26,6 +27,12 @@ class Panel {
     this.asked = cell ? Object.fromEntries(this.chart.choose.map((name) => [name, name in cell ? (blank(cell[name]) ? "none" : written(cell[name])) : null])) : {};
     this.only = [];
   }
+  // The axis of values. `wide`: by logarithms where a few values are far larger than the others.
+  axis(marks) {
+    if (this.scale !== "wide") return this.scale;
+    const sizes = marks.map((mark) => Math.abs(mark.mean)).sort((a, b) => a - b), most = sizes.at(-1) || 0;
+    return most > FAR * Math.max(1, sizes[sizes.length >> 1] || 0) || most > 10 * FAR ? "symlog" : "linear";
+  }
   view(name) {
     return `${this.chart.name}.${name}`;
   }
@@ -33,7 +40,7 @@ class Panel {
   recall() {
     this.asked = Object.fromEntries(this.chart.choose.map((name) => [name, VIEW.get(this.view(name))]));
     if (VIEW.get(this.view("seeds")) === "each") this.mode = "each";
-    if (["linear", "log"].includes(VIEW.get(this.view("scale"))) && this.chart.kind === "lines" && this.chart.scale !== "symlog") this.scale = VIEW.get(this.view("scale"));
+    if (["linear", "log"].includes(VIEW.get(this.view("scale"))) && this.chart.kind === "lines" && !["symlog", "wide"].includes(this.chart.scale)) this.scale = VIEW.get(this.view("scale"));
     this.only = VIEW.all(this.view("line"));
   }
   remember() {
@@ -81,7 +88,7 @@ class Panel {
       holder.append(make("label", {}, title, select));
     };
     if (this.chart.kind !== "grid" && this.seeds() > 1) menu("data-mode", "seeds", [["mean", "mean and deviation"], ["each", "every seed"]], this.mode, (value) => (this.mode = value));
-    if (this.chart.kind === "lines" && this.chart.scale !== "symlog") menu("data-scale", "scale", [["linear", "linear"], ["log", "logarithmic"]], this.scale, (value) => (this.scale = value));
+    if (this.chart.kind === "lines" && !["symlog", "wide"].includes(this.chart.scale)) menu("data-scale", "scale", [["linear", "linear"], ["log", "logarithmic"]], this.scale, (value) => (this.scale = value));
     holder.append(make("button", { type: "button", "data-save": "", onclick: () => this.save() }, "CSV of what is shown"), linkButton(this.box.id));
   }
   // Menus from number `from` on are filled with what there is, given those before; the value with most lines is taken, or kept.
@@ -188,7 +195,7 @@ class Panel {
     if (!keepChips && this.box.querySelector(".chips")) this.chips();
     const marks = (this.shownMarks = this.marks());
     this.shownLevels = this.levels(marks);
-    this.meetings = meetings(marks, this.scale);
+    this.meetings = meetings(marks, this.axis(marks));
     this.say(marks);
     if (!this.plain) this.numbers(marks);
     this.pending = drawChart(this, marks);
@@ -271,7 +278,7 @@ class Panel {
   }
   // Lines that have numbers, but none at what is chosen: each with the menus that would have to change, as few as can be.
   elsewhere() {
-    if (!this.menus.length) return [];
+    if (!this.menus.length || this.scale === "wide") return []; // of other experiments there is nothing to compare
     const shown = new Set(this.rows().map((row) => String(this.lineOf(row)))), found = new Map();
     const fields = this.menus.map((menu) => [menu, this.field(menu.name)]);
     for (let row = 0; row < this.chart.data.rows; row++) {
