@@ -26,7 +26,6 @@ ASKS = re.compile(
     r"couldn't connect|offline mode|LocalEntryNotFound|OfflineMode|ConnectionError|hub cannot be reached|Max retries",
     re.I,
 )
-STORAGE = re.compile(r"meta tensor|on meta|Meta|no data|item\(\)|NotImplementedError|fake")
 FULL = re.compile(r"allocate memory|MemoryError|bad_alloc")
 
 
@@ -86,25 +85,10 @@ def why_not(error: BaseException, kind: str) -> dict[str, Any]:
         return unmeasured(NETWORK, line)
     if ABSENT.search(line):
         return unmeasured(NO_PACKAGE, line)
+    from rankfall.models.families.defaults import refused_defaults
+
     defaults = refused_defaults(kind)
     return unmeasured(NO_DEFAULTS, defaults) if defaults else unmeasured(NOT_BUILT, line)
-
-
-def refused_defaults(kind: str) -> str:
-    """Why the library's own default configuration makes no model of this type; nothing if it does, or if it takes storage to know."""
-    from transformers import CONFIG_MAPPING
-
-    from rankfall.models.families.classes import maker
-    from rankfall.models.hub import quiet
-
-    try:
-        with quiet(), torch.device("meta"):
-            config = CONFIG_MAPPING[kind]()
-            maker(config)(config)
-    except Exception as error:  # whatever the library raises
-        line = describe_error(error, 400)
-        return "" if STORAGE.search(line) else line
-    return ""
 
 
 def measured(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Rows:

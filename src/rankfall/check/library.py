@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ from torch import nn
 
 from rankfall.errors import RankfallError, describe_error
 from rankfall.models.families.classes import NoModel, maker
+from rankfall.models.families.defaults import refused_defaults
+from rankfall.models.families.divided import DIVISORS, divided_values
 from rankfall.models.families.example import FAILURES, example_inputs
-from rankfall.models.families.mended import mended
+from rankfall.models.families.mended import FEW, mended
 from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, configured, small_config
 from rankfall.models.hub import quiet
 from rankfall.models.load import read_config
 from rankfall.models.source import MINILM, ModelSource
 from rankfall.models.weights import prepare_config, pretrained
 
-FEW = 100_000_000  # of a model at its own size that stands in for a small one
 MOST_PARTS = 6
+MOST_REFUSALS = 4  # small configurations that fail as the library's own does
 MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
 
 
@@ -61,11 +64,14 @@ def small_example(
         first = error
         if isinstance(error, NoModel) or "there is no model type" in str(error) or absent(error):
             raise
-    for values in mended(kind, depth, str(first)):
+    refused, again = refused_defaults(kind), 0
+    for values, most in mended(kind, depth, str(first)):
         try:
-            return running_example(kind, configured(kind, {**values, **settings}), seed, tokens, thorough=False)
-        except Exception:  # the first error is the one that tells
-            continue
+            return running_example(kind, configured(kind, {**values, **settings}), seed, tokens, most, thorough=False)
+        except Exception as error:  # the first error is the one that tells
+            again += bool(refused) and same(refused, error)
+        if again == MOST_REFUSALS:
+            break
     part = running_part(kind, depth, settings, seed, tokens)
     if part is not None:
         return part
@@ -74,11 +80,16 @@ def small_example(
     return of_few_layers(kind, settings, seed, tokens, RankfallError(line))
 
 
+def same(refused: str, error: BaseException) -> bool:
+    """Whether a small configuration fails as the library's own does, which then no size mends."""
+    return refused == describe_error(error, 400) or refused[:60] in str(error)
+
+
 def running_example(
-    kind: str, config: Any, seed: int, tokens: int, thorough: bool = True
+    kind: str, config: Any, seed: int, tokens: int, most: int = FEW, *, thorough: bool = True
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
     """A model of a configuration, and inputs on which it runs."""
-    model = built(kind, config, seed, FEW)
+    model = built(kind, config, seed, most)
     return model, config, example_inputs(model, config, tokens=tokens, seed=seed, thorough=thorough)
 
 
@@ -86,14 +97,34 @@ def running_part(
     kind: str, depth: int, settings: dict[str, Any], seed: int, tokens: int
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:
     """The largest part of a small model that is a model of the library by itself and runs, where the whole takes what cannot be drawn."""
+    for config in (partial(small_config, kind, depth, **settings), *divided_configs(kind, depth, settings)):
+        try:
+            whole = built(kind, config(), seed, FEW)
+        except Exception:  # whatever the library raises
+            continue
+        found = part_of(whole, seed, tokens)
+        if found is not None:
+            return found
+    return None
+
+
+def divided_configs(kind: str, depth: int, settings: dict[str, Any]) -> list[Callable[[], Any]]:
+    """Configurations whose widths are divided alike, with small pictures and with the library's own."""
+    from transformers import CONFIG_MAPPING
+
+    def made(pictures: bool) -> Any:
+        values = divided_values(CONFIG_MAPPING[kind], depth, DIVISORS[0], pictures)
+        return configured(kind, {**values, **settings})
+
+    return [partial(made, True), partial(made, False)]
+
+
+def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:
+    """Of its own folder before those of other types, the largest first."""
     from transformers import PreTrainedModel
 
-    try:
-        whole = built(kind, small_config(kind, depth, **settings), seed, FEW)
-    except Exception:  # whatever the library raises
-        return None
     parts = [one for one in whole.modules() if isinstance(one, PreTrainedModel) and one is not whole]
-    home = type(whole).__module__.rpartition(".")[0]  # of its own folder before those of other types, the largest first
+    home = type(whole).__module__.rpartition(".")[0]
     parts.sort(
         key=lambda one: (not type(one).__module__.startswith(home), -sum(weight.numel() for weight in one.parameters()))
     )

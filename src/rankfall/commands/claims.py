@@ -50,7 +50,7 @@ def _rows(path: Path, claim: str) -> int:
     """Prints what the experiment has measured for this claim."""
     from rankfall.report import export, tables
 
-    export.named(path)
+    export.read_named(path)
     rows = tables.read_frame(path, "evidence")
     rows = rows[rows.claim == claim].drop(columns="claim")
     print(rows.to_csv(index=False), end="")

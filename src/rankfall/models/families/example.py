@@ -29,6 +29,7 @@ from rankfall.models.families.drawn import (
     states,
 )  # fmt: skip
 from rankfall.models.families.fitted import fitted, guessed
+from rankfall.models.families.joined import joined
 
 FAILURES = (
     RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError, KeyError, AssertionError, ImportError,
@@ -152,6 +153,8 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
             )
             for value in [drawn] if drawn is not None else sounds(name, config, generator):
                 yield {name: value}
+                if f"{name}_mask" in accepted:  # time may be the last axis
+                    yield {name: value, f"{name}_mask": torch.ones(SAMPLES, value.shape[-1], dtype=torch.long)}
                 if "decoder_input_ids" in accepted:
                     yield {name: value, "decoder_input_ids": drawn_tokens(config, tokens, generator)}
     for name in ("pixel_values", "hidden_states"):
@@ -169,6 +172,8 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
         yield {"query_embeds": states(config, tokens, generator)}
     if "returns_to_go" in accepted:
         yield played(config, generator)
+    yield from joined(accepted, config, tokens, generator)
+    yield {}  # what has to be given, by its name
 
 
 def completed(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Inputs:

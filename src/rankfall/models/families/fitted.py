@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.models.families.drawn import PLACES, SAMPLES, Inputs, drawn_tokens, states
+from rankfall.models.families.drawn import GRID, PLACES, SAMPLES, Inputs, drawn_tokens, states
 
 # what is given and what is wanted of the last axis, or of the second
 MISFITS = (
@@ -20,11 +20,20 @@ MISFITS = (
         -1,
     ),
     (re.compile(r"expected input\[\d+, (?P<given>\d+)[\d, ]*\] to have (?P<wanted>\d+) channels"), 1),
+    (re.compile(r"The size of tensor a \((?P<given>\d+)\) must match the size of tensor b \((?P<wanted>\d+)\)"), -1),
 )
+STATES = re.compile(
+    r"^(encoder_hidden_states|patch_embeds|inputs_embeds|context|hidden_states|latents|last_hidden_state)$|"
+    r"^(vision|text|backbone|audio)_(features|embeds|pos_encoding)$|(_queries|noise_embeds|context_hidden_states)$"
+)
+GROUPED = re.compile(r"shape '\[0, ")  # samples are joined in groups of more than there are
+MOST_SAMPLES, MOST_BANDS = 32, 1024
 
 
 def fitted(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs | None:
-    """The same with as many features as a map has just said that it takes."""
+    """The same with as many features as a map has just said that it takes, or with so many samples that they can be joined in groups."""
+    if GROUPED.search(error):
+        return more_samples(inputs)
     for pattern, axis in MISFITS:
         found = pattern.search(error)
         if found is None:
@@ -36,19 +45,48 @@ def fitted(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs | N
                 shape[axis] = int(found["wanted"])
                 drawn = torch.randn(shape, generator=generator)
                 return {**inputs, name: torch.cat([value[..., :kept], drawn], -1) if kept else drawn}
+        return scaled(inputs, int(found["given"]), int(found["wanted"]), generator)
     return None
+
+
+def scaled(inputs: Inputs, given: int, wanted: int, generator: torch.Generator) -> Inputs | None:
+    """Where features come to a map folded, as bands of sound behind convolutions do: as many times more or fewer of them."""
+    for name, value in inputs.items():
+        if not value.is_floating_point() or value.dim() < 3:
+            continue
+        bands = value.shape[-1] * wanted
+        if bands % given == 0 and 0 < bands // given <= MOST_BANDS:
+            return {**inputs, name: torch.randn(*value.shape[:-1], bands // given, generator=generator)}
+    return None
+
+
+def more_samples(inputs: Inputs) -> Inputs | None:
+    """The same samples four times over, each with other numbers."""
+    count = max((len(value) for value in inputs.values() if value.dim()), default=MOST_SAMPLES)
+    if 4 * count > MOST_SAMPLES:
+        return None
+    made = {}
+    for name, value in inputs.items():
+        made[name] = torch.cat([value.roll(step, -1) for step in range(4)]) if value.dim() else value
+    return made
 
 
 def guessed(name: str, inputs: Inputs, config: Any, tokens: int, generator: torch.Generator) -> Tensor | None:
     """An input by its name, that fits what is given; None for what its name does not say."""
     length = next((value.shape[1] for value in inputs.values() if value.dim() == 2), tokens)
     frames = next((value.shape[-1] for value in inputs.values() if value.dim() == 3), length)
-    if "mask" in name and "bool" not in name:
+    if "mask" in name and "bool" not in name and not name.startswith("aspect"):
         return torch.ones(SAMPLES, frames if "feature" in name or "audio" in name else length, dtype=torch.long)
     if name.endswith("input_ids"):
         return drawn_tokens(config, length, generator)
-    if name in ("encoder_hidden_states", "patch_embeds", "inputs_embeds", "context", "hidden_states"):
+    if STATES.search(name):
         return states(config, length, generator)
+    if name == "spatial_shapes":
+        return torch.tensor([[GRID, GRID]])
+    if name == "num_patches":
+        return torch.tensor(length)
+    if name == "aspect_ratio_mask":
+        return torch.ones(SAMPLES, 1, 1, dtype=torch.long)
     if name.endswith(("token_type_ids", "position_ids")):
         return torch.zeros(SAMPLES, length, dtype=torch.long)
     if name in ("lang_ids", "language_ids", "freq", "speaker_ids", "num_delay_tokens"):

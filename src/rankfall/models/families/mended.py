@@ -12,37 +12,58 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from rankfall.models.families.small import COMPILED, LAYERS, small_values
+from rankfall.models.families.divided import ways_to_divide
+from rankfall.models.families.small import COMPILED, INNER, LAYERS, WIDTH, small_values
 
-MOST = 30  # attempts for a type
+MOST = 35  # attempts for a type
+FEW, FEWER = (
+    100_000_000,
+    10_000_000,
+)  # weights of a model at its own size, in part or whole, and of one whose widths are divided
 OPEN = 2**20  # stands for a number that is left open, in rules that bound it
 KINDS_OF_LAYERS = {"layer_types": "full_attention", "mlp_layer_types": "sparse", "layers_block_type": "attention"}
 Way = tuple[str, ...]
 
 
-def mended(kind: str, depth: int, error: str) -> Iterator[dict[str, Any]]:
-    """Values for the configuration class of a type, each mended in another way."""
+def mended(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Values for the configuration class of a type, each mended in another way, and how many weights that may make."""
     from transformers import CONFIG_MAPPING
 
     cls = CONFIG_MAPPING[kind]
     yield from islice(ways_to_mend(cls, small_values(cls, depth), depth, error), MOST)
 
 
-def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> Iterator[dict[str, Any]]:
+def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
     ways = list(leaves(values))
     named = [way for way in ways if re.search(rf"\b{re.escape(way[-1])}\b", error)]
     if len(named) > 1:
-        yield without(values, named)
+        yield without(values, named), FEW
     filled = dict(open_values(cls, depth))
     if filled:
-        yield {**filled, **values}
+        yield {**filled, **values}, FEW
+    wider = four_times(values)
+    if wider != values:
+        yield wider, FEW
+    for divided in ways_to_divide(cls, depth):
+        yield divided, FEWER
     for way in (*named, *(one for one in ways if one not in named)):
-        yield without(values, [way])
+        yield without(values, [way]), FEW
     for key, value in filled.items():
-        yield {key: value, **values}
+        yield {key: value, **values}, FEW
     for key, value in values.items():
         if isinstance(value, dict):
-            yield {name: one for name, one in values.items() if name != key}
+            yield {name: one for name, one in values.items() if name != key}, FEW
+
+
+def four_times(values: dict[str, Any]) -> dict[str, Any]:
+    """Inner widths as in most released models: four times the width, which is also what four patches joined to one have."""
+    made: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict) and "model_type" in value:
+            made[key] = four_times(value)
+        else:
+            made[key] = 4 * WIDTH if value == INNER and key == "intermediate_size" else value
+    return made
 
 
 def leaves(values: dict[str, Any], above: Way = ()) -> Iterator[Way]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankfall.errors import RankfallError, nearest
@@ -24,6 +24,10 @@ class Shrunken:
     layers: int
     heads: int
     depth: int
+
+
+NOTES = ("transformers_version", "architectures", "_name_or_path", "torch_dtype", "dtype")  # say nothing of a model
+Rule = Callable[[str, Any, Shrunken, dict[str, Any]], Any]
 
 
 def by_depth(value: int) -> int:
@@ -48,23 +52,39 @@ def configured(model_type: str, values: dict[str, Any]) -> Any:
     return CONFIG_MAPPING[model_type](**values)
 
 
-def small_values(cls: Any, depth: int = LAYERS) -> dict[str, Any]:
-    """What has to be given to a configuration class."""
-    base = cls()
+def small_values(cls: Any, depth: int = LAYERS, rule: Rule | None = None) -> dict[str, Any]:
+    """What has to be given to a configuration class; `rule` is how a value becomes small, `shrunk` by default."""
+    rule = rule or shrunk
+    return of_instance(cls(), depth, rule)
+
+
+def of_instance(base: Any, depth: int, rule: Rule) -> dict[str, Any]:
+    """The same of a configuration, which may be a part of another and differ from its class: what small values and its own differ in."""
     values: dict[str, Any] = {}
-    parts = getattr(cls, "sub_configs", {}) or {}
+    parts = getattr(type(base), "sub_configs", {}) or {}
+    usual = type(base)().to_dict()
     for name in parts:
         part = getattr(base, name, None)
         if part is not None and hasattr(part, "to_dict"):
-            values[name] = {**small_values(type(part), depth), "model_type": part.model_type}
+            values[name] = {**of_instance(part, depth, rule), "model_type": part.model_type}
     plain = {key: value for key, value in base.to_dict().items() if key not in parts}
     layers = next((value for key, value in plain.items() if COUNT_OF_LAYERS.search(key) and isinstance(value, int)), 0)
     heads = next((value for key, value in plain.items() if HEADS_KEY.search(key) and isinstance(value, int)), 0)
     for key, value in plain.items():
-        new = shrunk(key, value, Shrunken(layers, heads, depth), plain)
-        if new is not None and new != value:
-            values[key] = new
+        new = rule(key, value, Shrunken(layers, heads, depth), plain)
+        new = value if new is None else new
+        if key not in ("model_type", *NOTES) and (new != value or key not in usual or value != usual[key]):
+            values[key] = alike(new, vars(base).get(key))
     return values
+
+
+def alike(value: Any, before: Any) -> Any:
+    """Lists as tuples where they were: `to_dict` makes lists of them, and some models add them or ask for their kind."""
+    if not isinstance(value, list):
+        return value
+    first = before[0] if isinstance(before, list | tuple) and before else None
+    made = [alike(one, first) for one in value]
+    return tuple(made) if isinstance(before, tuple) else made
 
 
 # what some types leave open, and cannot be built without
@@ -73,7 +93,7 @@ MISSING: dict[str, Any] = {
     "prediction_length": 8, "context_length": 16, "num_key_value_heads": HEADS,
 }  # fmt: skip
 AXES_OF_ROTATION = re.compile(
-    r"^(glm4v|glm46v|glm_image|glm_ocr|glmga|paddleocr)"
+    r"^(glm4v|glm46v|glm_image|glm_ocr|glmga|paddleocr|qwen2_vl|qwen2_5_vl|qwen2_5_omni)"
 )  # three axes, whose sections only the code knows
 COUNT_OF_LAYERS = re.compile(r"^(num_hidden_layers|n_layers?|num_layers|encoder_layers|depth|num_blocks)$")
 HEADS_KEY = re.compile(r"^(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|attention_heads)$")
@@ -91,7 +111,7 @@ RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
     (r"(attn|attention).*_(period|interval|every)|sliding_window_pattern|cross_attention_(interval|freq)", lambda v: min(v, 2)),
     (r"(attn|attention)_layer_offset", lambda v: min(v, 1)),
     (r"(key_value_heads|kv_heads|head_kv|num_kv|query_groups|multi_query_group_num)", lambda v: v),
-    (r"(^|_)(layers?|depths?|blocks|n_layer|num_layer)s?$|num_.*_layers$", by_depth),
+    (r"(^|_)(layers?|depths?|blocks|n_layer|num_layer)s?$|num_.*_layers$|self_attends_per_block$", by_depth),
     (r"(n_group|topk_group|n_groups|num_groups|num_expert_groups?|mamba_n_groups)$", lambda v: 1),
     (r"(experts_per_tok|top_?k|num_selected|moe_k|activated)", lambda v: min(v, 2)),
     (r"(shared_experts)", lambda v: min(v, 1)),
@@ -107,11 +127,11 @@ RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
     (r"(state_size|d_state|state_dim)$", lambda v: min(v, 8)),
     (r"chunk_(size|length)$", lambda v: min(v, 16)),
     (r"(^|_)window(_size|_length)?$|sliding_window|block_(size|length)$", lambda v: min(v, 8)),
-    (r"(image|img|crop|input)_size$|resolution$", lambda v: PICTURE),
+    (r"(image|img|crop)_size$|^input_size$|resolution$", lambda v: PICTURE),
     (r"patch_size$", lambda v: min(v, PATCH)),
     (r"^max_length$|max_source_positions$", lambda v: min(v, 64)),
     (r"(max_.*positions?(_embeddings)?|n_positions|max_.*length|n_ctx|max_seq_len)$", lambda v: min(v, 512)),
-    (r"(hidden_size|d_model|n_embd|(^|_)dim$|embed_dim|embedding_(size|dim)|embd|hidden_dim|width|hidden)", lambda v: WIDTH),
+    (r"(hidden_size|d_model|d_latents|n_embd|(^|_)dim$|embed_dim|embedding_(size|dim)|embd|hidden_dim|width|hidden)", lambda v: WIDTH),
     (r"(_dim|_size)$", lambda v: min(v, WIDTH)),
 )  # fmt: skip
 COMPILED = tuple((re.compile(pattern), rule) for pattern, rule in RULES)
@@ -126,6 +146,12 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
         return [1, 3]
     if value is None and key in MISSING:
         return MISSING[key]
+    if isinstance(value, float) and value > 1 and re.search(r"^(width|depth)_coefficient$", key):
+        return 1.0
+    if (
+        key == "hidden_dim" and "width_coefficient" in plain and isinstance(value, int)
+    ):  # of the last map: as many times narrower
+        return round(value / max(1.0, float(plain["width_coefficient"])))
     if isinstance(value, bool) or value is None or KEPT.search(key):
         return None
     if isinstance(value, int):
@@ -137,15 +163,27 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
         value = {**value, "mrope_section": []}
     if isinstance(value, dict) and value and all(str(n).isdigit() and isinstance(v, dict) for n, v in value.items()):
-        return {  # what single layers have of their own
-            n: {name: shrunk(name, v, sizes, plain) or v for name, v in part.items()}
-            for n, part in value.items()
-            if int(n) < sizes.depth
-        }
+        return by_layer(value, sizes, plain)
     if isinstance(value, dict) and "mrope_section" in value:
         rotated = HEAD // 2 * float(value.get("partial_rotary_factor") or 1)
         return {**value, "mrope_section": [2, 1, 1] if rotated == HEAD // 2 else [1, 1, 0]}
     return None
+
+
+def by_layer(value: dict[str, Any], sizes: Shrunken, plain: dict[str, Any]) -> dict[str, Any]:
+    """What single layers have of their own: a layer that is kept has what the first of its kind has."""
+    own = {int(number): part for number, part in value.items()}
+    places = list(range(sizes.depth))
+    kinds = plain.get("layer_types")
+    if isinstance(kinds, list) and sizes.layers > sizes.depth and len(kinds) == sizes.layers:
+        places = [kinds.index(kind) for kind in of_each_kind(kinds, sizes.depth)]
+    made = {}
+    for number, place in enumerate(places):
+        part = own.get(place, {})
+        inside = replace(sizes, heads=part.get("num_attention_heads", sizes.heads))
+        if part:
+            made[f"{number:02d}"] = {name: shrunk(name, one, inside, plain) or one for name, one in part.items()}
+    return made
 
 
 def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int | None:
@@ -159,6 +197,8 @@ def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int
         return HEAD
     if re.search(r"^head_dim$", key) and "qk_rope_head_dim" in plain:
         return HEAD // 2
+    if key == "window_size" and "spatial_merge_size" in plain:  # whole windows of patches that are joined
+        return 2 * min(int(plain.get("patch_size") or PATCH), PATCH) * int(plain["spatial_merge_size"])
     if key == "chunk_length" and "chunk_right_context" in plain:
         return None
     if key == "head_dim" and "state_size" in plain:
@@ -182,7 +222,7 @@ def listed(key: str, value: list[Any], sizes: Shrunken, plain: dict[str, Any]) -
                 return [min(one, sizes.depth - 1) for one in value]
             return [min(one, 2) for one in value]
         if re.search(r"hidden_sizes|embed_dims|dims$|widths|hidden_size|channels", key):
-            return [max(8, one * WIDTH // max(value[0], 1) // 8 * 8) for one in value]
+            return [one if value[0] <= WIDTH else max(8, one * WIDTH // value[0] // 8 * 8) for one in value]
         if re.search(r"(image|img|input)_size|resolution", key):
             return [PICTURE for _ in value]
         if re.search(r"patch_size", key):
