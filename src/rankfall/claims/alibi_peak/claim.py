@@ -31,9 +31,9 @@ def decide(read: Read) -> Decision:
     off = {line: band_of(rows, OFF, line, last) for line in (EQUAL, WEAK, STRONG)}
     peak, published = (band_of(rows, PEAK, line, last).mean for line in (EQUAL, PUBLISHED))
     said = (
-        "; ".join(
-            f"{line}: shape and peak as published at {', '.join(f'{layer:.0f}' for layer in near[line]) or 'no number of'} layers"
-            for line in near
+        "The shape is C(t - 1 + d, d) e^(-m d), and the peak as published, at: "
+        + "; ".join(
+            f"{line}, {', '.join(f'{layer:.0f}' for layer in near[line]) or 'no number of'} layers" for line in near
         )
         + f". At {last:.0f} layers the distance from the closed form is {off[EQUAL].mean:.2f}, the largest entry is {peak:.0f} "
         f"tokens back where {published:.0f} is published, and the first token has "

@@ -102,7 +102,7 @@ CLAIMS = (
         "and for weights "
         "that do not sum to one; in part if for softmax alone only: a language model has a BOS.",
         count,
-        shown=APART,
+        shown=READ,
         place=320,
     ),
 )

@@ -25,7 +25,7 @@ function claims() {
     const names = ["quantity", "line", "x", "seed", "value"], found = [];
     for (let at = 0; at < chart.data.rows; at++) if (get.claim(at) === row.claim) found.push(Object.fromEntries(names.map((name) => [name, get[name](at)])));
     for (let at = 0; at < chart.lacking.rows; at++) if (lacking.claim(at) === row.claim) found.push({ quantity: lacking.quantity(at), line: lacking.line(at), x: null, seed: null, value: null, why: lacking.why(at) });
-    const heads = [...names.map((name) => ({ title: name, get: (one) => one[name] })), { title: "why there is no number", get: (one) => one.why }];
+    const heads = [...names.map((name) => ({ title: name, get: (one) => one[name] })), ...(found.some((one) => one.why) ? [{ title: "why there is no number", get: (one) => one.why }] : [])];
     const of = make("select", {}, make("option", { value: "" }, "all"), ...unique(found.map((one) => one.quantity)).map((name) => make("option", {}, name)));
     const table = make("table"), count = make("p", { class: "hint", role: "status" });
     const view = sortable(table, heads, [], { most: TABLE_ROWS });
