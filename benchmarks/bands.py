@@ -87,6 +87,31 @@ OWN: dict[str, dict[str, Any]] = {
     },
 }
 
+MIXER = "our MLP-mixer"
+
+
+def mixer(depth: int, seed: int) -> Any:
+    """Layers that mix tokens by an MLP over places and features by another, with a norm before each and PyTorch's own initial values."""
+    import torch
+    from torch import nn
+
+    class Mixer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2))
+            self.places, self.features = (
+                nn.Sequential(nn.Linear(size, inner), nn.GELU(), nn.Linear(inner, size))
+                for size, inner in ((TOKENS, 2 * TOKENS), (WIDTH, INNER))
+            )
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x + self.places(self.norms[0](x).mT).mT
+            return x + self.features(self.norms[1](x))
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Sequential(*(Mixer() for _ in range(depth)))
+
 
 def models(depth: int, seed: int, names: list[str] | None = None) -> Iterator[tuple[str, Any, Any]]:
     """(name, model, inputs) of this depth."""
@@ -105,6 +130,8 @@ def models(depth: int, seed: int, names: list[str] | None = None) -> Iterator[tu
         if names is None or name in names:
             network = network_of(architecture(parts, depth=depth, width=WIDTH, heads=HEADS), 1, TOKENS, seed)
             yield name, network, drawn_states(1, 4, TOKENS, WIDTH, seed)
+    if names is None or MIXER in names:
+        yield MIXER, mixer(depth, seed), drawn_states(1, 4, TOKENS, WIDTH, seed)[0]
 
 
 def measured(depth: int, seed: int, names: list[str] | None = None) -> Iterator[tuple[str, str, list[float]]]:

@@ -33,7 +33,7 @@ def test_the_table_ships_and_has_bands_of_every_kind_and_depth():
             assert len(entry["low"]) == len(entry["high"]) == int(depth) + 1 and entry["of"]
             assert all(0 < low <= high < 1.5 for low, high in zip(entry["low"], entry["high"]))
     named = {name for by_depth in birth.values() for entry in by_depth.values() for name in entry["of"]}
-    assert named == {*made.TYPES, *made.OWN} - {"falcon"}
+    assert named == {*made.TYPES, *made.OWN, made.MIXER} - {"falcon"}
 
 
 def test_what_was_trained_is_said():
@@ -49,7 +49,7 @@ def test_what_was_trained_is_said():
     assert trained_bands.MINILM in found["bands"][TRAINED]["both ways, attention, post-norm"]["6"]["of"]
 
 
-@pytest.mark.parametrize("name", list(made.OWN))
+@pytest.mark.parametrize("name", [*made.OWN, made.MIXER])
 def test_what_is_measured_again_is_within_the_table(name):
     for kind, by_depth in made.bands((2, 4), 2, [name]).items():
         for depth, entry in by_depth.items():

@@ -63,6 +63,7 @@ class StreamReport:
     without: list[Outcome] = field(default_factory=list)  # the branches of the layer that loses most
     interventions: list[Outcome] = field(default_factory=list)
     bands: list[ReferenceBand] = field(default_factory=list)  # of other networks, at birth and after training
+    silent: int = 0  # branches that return zero
     equal_tokens: str = ""  # where they were made equal
     floor: float = 0.0  # a residual below is rounding of the number format that it was measured in
     verdict: list[str] = field(default_factory=list)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from rankfall.check.attention import attention
 from rankfall.check.bands import bands_for, kind_of, no_band
@@ -20,8 +20,9 @@ from rankfall.check.verdict import verdict
 from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import cut_by, states_of, variants_of
 from rankfall.models.modules.examine import FAILURES, Examined, examine
-from rankfall.models.modules.flow import Flow
+from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.given import undisturbed
+from rankfall.models.modules.passes import Edits, run_through
 from rankfall.models.variants import Variant
 from rankfall.rank.residual import floor_of, relative_residual
 
@@ -79,6 +80,7 @@ def measured(examined: Examined, flow: Flow) -> StreamReport:
         return "" if report.equal_tokens else UNEQUAL
 
     report.reasons["distinct"] = tried(equal)
+    report.silent = silent(examined, flow)
     for variant in variants_of(flow):
 
         def cut(variant: Variant = variant) -> str:
@@ -89,6 +91,17 @@ def measured(examined: Examined, flow: Flow) -> StreamReport:
         report.reasons[variant.name] = tried(cut)
     report.reasons = {name: reason for name, reason in report.reasons.items() if reason}
     return report
+
+
+def silent(examined: Examined, flow: Flow) -> int:
+    """How many branches return nothing but zeros."""
+    found: list[bool] = []
+
+    def look(branch: Branch, state: Tensor, value: Tensor) -> None:
+        found.append(not bool(value.any()))
+
+    run_through(examined.model, examined.arguments, flow, Edits(edit=look))
+    return sum(found)
 
 
 def tried(function: Callable[[], str]) -> str:

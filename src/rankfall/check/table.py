@@ -99,7 +99,7 @@ def shown(value: float | int | None) -> str:
 
 def variants(report: StreamReport) -> list[str]:
     """The residual of every variant at the last layer."""
-    each = [f"{name} {marked(values[-1], report.floor)}" for name, values in report.variants.items()]
+    each = [f"{name} {marked(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()]
     return [f"residual of the last layer: {', '.join(each)}" + " (~: rounding)" * any("~" in one for one in each)]
 
 

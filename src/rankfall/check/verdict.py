@@ -21,6 +21,7 @@ def verdict(report: StreamReport) -> list[str]:
         return ["The last state is not finite, or zero: it has no residual."]
     said = [
         kept(report, first, last),
+        *zeros(report),
         *band(report, last),
         *worst(report),
         *attention(report),
@@ -39,13 +40,24 @@ def kept(report: StreamReport, first: float, last: float) -> str:
     return f"The tokens stay apart: their residual is {number(first)} before the layers and {number(last)} {where}."
 
 
+def zeros(report: StreamReport) -> list[str]:
+    """Whether there is something yet to judge."""
+    count = sum(len(layer.parts) for layer in report.layers)
+    if not report.silent:
+        return []
+    return [
+        f"{report.silent} of {count} branches return zero, as behind a gate or a last map of zeros: numbers are of the model as it is "
+        "drawn, not of what it is once these open."
+    ]
+
+
 def band(report: StreamReport, last: float) -> list[str]:
     """Where it lies beside other networks; from which layer on it is below all of them."""
     said = []
     for one in report.bands:
         low, high = one.low[-1], one.high[-1]
         if one.when == TRAINED:
-            said.append(f"After training {one.of} kept {number(low)} to {number(high)}.")
+            said.append(f"After training {one.of} kept {span(low, high)}.")
             continue
         place = "below" if last < low else "above" if last > high else "within"
         since = ""
@@ -53,6 +65,10 @@ def band(report: StreamReport, last: float) -> list[str]:
             since = f"; it is below from layer {layer} on"
         said.append(f"That is {place} what {one.of} keep {one.when}, {number(low)} to {number(high)}{since}.")
     return said
+
+
+def span(low: float, high: float) -> str:
+    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
 
 
 def below_from(report: StreamReport, reference: ReferenceBand) -> int:
@@ -129,7 +145,7 @@ def is_steep(size: float) -> bool:
 def helped(report: StreamReport, last: float) -> list[str]:
     """Changes that keep more, with the gradient that they give."""
     better = [one for one in report.interventions if one.last is not None and one.last > MORE * last and sound(one)]
-    if not report.interventions:
+    if not report.interventions or report.silent == sum(len(layer.parts) for layer in report.layers) > 0:
         return []
     first = report.layers[0].residual
     if first is not None and last >= ALIKE * first and not steep(report):

@@ -7,6 +7,8 @@ both directions. What differs by rounding is equal: experts are given other toke
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -116,7 +118,32 @@ class MixingTrial:
 
 
 def mixing(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, TokenMixing]:
-    """What was seen of each branch, by its number."""
+    """What was seen of each branch, by its number. One that returns zero, behind a gate or map of zeros, is tried with these opened."""
+    trial = tried(model, arguments, flow)
+    silent = [number for number, (_, value, _) in trial.values.items() if not bool(value.any())]
+    if not silent:
+        return trial.found
+    with opened(model):
+        other = tried(model, arguments, flow)
+    return trial.found | {number: other.found[number] for number in silent}
+
+
+@contextmanager
+def opened(model: nn.Module) -> Iterator[None]:
+    """Inside this context, weights that are all zero are small random numbers."""
+    generator = torch.Generator().manual_seed(2)
+    zeros = [one for one in model.parameters() if one.is_floating_point() and one.numel() and not bool(one.any())]
+    try:
+        for one in zeros:
+            one.data.copy_(0.1 * torch.randn(one.shape, generator=generator, dtype=torch.float64))
+        yield
+    finally:
+        for one in zeros:
+            one.data.zero_()
+
+
+def tried(model: nn.Module, arguments: Arguments, flow: Flow) -> MixingTrial:
+    """The passes of a trial."""
     trial = MixingTrial(flow, {branch.number: TokenMixing() for branch in flow.branches})
     run_through(model, arguments, flow, Edits(edit=trial.keep, join=trial.keep_part))
     for trial.part in PLACES:
@@ -124,7 +151,7 @@ def mixing(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, Toke
         run_through(
             model, arguments, flow, Edits(edit=trial.compare, enter=trial.enter, join=trial.compare_part, partial=True)
         )
-    return trial.found
+    return trial
 
 
 def laid_out(shape: tuple[int, ...], feature: int, found: dict[int, TokenMixing], batch: int) -> Layout:

@@ -20,7 +20,7 @@ from rankfall.models.forward import in_float64
 from rankfall.models.frames import Call, Frames, Operation
 from rankfall.models.modules.flow import Branch, BranchPart, End, Flow
 from rankfall.models.modules.given import Arguments, called
-from rankfall.models.modules.trace import ADD, ANY, ATTEND, summands
+from rankfall.models.modules.trace import ANY, ATTEND, addition, summands
 from rankfall.models.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, tensors_in
 from rankfall.models.surgery import put
 
@@ -87,7 +87,7 @@ class Editor(TorchFunctionMode):
         if self._given is not None and self._edits.enter is not None:
             args, kwargs = self._exchanged(args, kwargs)
         if func in ADDS:
-            operation = self._frames.operation(ADD)
+            operation = self._frames.operation(addition(args, kwargs))
             here.append(operation)
             branch = self._branches.get(operation) if operation is not None else None
             if branch is not None:

@@ -38,6 +38,12 @@ def summands(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Ten
     return (left, right) if isinstance(left, Tensor) and isinstance(right, Tensor) else None
 
 
+def addition(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The kind that an addition is counted as: with its shape, since sums over the tokens of an expert come and go with routing."""
+    pair = summands(args, kwargs)
+    return f"{ADD} {tuple(max(pair, key=torch.numel).shape)}" if pair else ADD
+
+
 class Tracer(TorchFunctionMode):
     """Records every torch function called on tensors while it is active. All tensors are kept, so that no id() is used twice."""
 
@@ -71,7 +77,7 @@ class Tracer(TorchFunctionMode):
         kwargs = kwargs or {}
         operation, operands = self._frames.operation(ANY), None
         if func in ADDS:
-            operation = self._frames.operation(ADD)
+            operation = self._frames.operation(addition(args, kwargs))
             pair = summands(args, kwargs)
             operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
         elif func in SOFTMAX or func in FUSED_ATTENTION:
