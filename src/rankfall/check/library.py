@@ -97,7 +97,8 @@ def running_part(
     kind: str, depth: int, settings: dict[str, Any], seed: int, tokens: int
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:
     """The largest part of a small model that is a model of the library by itself and runs, where the whole takes what cannot be drawn."""
-    for config in (partial(small_config, kind, depth, **settings), *divided_configs(kind, depth, settings)):
+    configs: list[Callable[[], Any]] = [partial(small_config, kind, depth, **settings)]
+    for config in configs + divided_configs(kind, depth, settings):
         try:
             whole = built(kind, config(), seed, FEW)
         except Exception:  # whatever the library raises
