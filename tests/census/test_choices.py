@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from rankfall.census.choices import explained, out_of_sample
+from rankfall.census.choices import explain, out_of_sample
 
 
 def types(count: int, causal: float, behind: float, noise: float, seed: int = 0) -> list[dict[str, Any]]:
@@ -26,7 +26,7 @@ def types(count: int, causal: float, behind: float, noise: float, seed: int = 0)
 
 
 def test_factors_that_were_put_in_are_found_exactly_without_noise() -> None:
-    found = explained(types(60, causal=0.5, behind=0.25, noise=0.0), draws=200)
+    found = explain(types(60, causal=0.5, behind=0.25, noise=0.0), draws=200)
     effects = {one.choice: one for one in found.effects}
     for name, factor in (("causal mask", 0.5), ("norm behind the branch", 0.25)):
         one = effects[name]
@@ -41,7 +41,7 @@ def test_factors_that_were_put_in_are_found_exactly_without_noise() -> None:
 
 
 def test_intervals_hold_the_factor_and_a_choice_that_does_nothing_holds_one() -> None:
-    found = explained(types(300, causal=0.5, behind=1.0, noise=0.1), draws=400)
+    found = explain(types(300, causal=0.5, behind=1.0, noise=0.1), draws=400)
     effects = {one.choice: one for one in found.effects}
     causal, behind = effects["causal mask"], effects["norm behind the branch"]
     assert causal.low is not None and causal.high is not None and causal.low < 0.5 < causal.high < 0.6
@@ -50,9 +50,9 @@ def test_intervals_hold_the_factor_and_a_choice_that_does_nothing_holds_one() ->
 
 
 def test_what_does_not_vary_has_a_reason_instead_of_a_number() -> None:
-    found = {one.choice: one for one in explained(types(60, 0.5, 0.5, 0.1), draws=100).effects}
+    found = {one.choice: one for one in explain(types(60, 0.5, 0.5, 0.1), draws=100).effects}
     assert found["twice as many layers"].effect is None and "fewer than" in found["twice as many layers"].reason
-    few = explained(types(4, 0.5, 0.5, 0.1), draws=100)
+    few = explain(types(4, 0.5, 0.5, 0.1), draws=100)
     assert all(one.effect is None and "too few" in one.reason for one in few.effects) and few.share is None
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rankfall.census import limits
-from rankfall.census.limits import MEMORY, STOPS, TIME, Escaped, limited
+from rankfall.census.limits import MEMORY, STOPS, TIME, Escaped, run_within
 
 GIGABYTES = 4.0
 
@@ -34,39 +34,39 @@ def escape() -> None:
 
 
 def test_the_value_comes_back_with_its_cost() -> None:
-    spent = limited(lambda a, b: {"sum": a + b}, 1, 2, seconds=10, gigabytes=GIGABYTES)
+    spent = run_within(lambda a, b: {"sum": a + b}, 1, 2, seconds=10, gigabytes=GIGABYTES)
     assert (spent.value, spent.reason, spent.limit) == ({"sum": 3}, "", "")
     assert spent.megabytes > 0
 
 
 def test_an_error_is_a_reason_in_one_line() -> None:
-    spent = limited(fail, seconds=10, gigabytes=GIGABYTES)
+    spent = run_within(fail, seconds=10, gigabytes=GIGABYTES)
     assert (spent.value, spent.reason, spent.limit) == (None, "ValueError: no such thing", "")
 
 
 def test_one_that_computes_for_ever_is_ended() -> None:
     began = time.monotonic()
-    spent = limited(spin, seconds=1, gigabytes=GIGABYTES)
+    spent = run_within(spin, seconds=1, gigabytes=GIGABYTES)
     assert spent.value is None and spent.limit == TIME and "more than 1 s" in spent.reason
     assert time.monotonic() - began < 30
 
 
 def test_one_that_sleeps_for_ever_is_ended_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SLACK", 2)
-    spent = limited(time.sleep, 1000, seconds=1, gigabytes=GIGABYTES)
+    spent = run_within(time.sleep, 1000, seconds=1, gigabytes=GIGABYTES)
     assert spent.value is None and spent.limit == TIME
 
 
 def test_one_that_eats_memory_is_ended_and_says_so() -> None:
-    spent = limited(eat, seconds=10, gigabytes=2)
+    spent = run_within(eat, seconds=10, gigabytes=2)
     assert spent.value is None and spent.limit == MEMORY and "2.0 GB of memory" in spent.reason
     assert spent.megabytes < 3000
 
 
 def test_one_that_is_killed_costs_no_other() -> None:
-    spent = limited(lambda: os.kill(os.getpid(), signal.SIGKILL), seconds=10, gigabytes=GIGABYTES)
+    spent = run_within(lambda: os.kill(os.getpid(), signal.SIGKILL), seconds=10, gigabytes=GIGABYTES)
     assert spent.value is None and "SIGKILL" in spent.reason
-    assert limited(lambda: 1, seconds=10, gigabytes=GIGABYTES).value == 1
+    assert run_within(lambda: 1, seconds=10, gigabytes=GIGABYTES).value == 1
 
 
 def test_a_signal_to_the_whole_group_ends_no_call_and_so_makes_no_row() -> None:
@@ -75,7 +75,7 @@ def test_a_signal_to_the_whole_group_ends_no_call_and_so_makes_no_row() -> None:
             os.kill(os.getpid(), number)
         return "went on"
 
-    assert limited(stopped, seconds=10, gigabytes=GIGABYTES).value == "went on"
+    assert run_within(stopped, seconds=10, gigabytes=GIGABYTES).value == "went on"
 
 
 def test_a_caller_that_is_interrupted_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,11 +87,11 @@ def test_a_caller_that_is_interrupted_leaves_no_process(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("rankfall.census.limits.os.wait4", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        limited(time.sleep, 100, seconds=100, gigabytes=GIGABYTES)
+        run_within(time.sleep, 100, seconds=100, gigabytes=GIGABYTES)
     with pytest.raises(ProcessLookupError):
         os.kill(begun[0], 0)
 
 
 def test_an_error_about_the_whole_run_is_raised_here() -> None:
     with pytest.raises(Escaped, match="the key is not complete"):
-        limited(escape, seconds=10, gigabytes=GIGABYTES, escape=("AboutTheRun",))
+        run_within(escape, seconds=10, gigabytes=GIGABYTES, escape=("AboutTheRun",))

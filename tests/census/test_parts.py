@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from rankfall.census.equal import constant_inputs
 from rankfall.census.norms import norms
-from rankfall.census.scales import drawn, scales
+from rankfall.census.scales import find_scales, scales
 from rankfall.census.streams import mask_of, mixer_of, position_of
-from rankfall.check.report import measured
+from rankfall.check.report import measure_stream
 from rankfall.models.modules.examine import Examined, examine
 
 WIDTH, TOKENS = 16, 6
@@ -117,7 +117,7 @@ def test_deviations_of_weights_are_those_that_were_drawn() -> None:
         for parameter in one.model.parameters():
             if parameter.dim() == 2:
                 parameter.copy_(torch.tensor([0.03, -0.03]).repeat(parameter.numel() // 2).view_as(parameter))
-    found = drawn(one, one.flows[0])
+    found = find_scales(one, one.flows[0])
     assert found.deviation == pytest.approx(0.03, rel=1e-6) and found.scaled == pytest.approx(0.12, rel=1e-6)
     assert found.least == pytest.approx(0.03, rel=1e-6) and found.most == pytest.approx(0.03, rel=1e-6)
 
@@ -131,7 +131,7 @@ def test_masks_are_tried(causal: bool, said: str) -> None:
 def test_equal_tokens_stay_equal_in_attention_without_positions() -> None:
     one = stacked()
     with torch.no_grad():
-        found = constant_inputs(one, one.flows[0], measured(one, one.flows[0]))
+        found = constant_inputs(one, one.flows[0], measure_stream(one, one.flows[0]))
     assert (found.first, found.last) == (1, 1)
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from rankfall.check.attention import product_weights
 from rankfall.check.conditions import condition
-from rankfall.check.gradients import differentiated, forward, gradients
+from rankfall.check.gradients import differentiate, forward, gradients
 from rankfall.check.interventions import interventions, with_weights
 from rankfall.check.layer import LayerReport
 from rankfall.check.orders import distinct_rows
@@ -227,7 +227,7 @@ def test_gradients_are_those_of_autograd():
     (flow,) = found.flows
     with torch.enable_grad():
         exits, heads, last = forward(found, flow)
-        squares = differentiated(exits, heads, last, flow, 1)
+        squares = differentiate(exits, heads, last, flow, 1)
     probe = torch.randn(last.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     start = x.clone().requires_grad_()
     (wanted,) = torch.autograd.grad((model(start) * probe).sum(), start)

@@ -14,7 +14,7 @@ import torch
 from rankfall import components
 from rankfall.claims.alibi_peak import measure as alibi
 from rankfall.claims.attribution_truth.measure import random_network
-from rankfall.claims.attribution_truth.methods import alti, decomposed, flows
+from rankfall.claims.attribution_truth.methods import alti, decompose, flows
 from rankfall.claims.attribution_truth.networks import LAST, TOKENS, build_all
 from rankfall.claims.causal_products import measure as products
 from rankfall.claims.clusters import measure as particles
@@ -90,7 +90,7 @@ def test_the_networks_made_by_hand_depend_on_what_they_say() -> None:
 def test_decomposed_vectors_sum_to_the_state() -> None:
     network, x, _ = random_network(1, 3, 4, 8, 2, 3)
     views = list(cell_views(network, x[None]))
-    for parts, state in zip(decomposed(network, x, views), list(network.layers(x[None]))[1:], strict=True):
+    for parts, state in zip(decompose(network, x, views), list(network.layers(x[None]))[1:], strict=True):
         torch.testing.assert_close(parts.sum(-2), state[0], rtol=1e-10, atol=1e-12)
 
 
@@ -118,7 +118,7 @@ def test_the_closed_form_of_alibi_is_a_power_of_a_convolution() -> None:
     many = once
     for _ in range(layers - 1):
         many = np.convolve(many, once)[:tokens]
-    np.testing.assert_allclose(alibi.closed(tokens, layers, slope), many / many.sum(), rtol=1e-12)
+    np.testing.assert_allclose(alibi.closed_form(tokens, layers, slope), many / many.sum(), rtol=1e-12)
 
 
 def test_n_is_read_off_states_that_a_layer_of_attention_makes() -> None:

@@ -28,7 +28,7 @@ from rankfall.claims.score_scales.limits import (
     decay_of_squares,
     squares_of_weights,
 )
-from rankfall.claims.stream_products.maps import free, log10_apart, log10_gains, sinkhorn, stochastic
+from rankfall.claims.stream_products.maps import free, log10_gains, log10_spread, sinkhorn, stochastic
 from rankfall.claims.trends import line, slopes
 from rankfall.claims.width_collapse.measure import attend, orthonormal, stable
 from rankfall.measure.context import Context
@@ -312,7 +312,7 @@ def test_products_of_streams_are_those_of_matrices() -> None:
     product = maps[3] @ maps[2] @ maps[1] @ maps[0]
     assert torch.allclose(product.sum(0), torch.ones(4).double())
     apart = (product - product.mean(0)).norm() / (torch.eye(4).double() - 0.25).norm()
-    assert log10_apart(maps)[-1] == pytest.approx(float(apart.log10()), abs=1e-9)
+    assert log10_spread(maps)[-1] == pytest.approx(float(apart.log10()), abs=1e-9)
     loose = [free(0, layer, 4, 0.3) for layer in range(3)]
     product = loose[2] @ loose[1] @ loose[0]
     rows, columns = product.abs().sum(1).max(), product.abs().sum(0).max()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rankfall.census.run import chosen, measured_within, parts_of
+from rankfall.census.run import chosen, measure_in_process, parts_of
 from rankfall.cli import main
 from rankfall.errors import RankfallError
 
@@ -71,7 +71,7 @@ def test_a_type_that_takes_too_long_is_a_row_with_its_reason(monkeypatch: pytest
             pass
 
     monkeypatch.setattr("rankfall.census.run.rows_of_type", hang)
-    (row,) = measured_within("bert", 2, 8, 0, 1, 4)
+    (row,) = measure_in_process("bert", 2, 8, 0, 1, 4)
     assert row["outcome"] == "over a limit" and "more than 1 s" in row["reason"] and row["family"] == "bert"
 
 
@@ -80,7 +80,7 @@ def test_a_type_that_raises_what_nobody_expects_is_a_row_too(monkeypatch: pytest
         raise SystemExit("out")
 
     monkeypatch.setattr("rankfall.census.run.rows_of_type", fail)
-    (row,) = measured_within("bert", 2, 8, 0, 5, 4)
+    (row,) = measure_in_process("bert", 2, 8, 0, 5, 4)
     assert (row["outcome"], row["reason"]) == ("fails", "SystemExit: out")
 
 

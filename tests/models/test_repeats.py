@@ -63,15 +63,15 @@ def test_positions_of_xlnet_are_mapped_once_a_layer(name: str, monkeypatch: pyte
     subject = tiny("xlnet")
     anatomy = study(subject.model, subject.inputs, width=WIDTH, layers=LAYERS)
     found = []
-    inner = repeats._repeated
+    inner = repeats._repeated_axes
 
     def seen(args: tuple) -> list:
         found.extend(axes := inner(args))
         return axes
 
-    monkeypatch.setattr(repeats, "_repeated", seen)
+    monkeypatch.setattr(repeats, "_repeated_axes", seen)
     last = cut(subject.model, anatomy, subject.inputs, [VARIANTS[name]])[-1]
     assert [letter for _, _, letter in found] == ([] if name == "transformer" else ["b"] * LAYERS)
-    monkeypatch.setattr(repeats, "_repeated", lambda args: [])
+    monkeypatch.setattr(repeats, "_repeated_axes", lambda args: [])
     each = cut(subject.model, anatomy, subject.inputs, [VARIANTS[name]])[-1]
     torch.testing.assert_close(last, each, rtol=1e-4, atol=1e-5)

@@ -9,11 +9,11 @@ from torch import nn
 
 from rankfall.check.library import same, small_example
 from rankfall.models.families.defaults import refused_defaults
-from rankfall.models.families.divided import divided_values, is_width, over
-from rankfall.models.families.fitted import fitted
-from rankfall.models.families.joined import in_a_row, joined
+from rankfall.models.families.divided import divide, divided_values, is_width
+from rankfall.models.families.fitted import fit_inputs
+from rankfall.models.families.joined import in_a_row, joined_inputs
 from rankfall.models.families.mended import four_times
-from rankfall.models.families.small import Shrunken, alike, by_layer, small_config
+from rankfall.models.families.small import Shrunken, as_before, by_layer, small_config
 
 GENERATOR = torch.Generator().manual_seed(0)
 
@@ -27,8 +27,8 @@ def test_a_part_keeps_what_differs_from_its_class() -> None:
 
 
 def test_tuples_stay_tuples() -> None:
-    assert alike([[1, 2], [3, 4]], ((1, 2), (3, 4))) == ((1, 2), (3, 4))
-    assert alike([1, 2], [1, 2]) == [1, 2] and alike(3, (1,)) == 3
+    assert as_before([[1, 2], [3, 4]], ((1, 2), (3, 4))) == ((1, 2), (3, 4))
+    assert as_before([1, 2], [1, 2]) == [1, 2] and as_before(3, (1,)) == 3
 
 
 def test_a_layer_that_is_kept_has_what_the_first_of_its_kind_has() -> None:
@@ -43,8 +43,8 @@ def test_widths_are_divided_alike_and_heads_stay() -> None:
     small = divided_values(CONFIG_MAPPING["reformer"], 2, 8, True)
     assert sum(small["axial_pos_embds_dim"]) == small["hidden_size"] == 32
     assert "num_attention_heads" not in divided_values(CONFIG_MAPPING["bert"], 2, 8, True)
-    assert over([[16, 64], 7, True, 8], 8) == [[16, 8], 7, True, 8]  # 2 and 1 would be too small
-    assert over([32, [64]], 8) == [4, [8]]
+    assert divide([[16, 64], 7, True, 8], 8) == [[16, 8], 7, True, 8]  # 2 and 1 would be too small
+    assert divide([32, [64]], 8) == [4, [8]]
     assert [is_width(one) for one in ("hidden_size", "num_hidden_layers", "vocab_size", "patch_size")] == [True] + 3 * [
         False
     ]
@@ -60,7 +60,7 @@ def test_inputs_fit_what_an_error_says() -> None:
     bands = {"sound": torch.zeros(2, 64, 80)}
 
     def shape(error: str) -> Any:
-        found = fitted(bands, error, GENERATOR)
+        found = fit_inputs(bands, error, GENERATOR)
         return None if found is None else tuple(found["sound"].shape)
 
     assert shape("The size of tensor a (80) must match the size of tensor b (32) at non-singleton dimension 2") == (
@@ -72,7 +72,7 @@ def test_inputs_fit_what_an_error_says() -> None:
     assert shape("mat1 and mat2 shapes cannot be multiplied (32x160 and 64x32)") == (2, 64, 32)
     assert shape("mat1 and mat2 shapes cannot be multiplied (32x7 and 64x32)") is None
     assert shape("shape '[0, 8, 32]' is invalid for input of size 64") == (8, 64, 80)
-    assert fitted({"one": torch.tensor(3)}, "shape '[0, 8]' is invalid", GENERATOR) is None
+    assert fit_inputs({"one": torch.tensor(3)}, "shape '[0, 8]' is invalid", GENERATOR) is None
 
 
 def test_patches_in_a_row_are_the_patches() -> None:
@@ -88,7 +88,7 @@ def test_what_a_forward_names_says_how_samples_are_joined() -> None:
     )
 
     def shapes(*names: str) -> list[dict[str, tuple[int, ...]]]:
-        made = joined(dict.fromkeys(names), config, 7, GENERATOR)
+        made = joined_inputs(dict.fromkeys(names), config, 7, GENERATOR)
         return [{name: tuple(value.shape) for name, value in one.items()} for one in made]
 
     assert {"pixel_values": (1, 3, 8, 256), "target_sizes": (2, 2)} in shapes("pixel_values", "target_sizes")

@@ -10,7 +10,7 @@ from rankfall.check.library import small_example
 from rankfall.errors import RankfallError
 from rankfall.models.families.classes import NoModel, classes_of, maker
 from rankfall.models.families.example import example_inputs
-from rankfall.models.families.mended import leaves, without
+from rankfall.models.families.mended import drop_ways, leaves
 from rankfall.models.families.small import small_config
 
 
@@ -42,7 +42,7 @@ def test_a_configuration_that_is_not_consistent_is_mended() -> None:
 def test_values_are_put_back_one_by_one_through_the_parts() -> None:
     values = {"width": 8, "text": {"model_type": "bert", "hidden_size": 32, "layers": 2}, "list": [1, 2]}
     assert list(leaves(values)) == [("width",), ("text", "hidden_size"), ("text", "layers"), ("list",)]
-    assert without(values, [("text", "layers"), ("width",)]) == {
+    assert drop_ways(values, [("text", "layers"), ("width",)]) == {
         "text": {"model_type": "bert", "hidden_size": 32}, "list": [1, 2],
     }  # fmt: skip
     assert values["text"] == {"model_type": "bert", "hidden_size": 32, "layers": 2}
@@ -75,7 +75,7 @@ def test_where_a_whole_runs_on_nothing_its_largest_part_that_runs_is_taken(monke
         return example_inputs(model, config, **options)
 
     monkeypatch.setattr("rankfall.check.library.example_inputs", picky)
-    monkeypatch.setattr("rankfall.check.library.mended", lambda *how: [])
+    monkeypatch.setattr("rankfall.check.library.mended_values", lambda *how: [])
     model, config, inputs = small_example("clip", {}, 0)
     assert type(model).__name__ == "CLIPTextModel" and type(config).__name__ == "CLIPTextConfig"
     assert list(inputs) == ["input_ids"]

@@ -81,7 +81,7 @@ def original(function: Any) -> Any:
         function = inner
 
 
-def copied(function: Any) -> Any:
+def copy_function(function: Any) -> Any:
     """A function whose modules are copies."""
     function = original(function)
     if isinstance(function, nn.Module):
@@ -95,7 +95,7 @@ def copied(function: Any) -> Any:
         return function if owner is function.__self__ else types.MethodType(function.__func__, owner)
     if isinstance(function, functools.partial):
         named = {key: copied_value(value) for key, value in function.keywords.items()}
-        return functools.partial(copied(function.func), *map(copied_value, function.args), **named)
+        return functools.partial(copy_function(function.func), *map(copied_value, function.args), **named)
     if isinstance(function, types.FunctionType):
         return copied_function(function)
     return function
@@ -106,7 +106,7 @@ def copied_function(function: types.FunctionType) -> Any:
     cells = function.__closure__ or ()
     reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
     before = [
-        *(cell.cell_contents for cell in cells if filled(cell)),
+        *(cell.cell_contents for cell in cells if is_filled(cell)),
         *(function.__defaults__ or ()),
         *reached.values(),
     ]
@@ -114,7 +114,7 @@ def copied_function(function: types.FunctionType) -> Any:
     if all(one is other for one, other in zip(before + list((function.__kwdefaults__ or {}).values()), after)):
         return function
     values = iter(after)
-    closure = tuple(types.CellType(next(values)) if filled(cell) else cell for cell in cells)
+    closure = tuple(types.CellType(next(values)) if is_filled(cell) else cell for cell in cells)
     defaults = tuple(next(values) for _ in function.__defaults__ or ())
     names = {key: next(values) for key in reached}
     made = types.FunctionType(
@@ -124,7 +124,7 @@ def copied_function(function: types.FunctionType) -> Any:
     return made
 
 
-def filled(cell: types.CellType) -> bool:
+def is_filled(cell: types.CellType) -> bool:
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:
@@ -135,7 +135,7 @@ def filled(cell: types.CellType) -> bool:
 def copied_value(value: Any) -> Any:
     """A module, or a list or tuple of modules, as copies; anything else as it is."""
     if isinstance(original(value), nn.Module):
-        return copied(value)
+        return copy_function(value)
     if type(value) in (list, tuple) and any(isinstance(original(one), nn.Module) for one in value):
         return type(value)(map(copied_value, value))
     return value

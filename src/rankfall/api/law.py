@@ -16,13 +16,13 @@ from rankfall.api.layers import (
     Layers,
     architecture,
     check_options,
+    check_seed,
     drawn_states,
     finite,
     layers_of,
     network_of,
     options_of,
-    seeded,
-    unused,
+    refuse_unused,
     whole_numbers,
 )
 from rankfall.api.residuals import is_model, shaken
@@ -82,7 +82,7 @@ def collapse_law(
     if is_model(given):
         from rankfall.api.models import law_rows
 
-        unused("a model has its own", depth=depth, tokens=tokens, width=width, heads=heads)
+        refuse_unused("a model has its own", depth=depth, tokens=tokens, width=width, heads=heads)
         with as_before():
             check_options("collapse_law() of a model", parts, options_of(law_rows))
             rows = law_rows(given, samples=samples, seed=seed, **parts)
@@ -100,8 +100,8 @@ def collapse_law(
             parts, depth=6 if depth is None else depth, width=sizes[1], heads=2 if heads is None else heads
         )
         with as_before():
-            network = network_of(design, 1, sizes[0], seeded(seed))
-            inputs = drawn_states(1, samples, *sizes, seeded(seed))
+            network = network_of(design, 1, sizes[0], check_seed(seed))
+            inputs = drawn_states(1, samples, *sizes, check_seed(seed))
             data = SimpleNamespace(test=SimpleNamespace(inputs=inputs))
             rows = law(SimpleNamespace(network=network, data=data), samples=samples)  # type: ignore[arg-type]
         return by_layer(rows, rows[-1]["method"], rows[-1]["method_reason"])
@@ -110,10 +110,10 @@ def collapse_law(
             f"parts of an architecture ({', '.join(parts)}) are for a network of components, not for functions"
         )
     with as_before():
-        found = layers_of(given, depth, 1, sizes[1], 2 if heads is None else heads, seeded(seed))
+        found = layers_of(given, depth, 1, sizes[1], 2 if heads is None else heads, check_seed(seed))
         if not found.drawn:
-            unused("only attention functions f(q, k, v) have heads here", heads=heads)
-        return of_layers(found, drawn_states(1, samples, *sizes, seeded(seed)))
+            refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
+        return of_layers(found, drawn_states(1, samples, *sizes, check_seed(seed)))
 
 
 def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:

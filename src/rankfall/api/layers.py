@@ -78,7 +78,7 @@ def steady(function: Any) -> Steady:
 def layer_of(function: Steady, draws: int, width: int, heads: int, seed: int, number: int = 0) -> Layer:
     """A function as a layer on (K, B, T, D), for K draws of weights where it has none of its own."""
     if arguments(function.function) == 1:
-        return lambda x: called(function, x.flatten(0, 1)).reshape(x.shape)
+        return lambda x: call(function, x.flatten(0, 1)).reshape(x.shape)
     if width % heads:
         raise RankfallError(f"{heads} heads do not divide the width {width}")
     rngs = [stream(seed + draw, "api", "maps", number) for draw in range(draws)]
@@ -88,7 +88,7 @@ def layer_of(function: Steady, draws: int, width: int, heads: int, seed: int, nu
 
     def layer(x: Tensor) -> Tensor:
         q, k, v = (split(x @ weight.unsqueeze(1), heads) for weight in maps[:3])  # (K*B, H, T, d)
-        context = called(function, q, k, v, shape=q.shape)
+        context = call(function, q, k, v, shape=q.shape)
         joined: Tensor = context.reshape(*x.shape[:2], *context.shape[1:]).transpose(2, 3).flatten(-2)
         return joined @ maps[3].unsqueeze(1)
 
@@ -119,7 +119,7 @@ def arguments(function: Function) -> int:
     return needed
 
 
-def called(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> Tensor:
+def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> Tensor:
     """The output of a function, checked: a tensor of the right shape, in float64."""
     try:
         output = function(*given)
@@ -161,7 +161,7 @@ def whole_numbers(**given: Any) -> None:
             raise RankfallError(f"{named} is {value!r}: it must be a whole number of at least 1")
 
 
-def unused(why: str, **given: Any) -> None:
+def refuse_unused(why: str, **given: Any) -> None:
     """An error if one that would not be used is given."""
     for named, value in given.items():
         if value is not None:
@@ -188,7 +188,7 @@ def check_options(function: str, given: Iterable[str], allowed: Iterable[str]) -
             raise RankfallError(f"{function} has no option {named!r}; allowed: {', '.join(sorted(allowed))}{hint}")
 
 
-def seeded(seed: Any) -> int:
+def check_seed(seed: Any) -> int:
     if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
         raise RankfallError(f"seed is {seed!r}: it must be a whole number of at least 0")
     return seed or 0
@@ -212,7 +212,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     kinds = field_declarations(Architecture)
     values: dict[str, Any] = {}
     for field, value in parts.items():
-        _known("part of an architecture", field, list(vars(ALONE)))
+        _check_known("part of an architecture", field, list(vars(ALONE)))
         if field in kinds and not (
             isinstance(value, str) or (isinstance(value, dict) and isinstance(value.get("name"), str))
         ):
@@ -220,17 +220,19 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
         if field in ("head_width", "mlp_width") and value is not None:
             whole_numbers(**{field: value})
         if field == "norm_placement":
-            _known("norm_placement", value, ["post", "pre"])
+            _check_known("norm_placement", value, ["post", "pre"])
         values[field] = Component.of(value) if field in kinds else value
         if field in kinds and ":" not in values[field].name:  # otherwise a component that lies elsewhere
-            _known(field, values[field].name, components.names(field))
+            _check_known(field, values[field].name, components.names(field))
         for option in values[field].options if field in kinds else ():
             known = components.describe(field, values[field].name)
-            _known(f"option of {field} {values[field].name!r} called", option, list(known.options if known else ()))
+            _check_known(
+                f"option of {field} {values[field].name!r} called", option, list(known.options if known else ())
+            )
     return replace(ALONE, **(sizes | values))
 
 
-def _known(kind: str, name: str, names: Sequence[str]) -> None:
+def _check_known(kind: str, name: str, names: Sequence[str]) -> None:
     if name not in names:
         name = str(name)
         near = get_close_matches(name, names, 1)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rankfall.api.layers import seeded, unused, whole_numbers
+from rankfall.api.layers import check_seed, refuse_unused, whole_numbers
 from rankfall.api.residuals import Residuals
 from rankfall.errors import RankfallError
 from rankfall.measure.models import make_request
@@ -43,7 +43,7 @@ def request(
         local = name in MINILM or Path(name).expanduser().is_dir()
         source = ModelSource(name, phase or ("pretrained" if local else "init"), config=config or {})
         if source.phase == "pretrained":
-            unused("pretrained weights have none", seed=seed)
+            refuse_unused("pretrained weights have none", seed=seed)
         made = make_request(
             source, Texts(text, samples, length), variants=None if variants is None else tuple(variants)
         )
@@ -68,14 +68,14 @@ def residuals_of(
     from rankfall.rank.model_residuals.profile import profile
 
     whole_numbers(seeds=seeds)
-    drawn = range(seeded(seed), seeded(seed) + seeds)
+    drawn = range(check_seed(seed), check_seed(seed) + seeds)
     with request(given, samples, length, text, phase, variants, config, seed) as made:
         try:
             rows = profile(made, drawn, norms=(norm,), best_samples=0, spectrum_samples=0, say=lambda line: None)
         except RankfallError as error:
             if variants is not None or seeds != 1 or not any(said in str(error) for said in OTHERWISE_BUILT):
                 raise
-            return of_any_build(given, config or {}, norm, length, seeded(seed), error)
+            return of_any_build(given, config or {}, norm, length, check_seed(seed), error)
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
@@ -93,7 +93,7 @@ def of_any_build(
     given: Any, config: dict[str, Any], norm: str, length: int, seed: int, before: RankfallError
 ) -> dict[str, Residuals]:
     """A model of the library by the residual stream of its own, on random tokens."""
-    from rankfall.api.modules import of_examined
+    from rankfall.api.modules import residuals_of_examined
     from rankfall.check.library import of_library
     from rankfall.models.families.example import example_inputs
     from rankfall.models.modules.examine import examine
@@ -103,7 +103,7 @@ def of_any_build(
     else:
         model, name = given, type(given).__name__
         inputs = example_inputs(given, given.config, tokens=length, seed=seed)
-    found = of_examined(examine(model, inputs, name=name), norm)
+    found = residuals_of_examined(examine(model, inputs, name=name), norm)
     for one in found.values():
         one.note = "; ".join(filter(None, [one.note, "measured as any module, on random inputs"]))
     return found
@@ -135,4 +135,4 @@ def law_rows(
     from rankfall.rank.model_law.theory import law
 
     with request(given, samples, length, text, phase, (variant,), config, seed) as made:
-        return law(made, [seeded(seed)], samples)
+        return law(made, [check_seed(seed)], samples)

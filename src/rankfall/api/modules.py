@@ -17,17 +17,17 @@ from rankfall.rank.residual import at_floor, relative_residual
 
 def residuals_of_module(model: nn.Module, inputs: Any, *, norm: str, blocks: Any = None) -> dict[str, Residuals]:
     """Variant -> relative residual by layer, means over samples; with several streams, "encoder transformer" and so on."""
-    return of_examined(examine(model, inputs, blocks=blocks), norm)
+    return residuals_of_examined(examine(model, inputs, blocks=blocks), norm)
 
 
-def of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
+def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
     """Every variant of every stream."""
     made = {}
     for flow in found.flows:
         for variant in variants_of(flow):
             states = states_of(found, flow, cut_by(variant))
             name = f"{flow.name} {variant.name}".strip()
-            made[name] = by_layer(states, norm, "; ".join([*found.notes, noted(flow)]).strip("; "))
+            made[name] = by_layer(states, norm, "; ".join([*found.notes, notes_of(flow)]).strip("; "))
     return made
 
 
@@ -45,6 +45,6 @@ def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
     return Residuals(values, floor, reasons, note)
 
 
-def noted(flow: Flow) -> str:
+def notes_of(flow: Flow) -> str:
     """What a reader of the numbers has to know."""
     return "" if any(branch.mixes for branch in flow.branches) else "no branch of it mixes tokens"

@@ -10,7 +10,16 @@ from typing import Any, overload
 import torch
 
 from rankfall.api.functions import as_before
-from rankfall.api.layers import architecture, arguments, drawn_states, layer_of, seeded, steady, unused, whole_numbers
+from rankfall.api.layers import (
+    architecture,
+    arguments,
+    check_seed,
+    drawn_states,
+    layer_of,
+    refuse_unused,
+    steady,
+    whole_numbers,
+)
 from rankfall.errors import RankfallError
 
 
@@ -71,8 +80,10 @@ def order_of_contraction(
     if inputs is not None or blocks is not None or hasattr(getattr(attention, "config", None), "model_type"):
         from rankfall.api.order_of_module import orders_of_module
 
-        unused("a module with inputs has its own", draws=draws, tokens=tokens, width=width, heads=heads, seed=seed)
-        unused("a module with inputs has its own parts", **parts)
+        refuse_unused(
+            "a module with inputs has its own", draws=draws, tokens=tokens, width=width, heads=heads, seed=seed
+        )
+        refuse_unused("a module with inputs has its own parts", **parts)
         found = orders_of_module(attention, inputs, blocks)
         return {name: order_from(fitted, "") for name, fitted in found.items()}
     draws, tokens, width = (default if one is None else one for one, default in ((draws, 8), (tokens, 6), (width, 8)))
@@ -87,7 +98,7 @@ def order_of_contraction(
     if attention is None:
         design = architecture(parts, width=width, heads=count, depth=1)
         with as_before():
-            found = measure_slopes(design, True, draws, tokens, seeded(seed))[0]
+            found = measure_slopes(design, True, draws, tokens, check_seed(seed))[0]
     elif parts:
         raise RankfallError(
             f"parts of an architecture ({', '.join(parts)}) are for a layer made of components, not for a function"
@@ -95,10 +106,10 @@ def order_of_contraction(
     else:
         with as_before():
             given = steady(attention)
-            layer = layer_of(given, draws, width, count, seeded(seed))
+            layer = layer_of(given, draws, width, count, check_seed(seed))
             if arguments(given.function) == 1:
-                unused("only attention functions f(q, k, v) have heads here", heads=heads)
-            state = begin(SimpleNamespace(sentinels=None), drawn_states(draws, 1, tokens, width, seeded(seed)))  # type: ignore[arg-type]
+                refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
+            state = begin(SimpleNamespace(sentinels=None), drawn_states(draws, 1, tokens, width, check_seed(seed)))  # type: ignore[arg-type]
             found = near_fit(layer, state, relative)
         note = given.note
     return order_from(found, note)

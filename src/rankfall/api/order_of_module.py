@@ -6,22 +6,22 @@ from typing import Any
 
 import torch
 
-from rankfall.api.streams import examined_of, named
+from rankfall.api.streams import examined_of, name_of
 from rankfall.check.slopes import slopes
 from rankfall.errors import RankfallError
-from rankfall.models.modules.given import undisturbed
+from rankfall.models.modules.given import keep_random_state
 
 
 def orders_of_module(given: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
     """Layer and branch -> the fit, in the order in which they are computed."""
     examined = examined_of(given, inputs, blocks)
     found: dict[str, dict[str, Any]] = {}
-    with undisturbed(), torch.no_grad():
+    with keep_random_state(), torch.no_grad():
         for flow in examined.flows:
             for number, fitted in slopes(examined, flow).items():
                 branch = flow.branches[number]
                 place = flow.layers[branch.layer - 1] or f"layer {branch.layer}"
-                name = named(flow.name if len(examined.flows) > 1 else "", f"{place} {branch.name}".strip())
+                name = name_of(flow.name if len(examined.flows) > 1 else "", f"{place} {branch.name}".strip())
                 found[f"{name} ({number})" if name in found else name] = fitted
     if not found:
         raise RankfallError(f"{examined.name}: no branch of it mixes tokens, so none has an order of contraction")

@@ -11,7 +11,16 @@ import torch
 from torch import Tensor
 
 from rankfall.api.functions import as_before, original
-from rankfall.api.layers import Layers, check_options, drawn_states, finite, layers_of, options_of, seeded, unused
+from rankfall.api.layers import (
+    Layers,
+    check_options,
+    check_seed,
+    drawn_states,
+    finite,
+    layers_of,
+    options_of,
+    refuse_unused,
+)
 from rankfall.errors import RankfallError
 from rankfall.rank.carried import again, begin, through
 from rankfall.rank.powers import reason_of
@@ -89,34 +98,36 @@ def residuals(
     sizes_given = {"depth": depth, "samples": samples, "tokens": tokens, "width": width, "heads": heads, "seed": seed}
     if inputs is not None or blocks is not None or meant_as_inputs(given, states, sizes_given):
         if inputs is not None:
-            unused("inputs are given", states=states)
+            refuse_unused("inputs are given", states=states)
         found_in = of_module(given, states if inputs is None else inputs, norm, blocks)
         if found_in is not None:
-            unused("a module with inputs has its own", **sizes_given)
+            refuse_unused("a module with inputs has its own", **sizes_given)
             return found_in
     if is_model(given):
         from rankfall.api.models import residuals_of
 
-        unused("a model has its own", states=states, depth=depth, tokens=tokens, width=width, heads=heads)
+        refuse_unused("a model has its own", states=states, depth=depth, tokens=tokens, width=width, heads=heads)
         with as_before():
             check_options("residuals() of a model", options, options_of(residuals_of))
             return residuals_of(given, samples=4 if samples is None else samples, norm=norm, seed=seed, **options)
     if options:
         check_options("residuals() of functions", options, options_of(residuals))
     if states is not None:
-        unused("the states that are given have their own", samples=samples, tokens=tokens, width=width)
-        states = checked(states)
+        refuse_unused("the states that are given have their own", samples=samples, tokens=tokens, width=width)
+        states = check_states(states)
         width = states.shape[-1]
     with as_before():
-        found = layers_of(given, depth, 1, 64 if width is None else width, 4 if heads is None else heads, seeded(seed))
+        found = layers_of(
+            given, depth, 1, 64 if width is None else width, 4 if heads is None else heads, check_seed(seed)
+        )
         if not found.drawn:
-            unused("only attention functions f(q, k, v) have heads here", heads=heads)
+            refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
         if not found.drawn and states is not None:
-            unused("nothing is drawn: there are states, and layers with weights of their own", seed=seed)
+            refuse_unused("nothing is drawn: there are states, and layers with weights of their own", seed=seed)
         if found.repeated and depth is None:
             warnings.warn(f"{found.repeated}; depth says how often, and a list is a stack", stacklevel=2)
         sizes = (4 if samples is None else samples, 32 if tokens is None else tokens, 64 if width is None else width)
-        x = drawn_states(1, *sizes, seeded(seed)) if states is None else states.unsqueeze(0)
+        x = drawn_states(1, *sizes, check_seed(seed)) if states is None else states.unsqueeze(0)
         return by_layer(found, x, norm)
 
 
@@ -178,7 +189,7 @@ def shaken(x: Tensor) -> Tensor:
     return x * (1 + UNITS * torch.finfo(x.dtype).eps * signs)
 
 
-def checked(states: Any) -> Tensor:
+def check_states(states: Any) -> Tensor:
     """States (B, T, D) in float64."""
     if (
         not isinstance(states, Tensor)

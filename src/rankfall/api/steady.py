@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from rankfall.api.functions import copied, name
+from rankfall.api.functions import copy_function, name
 from rankfall.errors import RankfallError
 from rankfall.models.forward import Wide
 
@@ -28,7 +28,7 @@ class Steady:
     """A function whose modules are copies. The first time it is asked again, also after something else, and must answer the same."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.asked, self.__name__, self.note = copied(function), False, name(function), ""
+        self.function, self.asked, self.__name__, self.note = copy_function(function), False, name(function), ""
         self.within: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     def __call__(self, *given: Tensor) -> Any:
@@ -61,7 +61,7 @@ class Steady:
                 f"{self.__name__} gives two answers for the same input: is it in training mode, with dropout (module.eval()), "
                 "or does it keep something between two calls?"
             )
-        if rounded(elsewhere):
+        if is_rounded(elsewhere):
             raise RankfallError(self.refusal("float32"))
 
     def refusal(self, cast: str) -> str:
@@ -102,7 +102,7 @@ class Casts(TorchDispatchMode):
         return known is not None and known() is one
 
 
-def rounded(output: Any) -> bool:
+def is_rounded(output: Any) -> bool:
     """Whether float64 numbers have the digits of float32, not fewer: what is computed out of torch's sight, as by NumPy."""
     output = output[0] if isinstance(output, tuple) and output else output
     if not isinstance(output, Tensor) or output.dtype != torch.float64 or not output.numel():

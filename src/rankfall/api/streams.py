@@ -46,6 +46,6 @@ def stream_of(examined: Examined, name: str | None) -> Flow:
     return examined.flows[names.index(name)]
 
 
-def named(stream: str, name: str) -> str:
+def name_of(stream: str, name: str) -> str:
     """Of several streams, which one: "encoder layers.0 attention"."""
     return f"{stream} {name}".strip()

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.api.layers import seeded, whole_numbers
+from rankfall.api.layers import check_seed, whole_numbers
 from rankfall.api.streams import examined_of, stream_of
 from rankfall.errors import RankfallError
 from rankfall.models.modules.examine import FAILURES
-from rankfall.models.modules.given import undisturbed
+from rankfall.models.modules.given import keep_random_state
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class TokenIdentity:
     chance: float  # of a guess: one over the number of tokens
 
     def __repr__(self) -> str:
-        return f"cosine {shown(self.cosine)}, l2 {shown(self.l2)}, chance {self.chance:.3g}"
+        return f"cosine {show_values(self.cosine)}, l2 {show_values(self.l2)}, chance {self.chance:.3g}"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Attribution:
     note: str  # exact, or from how many directions it is estimated
 
     def __repr__(self) -> str:
-        return f"own share {shown(self.own)} ({self.note})"
+        return f"own share {show_values(self.own)} ({self.note})"
 
 
 def token_identity(given: Any, inputs: Any = None, *, blocks: Any = None, stream: str | None = None) -> TokenIdentity:
@@ -48,7 +48,7 @@ def token_identity(given: Any, inputs: Any = None, *, blocks: Any = None, stream
     from rankfall.identity.of_module import token_identity_of
 
     examined = examined_of(given, inputs, blocks)
-    with undisturbed(), torch.no_grad():
+    with keep_random_state(), torch.no_grad():
         flow = stream_of(examined, stream)
         found = token_identity_of(examined, flow)
     return TokenIdentity(found["cosine"], found["l2"], 1 / token_count(flow))
@@ -75,10 +75,10 @@ def attribution(
     if directions is not None:
         whole_numbers(directions=directions)
     examined = examined_of(given, inputs, blocks)
-    with undisturbed():
+    with keep_random_state():
         flow = stream_of(examined, stream)
         places = evenly(token_count(flow), tokens)
-        rng = random_stream(seeded(seed), "attribution", "directions")
+        rng = random_stream(check_seed(seed), "attribution", "directions")
         try:
             found = contributions(examined, flow, places, directions, rng)
         except FAILURES as error:
@@ -101,5 +101,5 @@ def evenly(count: int, wanted: int) -> Tensor:
     return torch.linspace(0, count - 1, min(wanted, count)).round().long()
 
 
-def shown(values: list[float] | list[float | None]) -> str:
+def show_values(values: list[float] | list[float | None]) -> str:
     return "[" + ", ".join("None" if one is None else f"{one:.3g}" for one in values) + "]"

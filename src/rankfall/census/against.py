@@ -28,10 +28,10 @@ def write_census(path: Path, rows: Sequence[Row]) -> None:
         names = [name for name in rows[0] if name not in ("seconds", "megabytes")] if rows else []
         table.writerow(names)
         for row in rows:
-            table.writerow([written(row[name]) for name in names])
+            table.writerow([write_value(row[name]) for name in names])
 
 
-def written(value: Any) -> str:
+def write_value(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
@@ -44,7 +44,7 @@ def read_census(path: Path) -> list[dict[str, str]]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return [{name: written(value) for name, value in row.items()} for row in pq.read_table(path).to_pylist()]
+        return [{name: write_value(value) for name, value in row.items()} for row in pq.read_table(path).to_pylist()]
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if rows and "type" not in rows[0]:
@@ -89,7 +89,7 @@ def differing(old: Row, new: Row) -> list[str]:
 
 
 def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else written(value)
+    return value if isinstance(value, str) else write_value(value)
 
 
 def close(one: str, other: str) -> bool:

@@ -75,7 +75,7 @@ def usable(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def explained(rows: Sequence[Row], draws: int = DRAWS, seed: int = 0) -> Explained:
+def explain(rows: Sequence[Row], draws: int = DRAWS, seed: int = 0) -> Explained:
     """Of one row a type."""
     rows = usable(rows)
     columns = {name: np.array([of(row) for row in rows]) for name, of in CHOICES.items()}
@@ -87,7 +87,7 @@ def explained(rows: Sequence[Row], draws: int = DRAWS, seed: int = 0) -> Explain
     y = np.array([math.log10(row["residual_last"] / row["residual_first"]) for row in rows])
     x = np.column_stack([np.ones(len(rows)), *(columns[name] for name in kept)])
     groups = np.array([families.index(row["family"]) for row in rows])
-    slopes = fitted(x, y)
+    slopes = fit(x, y)
     ends = np.percentile(bootstrap(x, y, groups, draws, seed), [LOW, HIGH], axis=0)
     whole = out_of_sample(x, y, groups)
     effects = []
@@ -118,7 +118,7 @@ def varies(column: Matrix) -> bool:
     return bool(np.ptp(column) > 0)
 
 
-def fitted(x: Matrix, y: Matrix) -> Matrix:
+def fit(x: Matrix, y: Matrix) -> Matrix:
     """Least squares; the shortest solution where columns depend on each other, as in a draw that lacks a choice."""
     return np.asarray(np.linalg.lstsq(x, y, rcond=None)[0], dtype=np.float64)
 
@@ -130,7 +130,7 @@ def bootstrap(x: Matrix, y: Matrix, groups: NDArray[Any], draws: int, seed: int)
     found = []
     for _ in range(draws):
         chosen = np.concatenate([members[group] for group in rng.integers(len(members), size=len(members))])
-        found.append(fitted(x[chosen], y[chosen]))
+        found.append(fit(x[chosen], y[chosen]))
     return np.array(found)
 
 
@@ -140,5 +140,5 @@ def out_of_sample(x: Matrix, y: Matrix, groups: NDArray[Any], folds: int = 10) -
     for fold in range(folds):
         held = groups % folds == fold
         if held.any():
-            guess[held] = x[held] @ fitted(x[~held], y[~held]) if (~held).any() else 0.0
+            guess[held] = x[held] @ fit(x[~held], y[~held]) if (~held).any() else 0.0
     return float(1 - ((y - guess) ** 2).sum() / ((y - y.mean()) ** 2).sum())

@@ -11,7 +11,7 @@ from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 Row = Mapping[str, Any]
 
 
-def counted(rows: Sequence[Row]) -> str:
+def count_outcomes(rows: Sequence[Row]) -> str:
     """How many of each outcome, and the share of those that are eligible."""
     tally = Counter(row["outcome"] for row in rows)
     eligible = [row for row in rows if row["outcome"] not in NOT_ELIGIBLE]

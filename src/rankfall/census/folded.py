@@ -13,7 +13,7 @@ LAST = (
 FIRST = ("gradient", "influence_first", "influence_middle", "influence_last")
 
 
-def folded(rows: Iterable[Row], shared: Sequence[str]) -> list[dict[str, Any]]:
+def fold(rows: Iterable[Row], shared: Sequence[str]) -> list[dict[str, Any]]:
     """`shared`: columns that all rows of a stream have alike. Of several streams the one with the most layers is taken, of these the
     first by name."""
     by_type: dict[str, dict[str, list[Row]]] = {}
@@ -28,10 +28,10 @@ def one_of(streams: Mapping[str, list[Row]], shared: Sequence[str]) -> dict[str,
     about = {name: layers[0][name] for name in shared}
     if layers[0]["layer"] is None:
         return about
-    return about | numbers(layers) | {"reasons": "; ".join(filter(None, [layers[0]["reasons"], *lost(layers)]))}
+    return about | numbers(layers) | {"reasons": "; ".join(filter(None, [layers[0]["reasons"], *reasons_of(layers)]))}
 
 
-def lost(layers: Sequence[Row]) -> list[str]:
+def reasons_of(layers: Sequence[Row]) -> list[str]:
     """Why the first or the last state has no residual, or no share is kept."""
     found = [
         f"residual_{name}: the state is not finite, or zero"
@@ -44,28 +44,28 @@ def lost(layers: Sequence[Row]) -> list[str]:
 def numbers(layers: Sequence[Row]) -> dict[str, Any]:
     """Rows of layers 0 .. L."""
     first, last = layers[0], layers[-1]
-    orders = known(layers, "order")
+    orders = known_values(layers, "order")
     found = {
         "residual_first": first["residual"],
         "residual_last": last["residual"],
         "kept": ratio(last["residual"], first["residual"]),
         "norm_growth": ratio(last["norm_of_state"], first["norm_of_state"]),
-        "order": over(median, orders),
-        "order_least": over(min, orders),
-        "order_most": over(max, orders),
-        "mixing_ratio": over(median, known(layers, "mixing_ratio")),
-        "tokenwise_ratio": over(median, known(layers, "tokenwise_ratio")),
-        "entropy": over(mean, known(layers, "entropy")),
-        "query_gradient": next(iter(known(layers, "query_gradient")), None),
+        "order": reduce_known(median, orders),
+        "order_least": reduce_known(min, orders),
+        "order_most": reduce_known(max, orders),
+        "mixing_ratio": reduce_known(median, known_values(layers, "mixing_ratio")),
+        "tokenwise_ratio": reduce_known(median, known_values(layers, "tokenwise_ratio")),
+        "entropy": reduce_known(mean, known_values(layers, "entropy")),
+        "query_gradient": next(iter(known_values(layers, "query_gradient")), None),
     }
     return found | {name: last[name] for name in LAST} | {name: first[name] for name in FIRST}
 
 
-def known(layers: Sequence[Row], name: str) -> list[float]:
+def known_values(layers: Sequence[Row], name: str) -> list[float]:
     return [row[name] for row in layers if row[name] is not None]
 
 
-def over(how: Callable[[list[float]], float], values: list[float]) -> float | None:
+def reduce_known(how: Callable[[list[float]], float], values: list[float]) -> float | None:
     return how(values) if values else None
 
 

@@ -35,7 +35,7 @@ class Escaped(Exception):
     """An error that is about the whole run, not about this call."""
 
 
-def limited(
+def run_within(
     function: Callable[..., Any], *arguments: Any, seconds: int, gigabytes: float, escape: tuple[str, ...] = ()
 ) -> Spent:
     """`function(*arguments)`, whose value is one that JSON has. Errors of the classes named in `escape` are raised here too."""

@@ -45,14 +45,14 @@ class NormCall:
 
 def norms(examined: Examined, flow: Flow) -> Norms:
     """By one pass with hooks, and one in which every branch reads a larger state."""
-    calls, seen, totals = watched(examined, flow)
+    calls, seen, totals = watch_calls(examined, flow)
     kinds: dict[nn.Module, str | None] = {}
     for call in calls:
         if call.module not in kinds:
             kinds[call.module] = kind_of_norm(call)
     here = [call for call in calls if kinds[call.module] is not None]
     used = [(call, place_among(call, flow, seen, totals)) for call in here]
-    inside = {id(module) for name, module in examined.model.named_modules() if within(name, flow.layers)}
+    inside = {id(module) for name, module in examined.model.named_modules() if is_within(name, flow.layers)}
     places = Counter(place for _, place in used if place is not None)
     if any(place is None and id(call.module) in inside for call, place in used):
         places[INSIDE] += 1
@@ -60,14 +60,14 @@ def norms(examined: Examined, flow: Flow) -> Norms:
         call for call, _ in used if id(call.module) in inside
     ]
     return Norms(
-        ordered(Counter(kinds[call.module] or "" for call in counted)),
-        ordered(Counter(type(call.module).__name__ for call in counted)),
-        ordered(places) or [NONE],
+        by_count(Counter(kinds[call.module] or "" for call in counted)),
+        by_count(Counter(type(call.module).__name__ for call in counted)),
+        by_count(places) or [NONE],
         size_free(examined, flow, totals),
     )
 
 
-def within(name: str, layers: tuple[str, ...]) -> bool:
+def is_within(name: str, layers: tuple[str, ...]) -> bool:
     return any(name == layer or name.startswith(f"{layer}.") for layer in layers)
 
 
@@ -81,20 +81,20 @@ def place_among(call: NormCall, flow: Flow, seen: dict[int, Pair], totals: dict[
     return None
 
 
-def ordered(found: Counter[str]) -> list[str]:
+def by_count(found: Counter[str]) -> list[str]:
     return [name for name, _ in found.most_common()]
 
 
 Pair = tuple[Tensor, Tensor]
 
 
-def watched(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[int, Pair], dict[int, Tensor]]:
+def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[int, Pair], dict[int, Tensor]]:
     """Calls that may be norms, the state and the value of each branch, and the sums."""
     calls: list[NormCall] = []
     seen: dict[int, Pair] = {}
     totals: dict[int, Tensor] = {}
 
-    def called(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def note_call(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         given = next((one for one in args if isinstance(one, Tensor)), None)
         if isinstance(output, Tensor) and given is not None and given.shape == output.shape:
             calls.append(NormCall(module, given.detach().clone(), output.detach().clone()))
@@ -103,7 +103,7 @@ def watched(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[int, P
         seen[branch.number] = (state.detach().clone(), value.detach().clone())
         totals[branch.number] = (state + value if flow.skips else value).detach().clone()
 
-    handles = [one.register_forward_hook(called) for one in examined.model.modules() if may_be_norm(one, flow.width)]
+    handles = [one.register_forward_hook(note_call) for one in examined.model.modules() if may_be_norm(one, flow.width)]
     try:
         run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
     finally:
@@ -131,26 +131,26 @@ def kind_of_norm(call: NormCall) -> str | None:
         return None
     if not all(isinstance(value, Tensor) and value.shape == x.shape for value in (one, other, moved)):
         return None
-    if not near(one, other) or float((one - one.flatten(0, -2)[0]).abs().max()) <= NEAR * float(one.abs().max()):
+    if not is_near(one, other) or float((one - one.flatten(0, -2)[0]).abs().max()) <= NEAR * float(one.abs().max()):
         return None
-    return LAYER if near(one, moved) else RMS
+    return LAYER if is_near(one, moved) else RMS
 
 
-def near(one: Tensor, other: Tensor) -> bool:
+def is_near(one: Tensor, other: Tensor) -> bool:
     return bool((one - other).abs().max() <= NEAR * one.abs().max())
 
 
 def place_of(
     call: NormCall, state: Tensor, value: Tensor, total: Tensor, following: Pair | None, post: bool
 ) -> str | None:
-    if alike(call.returned, value):
+    if are_equal(call.returned, value):
         return BEHIND
-    if alike(call.given, total) and (post if following is None else alike(call.returned, following[0])):
+    if are_equal(call.given, total) and (post if following is None else are_equal(call.returned, following[0])):
         return AFTER
-    return BEFORE if alike(call.given, state) and not alike(call.returned, state) else None
+    return BEFORE if are_equal(call.given, state) and not are_equal(call.returned, state) else None
 
 
-def alike(one: Tensor, other: Tensor) -> bool:
+def are_equal(one: Tensor, other: Tensor) -> bool:
     """Equal, in whatever shape."""
     return one.numel() == other.numel() and bool(torch.equal(one.reshape(-1), other.reshape(-1)))
 
@@ -172,4 +172,4 @@ def size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> floa
         except FAILURES:
             return None
     pairs = [pair for pair in values.values() if len(pair) == 2 and pair[0].shape == pair[1].shape]
-    return sum(near(*pair) for pair in pairs) / len(pairs) if pairs else None
+    return sum(is_near(*pair) for pair in pairs) / len(pairs) if pairs else None

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rankfall.census.limits import Escaped, limited
+from rankfall.census.limits import Escaped, run_within
 from rankfall.census.outcomes import FAILS, OVER
-from rankfall.census.types import Rows, rows_of_type, unmeasured
+from rankfall.census.types import Rows, outcome_row, rows_of_type
 from rankfall.errors import RankfallError, nearest
 
 ABOUT_THE_RUN = ("Unproved",)  # errors that say that a key is not complete: they end the run
@@ -48,16 +48,16 @@ def row_maker(layers: int, tokens: int, seed: int, seconds: int, gigabytes: floa
     """A function from a type to its rows; what every type needs is imported by the first call, before the fork."""
     ready: list[str] = []
 
-    def made(kind: str) -> Rows:
+    def make_rows(kind: str) -> Rows:
         if not ready:
-            ready.append(prepared(tokens))
-        found = measured_within(kind, layers, tokens, seed, seconds, gigabytes)
+            ready.append(prepare(tokens))
+        found = measure_in_process(kind, layers, tokens, seed, seconds, gigabytes)
         return [row | {"transformers": ready[0]} for row in found]
 
-    return made
+    return make_rows
 
 
-def prepared(tokens: int) -> str:
+def prepare(tokens: int) -> str:
     """Imports by measuring one type here; the version of the library."""
     import transformers
 
@@ -65,10 +65,10 @@ def prepared(tokens: int) -> str:
     return str(transformers.__version__)
 
 
-def measured_within(kind: str, layers: int, tokens: int, seed: int, seconds: int, gigabytes: float) -> Rows:
+def measure_in_process(kind: str, layers: int, tokens: int, seed: int, seconds: int, gigabytes: float) -> Rows:
     """The rows of a type, whatever becomes of its process."""
     try:
-        spent = limited(
+        spent = run_within(
             rows_of_type, kind, layers, tokens, seed, seconds=seconds, gigabytes=gigabytes, escape=ABOUT_THE_RUN
         )
     except Escaped as error:
@@ -78,7 +78,7 @@ def measured_within(kind: str, layers: int, tokens: int, seed: int, seconds: int
         from rankfall.census.types import origin
 
         found = [
-            {"type": kind, "stream": "", **origin(kind)} | unmeasured(OVER if spent.limit else FAILS, spent.reason)
+            {"type": kind, "stream": "", **origin(kind)} | outcome_row(OVER if spent.limit else FAILS, spent.reason)
         ]
     cost = {"seconds": spent.seconds, "megabytes": spent.megabytes}
     return [{name: finite(value) for name, value in row.items()} | cost for row in found]

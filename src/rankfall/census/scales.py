@@ -75,7 +75,7 @@ class Drawn:
     most: float | None
 
 
-def drawn(examined: Examined, flow: Flow) -> Drawn:
+def find_scales(examined: Examined, flow: Flow) -> Drawn:
     """Of matrices that are not constant."""
     known = dict(examined.model.named_modules())
     parts = [known[name] for name in dict.fromkeys(flow.layers) if name in known] or [examined.model]

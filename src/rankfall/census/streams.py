@@ -8,10 +8,10 @@ from typing import Any
 
 from rankfall.census.equal import constant_inputs
 from rankfall.census.norms import norms
-from rankfall.census.scales import drawn, scales
+from rankfall.census.scales import find_scales, scales
 from rankfall.check.bands import kind_of
 from rankfall.check.layer import LayerReport, StreamReport
-from rankfall.check.report import measured
+from rankfall.check.report import measure_stream
 from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import Flow
 
@@ -32,10 +32,10 @@ class Reasons:
 
 def rows_of_stream(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
     """One row a layer, 0 to L."""
-    report = measured(examined, flow)
+    report = measure_stream(examined, flow)
     reasons = Reasons(dict(report.reasons))
     about = made_of(examined, flow, report) | of_norms(examined, flow, reasons)
-    weights = drawn(examined, flow)
+    weights = find_scales(examined, flow)
     about |= {
         "init_std": weights.deviation, "init_std_scaled": weights.scaled, "init_std_least": weights.least, "init_std_most": weights.most,
     }  # fmt: skip

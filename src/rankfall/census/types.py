@@ -43,7 +43,7 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
     try:
         model, config, inputs = small_example(kind, {}, seed, tokens, layers)
     except NoModel as error:
-        return [about | unmeasured(NO_MODEL, str(error))]
+        return [about | outcome_row(NO_MODEL, str(error))]
     except Exception as error:  # whatever the library raises
         return [about | why_not(error, kind)]
     from rankfall.census.origins import kinds_of_inputs
@@ -53,7 +53,7 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
         "inputs": kinds_of_inputs(inputs),
         "parameters": sum(one.numel() for one in model.parameters()),
     }
-    rows = measured(kind, model, inputs)
+    rows = measure_type(kind, model, inputs)
     if not isinstance(config, CONFIG_MAPPING[kind]):
         part = f"the whole runs on none of the inputs that were tried: its part {type(model).__name__}"
         rows = [row | {"reason": "; ".join(filter(None, (part, row["reason"])))} for row in rows]
@@ -72,7 +72,7 @@ def origin(kind: str) -> dict[str, Any]:
     return {"family": family(cls), "year": made, "year_reason": why}
 
 
-def unmeasured(outcome: str, reason: str) -> dict[str, Any]:
+def outcome_row(outcome: str, reason: str) -> dict[str, Any]:
     return {"outcome": outcome, "reason": " ".join(reason.split())[:400]}
 
 
@@ -80,22 +80,22 @@ def why_not(error: BaseException, kind: str) -> dict[str, Any]:
     """The outcome of a type that cannot be built, or runs on nothing."""
     line = describe_error(error, 400) if not isinstance(error, RankfallError) else str(error)
     if FULL.search(line):
-        return unmeasured(OVER, line)
+        return outcome_row(OVER, line)
     if ASKS.search(line):
-        return unmeasured(NETWORK, line)
+        return outcome_row(NETWORK, line)
     if ABSENT.search(line):
-        return unmeasured(NO_PACKAGE, line)
+        return outcome_row(NO_PACKAGE, line)
     from rankfall.models.families.defaults import refused_defaults
 
     defaults = refused_defaults(kind)
-    return unmeasured(NO_DEFAULTS, defaults) if defaults else unmeasured(NOT_BUILT, line)
+    return outcome_row(NO_DEFAULTS, defaults) if defaults else outcome_row(NOT_BUILT, line)
 
 
-def measured(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Rows:
+def measure_type(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Rows:
     """One row a layer of each stream."""
     from rankfall.census.streams import rows_of_stream
     from rankfall.models.modules.examine import examine
-    from rankfall.models.modules.given import ChangesWidth, NoStream, undisturbed
+    from rankfall.models.modules.given import ChangesWidth, NoStream, keep_random_state
 
     note = ""
     try:
@@ -105,11 +105,11 @@ def measured(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tensor])
             first, last = error.layers[0], error.layers[-1]
             examined = examine(model, inputs, name=kind, blocks=list(error.layers))
             note = f"its width changes on the way: the part of one width, {first} to {last}"
-        with undisturbed(), torch.no_grad():
+        with keep_random_state(), torch.no_grad():
             found = [row for flow in examined.flows for row in rows_of_stream(examined, flow)]
     except NoStream as error:
-        return [unmeasured(NO_STREAM, str(error))]
+        return [outcome_row(NO_STREAM, str(error))]
     except RankfallError as error:
-        return [unmeasured(OVER if FULL.search(str(error)) else REFUSED, str(error))]
+        return [outcome_row(OVER if FULL.search(str(error)) else REFUSED, str(error))]
     shared = {"outcome": MEASURED, "reason": note, "streams": len(examined.flows)}
     return [shared | row for row in found]

@@ -15,7 +15,7 @@ from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.passes import Edits, run_through
 
 
-def given(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     return dict(zip(names, args)) | kwargs
 
 
@@ -30,7 +30,7 @@ HEADS = (
 
 def product_weights(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """(..., T, S): what `scaled_dot_product_attention` multiplies the values by."""
-    named = given(SDPA, args, kwargs)
+    named = by_name(SDPA, args, kwargs)
     q, k = named["query"], named["key"]
     if named.get("enable_gqa") and q.shape[-3] != k.shape[-3]:
         k = k.repeat_interleave(q.shape[-3] // k.shape[-3], -3)
@@ -46,7 +46,7 @@ def product_weights(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
 
 def head_weights(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """(B, H, T, S): those of `multi_head_attention_forward`."""
-    named = given(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
+    named = by_name(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
     found: Tensor = func(**named)[1]
     return found
 

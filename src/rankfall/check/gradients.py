@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.attention import HEADS, SDPA, given
+from rankfall.check.attention import HEADS, SDPA, by_name
 from rankfall.check.layer import LayerReport
 from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import Branch, Flow
@@ -27,7 +27,7 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
     """Fill in the columns of gradients and influence. Returns why there are none, or nothing."""
     try:
         exits, heads, last = forward(examined, flow)
-        taken = differentiated(exits, heads, last, flow, probes)
+        taken = differentiate(exits, heads, last, flow, probes)
     except FAILURES as error:
         said = " ".join(str(error).split())[:120]
         if "checkpoint" in said:
@@ -53,7 +53,7 @@ def input_gradient(examined: Examined, flow: Flow, edit: Edit | None) -> float |
     """The gradient of the first state in a changed model."""
     try:
         exits, _, last = forward(examined, flow, edit)
-        squares = differentiated({0: exits[0]} if 0 in exits else {}, {}, last, flow, 2)["states"]
+        squares = differentiate({0: exits[0]} if 0 in exits else {}, {}, last, flow, 2)["states"]
     except FAILURES:
         return None
     return float((squares[0].sum() / last.numel()).sqrt()) if 0 in squares else None
@@ -85,10 +85,10 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         mixes = flow.branches[number].mixes
         if func is F.scaled_dot_product_attention and mixes:
-            named = given(SDPA, args, kwargs)
+            named = by_name(SDPA, args, kwargs)
             score(number, [named["query"], named["key"]])
         elif func is F.multi_head_attention_forward and mixes:
-            return written_out(number, given(HEADS, args, kwargs), func, score)
+            return written_out(number, by_name(HEADS, args, kwargs), func, score)
         return func(*args, **kwargs)
 
     for parameter in examined.model.parameters():
@@ -101,7 +101,7 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
     return exits, heads, seen.states[-1]
 
 
-def differentiated(
+def differentiate(
     exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
 ) -> dict[str, dict[int, Tensor]]:
     """Mean squares over probes: of states by row (S, T), of queries and keys in sum."""

@@ -26,7 +26,7 @@ SCALES = (0.25, 0.5, 2.0)
 DOES = {MIXES: "mixes tokens", TOKENWISE: "acts token by token", CROSS: "reads outside the stream"}
 
 
-def measured(examined: Examined, flow: Flow, name: str, edit: Edit | None) -> Outcome:
+def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -> Outcome:
     """The residual by layer and the gradient of the input, with an edit of every addition."""
     states = states_of(examined, flow, Edits(edit=edit))
     with torch.enable_grad():
@@ -42,18 +42,18 @@ def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome
         def edit(one: Branch, state: Tensor, value: Tensor, number: int = branch.number) -> Tensor | None:
             return state if one.number == number else None
 
-        found.append(replace(measured(examined, flow, branch.name, edit), does=DOES[branch.kind]))
+        found.append(replace(measure_edit(examined, flow, branch.name, edit), does=DOES[branch.kind]))
     return found
 
 
 def interventions(examined: Examined, flow: Flow) -> list[Outcome]:
     """All that were tried."""
-    found = [measured(examined, flow, name, edit) for name, edit in edits_of(flow)]
+    found = [measure_edit(examined, flow, name, edit) for name, edit in edits_of(flow)]
     for scale in SCALES:
         scaled = with_weights(examined, flow, scale)
         if scaled is not None:
             try:
-                found.append(measured(scaled, flow, f"weights of the layers times {scale:g}", None))
+                found.append(measure_edit(scaled, flow, f"weights of the layers times {scale:g}", None))
             except FAILURES:
                 continue
     return found
@@ -74,8 +74,8 @@ def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
     yield f"branches times {GATE:g}, as behind a gate", scaling(GATE, lambda branch: True)
     if any(not branch.mixes for branch in flow.branches):
         yield f"branches that mix tokens times 1/sqrt({count})", scaling(root, lambda branch: branch.mixes)
-    yield "a norm after each branch", lambda branch, state, value: state + normed(flow, value)
-    yield "a norm after each addition", lambda branch, state, value: normed(flow, state + value)
+    yield "a norm after each branch", lambda branch, state, value: state + normalise(flow, value)
+    yield "a norm after each addition", lambda branch, state, value: normalise(flow, state + value)
 
 
 def scaling(scale: float, chosen: Callable[[Branch], bool]) -> Edit:
@@ -85,7 +85,7 @@ def scaling(scale: float, chosen: Callable[[Branch], bool]) -> Edit:
     return edit
 
 
-def normed(flow: Flow, value: Tensor) -> Tensor:
+def normalise(flow: Flow, value: Tensor) -> Tensor:
     """Rows of mean square 1."""
     return value * (value.pow(2).mean(flow.layout.feature, keepdim=True) + 1e-12).rsqrt()
 

@@ -15,12 +15,12 @@ from rankfall.models.families.classes import NoModel, maker
 from rankfall.models.families.defaults import refused_defaults
 from rankfall.models.families.divided import DIVISORS, divided_values
 from rankfall.models.families.example import FAILURES, example_inputs
-from rankfall.models.families.mended import FEW, mended
-from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, configured, small_config
+from rankfall.models.families.mended import FEW, mended_values
+from rankfall.models.families.small import COUNT_OF_LAYERS, LAYERS, configure, small_config
 from rankfall.models.hub import quiet
 from rankfall.models.load import read_config
 from rankfall.models.source import MINILM, ModelSource
-from rankfall.models.weights import prepare_config, pretrained
+from rankfall.models.weights import load_pretrained, prepare_config
 
 MOST_PARTS = 6
 MOST_REFUSALS = 4  # small configurations that fail as the library's own does
@@ -42,7 +42,7 @@ def of_library(
     config = read_config(source)
     if local:
         say(f"reads the weights of {name}")
-        model = pretrained(source, config)[0]
+        model = load_pretrained(source, config)[0]
     else:
         say(f"builds {name}, with weights drawn by the library")
         model = built(name, config, seed)
@@ -65,9 +65,9 @@ def small_example(
         if isinstance(error, NoModel) or "there is no model type" in str(error) or absent(error):
             raise
     refused, again = refused_defaults(kind), 0
-    for values, most in mended(kind, depth, str(first)):
+    for values, most in mended_values(kind, depth, str(first)):
         try:
-            return running_example(kind, configured(kind, {**values, **settings}), seed, tokens, most, thorough=False)
+            return running_example(kind, configure(kind, {**values, **settings}), seed, tokens, most, thorough=False)
         except Exception as error:  # the first error is the one that tells
             again += bool(refused) and same(refused, error)
         if again == MOST_REFUSALS:
@@ -113,11 +113,11 @@ def divided_configs(kind: str, depth: int, settings: dict[str, Any]) -> list[Cal
     """Configurations whose widths are divided alike, with small pictures and with the library's own."""
     from transformers import CONFIG_MAPPING
 
-    def made(pictures: bool) -> Any:
+    def config(pictures: bool) -> Any:
         values = divided_values(CONFIG_MAPPING[kind], depth, DIVISORS[0], pictures)
-        return configured(kind, {**values, **settings})
+        return configure(kind, {**values, **settings})
 
-    return [partial(made, True), partial(made, False)]
+    return [partial(config, True), partial(config, False)]
 
 
 def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:

@@ -45,7 +45,7 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
             return flow.layout.like(nearly_equal(flow.layout.rows(total), near), total)
 
         def enter(tensor: Tensor, near: float = near) -> Tensor:
-            return entered(flow, tensor, lambda rows: nearly_equal(rows, near))
+            return change_entry(flow, tensor, lambda rows: nearly_equal(rows, near))
 
         run_through(examined.model, examined.arguments, flow, Edits(edit=compare, enter=enter, partial=True))
     for number, sizes in found.items():
@@ -65,7 +65,7 @@ def nearly_equal(rows: Tensor, near: float) -> Tensor:
     return rows.mean(1, keepdim=True) + near * rest(rows)
 
 
-def entered(flow: Flow, tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+def change_entry(flow: Flow, tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
     """The tensor that the stream begins with, changed as rows; as it is where it has another shape than the states."""
     if flow.entry is None or tuple(tensor.shape) != flow.entry.shape:
         return tensor
@@ -77,7 +77,7 @@ def distinct(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     first = run_through(examined.model, examined.arguments, flow, Edits()).states[0]
     samples, tokens = flow.layout.rows(first).shape[:2]
     equal = equal_tokens(examined.arguments, (samples, tokens))
-    edits = Edits() if equal else Edits(enter=lambda x: entered(flow, x, lambda rows: rows[:, :1].expand_as(rows)))
+    edits = Edits() if equal else Edits(enter=lambda x: change_entry(flow, x, lambda rows: rows[:, :1].expand_as(rows)))
     seen = run_through(examined.model, equal or examined.arguments, flow, edits)
     if not equal and distinct_rows(flow.layout.rows(seen.states[0])[0]) > 1:
         return ""

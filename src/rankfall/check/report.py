@@ -21,7 +21,7 @@ from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import cut_by, states_of, variants_of
 from rankfall.models.modules.examine import FAILURES, Examined, examine
 from rankfall.models.modules.flow import Branch, Flow
-from rankfall.models.modules.given import undisturbed
+from rankfall.models.modules.given import keep_random_state
 from rankfall.models.modules.passes import Edits, run_through
 from rankfall.models.variants import Variant
 from rankfall.rank.residual import floor_of, relative_residual
@@ -35,13 +35,13 @@ def check(
 ) -> list[StreamReport]:
     """The report of each stream; `changes`: with interventions."""
     examined = examine(model, inputs, blocks=blocks, name=name)
-    with undisturbed(), torch.no_grad():
+    with keep_random_state(), torch.no_grad():
         return [of_stream(examined, flow, changes) for flow in examined.flows]
 
 
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     """The numbers, what would change them, and the verdict."""
-    report = measured(examined, flow)
+    report = measure_stream(examined, flow)
     report.worst = losing_most(report.layers)
     report.bands = bands_for(flow)
     if why := no_band(flow):
@@ -54,7 +54,7 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     return report
 
 
-def measured(examined: Examined, flow: Flow) -> StreamReport:
+def measure_stream(examined: Examined, flow: Flow) -> StreamReport:
     """The numbers of the model as it is, by layer and by variant."""
     states = states_of(examined, flow)
     layers = [LayerReport(0)]
@@ -69,8 +69,8 @@ def measured(examined: Examined, flow: Flow) -> StreamReport:
     )
     report.notes, report.floor = list(examined.notes), floor_of(states[0].dtype)
     report.reasons = {
-        "attention": tried(lambda: attention(examined, flow, layers, tokens)),
-        "orders": tried(lambda: orders(examined, flow, layers)),
+        "attention": try_part(lambda: attention(examined, flow, layers, tokens)),
+        "orders": try_part(lambda: orders(examined, flow, layers)),
     }
     with torch.enable_grad():
         report.reasons["gradients"] = gradients(examined, flow, layers)
@@ -79,7 +79,7 @@ def measured(examined: Examined, flow: Flow) -> StreamReport:
         report.equal_tokens = distinct(examined, flow, layers)
         return "" if report.equal_tokens else UNEQUAL
 
-    report.reasons["distinct"] = tried(equal)
+    report.reasons["distinct"] = try_part(equal)
     report.silent = silent(examined, flow)
     for variant in variants_of(flow):
 
@@ -88,7 +88,7 @@ def measured(examined: Examined, flow: Flow) -> StreamReport:
             report.variants[variant.name] = [mean(relative_residual(state)) for state in states]
             return ""
 
-        report.reasons[variant.name] = tried(cut)
+        report.reasons[variant.name] = try_part(cut)
     report.reasons = {name: reason for name, reason in report.reasons.items() if reason}
     return report
 
@@ -104,7 +104,7 @@ def silent(examined: Examined, flow: Flow) -> int:
     return sum(found)
 
 
-def tried(function: Callable[[], str]) -> str:
+def try_part(function: Callable[[], str]) -> str:
     """Why a part of the report is empty; nothing if it is not. A model may fail where its states are changed, and have other numbers."""
     try:
         return function()

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.check.orders import entered, nearly_equal
+from rankfall.check.orders import change_entry, nearly_equal
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.passes import Edits, run_through
@@ -68,7 +68,7 @@ def nearly(examined: Examined, flow: Flow, totals: Rows, near: float, shake: boo
     found: Rows = {}
     generator = torch.Generator().manual_seed(0)
 
-    def made(rows: Tensor) -> Tensor:
+    def draw_rows(rows: Tensor) -> Tensor:
         rows = nearly_equal(rows, near)
         if not shake:
             return rows
@@ -79,8 +79,8 @@ def nearly(examined: Examined, flow: Flow, totals: Rows, near: float, shake: boo
         if branch.mixes and flow.layout.rows(state).shape == flow.layout.rows(value).shape:
             found.setdefault(branch.number, flow.layout.rows(value).clone())
         total = totals[branch.number]
-        return flow.layout.like(made(flow.layout.rows(total)), total)
+        return flow.layout.like(draw_rows(flow.layout.rows(total)), total)
 
-    edits = Edits(edit=compare, enter=lambda tensor: entered(flow, tensor, made), partial=True)
+    edits = Edits(edit=compare, enter=lambda tensor: change_entry(flow, tensor, draw_rows), partial=True)
     run_through(examined.model, examined.arguments, flow, edits)
     return found

@@ -44,7 +44,7 @@ def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
-    with beside(path):
+    with import_beside(path):
         before = sys.modules.get(path.stem)
         sys.modules[path.stem] = made
         try:
@@ -59,7 +59,7 @@ def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
 
 
 @contextlib.contextmanager
-def beside(path: Path) -> Iterator[None]:
+def import_beside(path: Path) -> Iterator[None]:
     sys.path.insert(0, str(path.parent))
     try:
         yield
@@ -68,7 +68,7 @@ def beside(path: Path) -> Iterator[None]:
             sys.path.remove(str(path.parent))
 
 
-def named(module: ModuleType, name: str, path: Path) -> Any:
+def find_function(module: ModuleType, name: str, path: Path) -> Any:
     if not hasattr(module, name):
         functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         near = nearest(name, functions)
@@ -76,7 +76,7 @@ def named(module: ModuleType, name: str, path: Path) -> Any:
     return getattr(module, name)
 
 
-def called(function: Callable[[], Any], name: str, path: Path) -> Any:
+def call(function: Callable[[], Any], name: str, path: Path) -> Any:
     """What a function without arguments returns."""
     try:
         needed = [
@@ -91,7 +91,7 @@ def called(function: Callable[[], Any], name: str, path: Path) -> Any:
         raise RankfallError(
             f"{path.name}:{name} needs the arguments {', '.join(needed)}: write a function without arguments that calls it"
         )
-    with beside(path.resolve()):
+    with import_beside(path.resolve()):
         try:
             return function()
         except RankfallError:
@@ -105,9 +105,9 @@ def of_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tupl
     known: dict[Path, ModuleType] = {}
     path, name = split(target, "model")
     say(f"runs {path}: {name}()" + (f", and {inputs} for the inputs" if inputs else ""))
-    model = named(module_of(path, known), name, path)
+    model = find_function(module_of(path, known), name, path)
     if not isinstance(model, nn.Module):
-        model = called(model, name, path) if callable(model) else model
+        model = call(model, name, path) if callable(model) else model
     given: Any = None
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], nn.Module):
         model, given = model  # a function may return both
@@ -115,8 +115,8 @@ def of_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tupl
         raise RankfallError(f"{path.name}:{name} gives {type(model).__name__}, not an nn.Module: {HELP}")
     if inputs is not None:
         where, what = split(inputs, "--inputs")
-        given = named(module_of(where, known), what, where)
-        given = called(given, what, where) if callable(given) else given
+        given = find_function(module_of(where, known), what, where)
+        given = call(given, what, where) if callable(given) else given
     if given is None:
         raise RankfallError(
             f"{path.name}:{name} needs an example of its inputs: --inputs {path.name}:NAME, a tensor, tuple or dict or a function that "

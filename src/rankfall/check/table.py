@@ -72,15 +72,15 @@ def columns(report: StreamReport, width: int | None = None) -> list[str]:
 def cell(layer: LayerReport, key: str, floor: float) -> str:
     if key == "order":
         return " ".join(f"{order:.2f}" for order in layer.orders.values())
-    return marked(getattr(layer, key), floor) if key in RESIDUALS else shown(getattr(layer, key))
+    return mark(getattr(layer, key), floor) if key in RESIDUALS else show_value(getattr(layer, key))
 
 
-def marked(residual: float | None, floor: float) -> str:
+def mark(residual: float | None, floor: float) -> str:
     """With ~ before what is rounding."""
-    return f"{'~' * (residual is not None and residual < floor)}{shown(residual)}"
+    return f"{'~' * (residual is not None and residual < floor)}{show_value(residual)}"
 
 
-def shown(value: float | int | None) -> str:
+def show_value(value: float | int | None) -> str:
     if value is None:
         return ""
     if isinstance(value, int):
@@ -99,7 +99,7 @@ def shown(value: float | int | None) -> str:
 
 def variants(report: StreamReport) -> list[str]:
     """The residual of every variant at the last layer."""
-    each = [f"{name} {marked(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()]
+    each = [f"{name} {mark(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()]
     return [f"residual of the last layer: {', '.join(each)}" + " (~: rounding)" * any("~" in one for one in each)]
 
 
@@ -110,7 +110,7 @@ def outcomes(report: StreamReport) -> list[str]:
     width = max(len(name) for name, *_ in rows)
     made = [f"{'changed':{width}}  {'residual':>9}  {'gradient':>9}"]
     return made + [
-        f"{name:{width}}  {marked(last, report.floor):>9}  {shown(gradient):>9}" for name, last, gradient in rows
+        f"{name:{width}}  {mark(last, report.floor):>9}  {show_value(gradient):>9}" for name, last, gradient in rows
     ]
 
 

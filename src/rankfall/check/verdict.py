@@ -20,7 +20,7 @@ def verdict(report: StreamReport) -> list[str]:
     if first is None or last is None:
         return ["The last state is not finite, or zero: it has no residual."]
     said = [
-        kept(report, first, last),
+        say_kept(report, first, last),
         *zeros(report),
         *band(report, last),
         *worst(report),
@@ -28,10 +28,10 @@ def verdict(report: StreamReport) -> list[str]:
         *equal(report),
         *gradient(report),
     ]
-    return [*said, *helped(report, last)]
+    return [*said, *say_helped(report, last)]
 
 
-def kept(report: StreamReport, first: float, last: float) -> str:
+def say_kept(report: StreamReport, first: float, last: float) -> str:
     where = f"after {report.depth} layers" if report.depth > 1 else "after the layer"
     if last < ONE * first:
         return f"The tokens become one vector: their residual falls from {number(first)} to {number(last)} {where}."
@@ -93,10 +93,10 @@ def worst(report: StreamReport) -> list[str]:
         f"{number(one.residuals[report.worst])} without {one.name}{f' ({one.does})' * bool(one.does)}"
         for one in report.without
     ]
-    return [f"{said}; it would be {listed(parts)}." if parts else f"{said}."]
+    return [f"{said}; it would be {join_words(parts)}." if parts else f"{said}."]
 
 
-def listed(parts: list[str]) -> str:
+def join_words(parts: list[str]) -> str:
     """a, b and c"""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
@@ -142,7 +142,7 @@ def is_steep(size: float) -> bool:
     return not 1 / STEEP <= size <= STEEP
 
 
-def helped(report: StreamReport, last: float) -> list[str]:
+def say_helped(report: StreamReport, last: float) -> list[str]:
     """Changes that keep more, with the gradient that they give."""
     better = [one for one in report.interventions if one.last is not None and one.last > MORE * last and sound(one)]
     if not report.interventions or report.silent == sum(len(layer.parts) for layer in report.layers) > 0:

@@ -29,13 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.census.against import changes, read_census
-    from rankfall.census.counted import counted, refusals
+    from rankfall.census.counted import count_outcomes, refusals
 
     before = read_census(args.against) if args.against else None
     for path in filter(None, (args.out, args.layers)):
         check_suffix(path)
-    layers, rows = made(args)
-    print(counted(rows))
+    layers, rows = measure_types(args)
+    print(count_outcomes(rows))
     for line in refusals(rows):
         print(line)
     for path, name, table in ((args.out, "census", rows), (args.layers, "census_layers", layers)):
@@ -55,25 +55,25 @@ def check_suffix(path: Path) -> None:
         raise RankfallError(f"{path}: write .csv or .parquet")
 
 
-def made(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows by layer, and one a type: from the store, and measured where it has none."""
     import torch
 
-    from rankfall.census.folded import folded
+    from rankfall.census.folded import fold
     from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
     from rankfall.run.guards.unchanged import prove_code
     from rankfall.run.jobs.engine import Settings, stop_signals
     from rankfall.run.jobs.measuring import MeasuringWork, measure_without_cells
     from rankfall.run.store import Store
 
-    plan = planned(args)
+    plan = plan_census(args)
     measure = plan.measure("census_layers")
     settings = Settings(torch.device("cpu"), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
     with prove_code([measure.code], plan.texts), stop_signals() as stopped:
         rows = measure_without_cells(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
     shared = [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)]
     full = [{name: row.get(name) for name in names()} for row in rows]
-    return full, folded(full, shared)
+    return full, fold(full, shared)
 
 
 def names() -> list[str]:
@@ -82,7 +82,7 @@ def names() -> list[str]:
     return [column.name for column in schema("census_layers").columns]
 
 
-def planned(args: argparse.Namespace) -> "Plan":
+def plan_census(args: argparse.Namespace) -> "Plan":
     """A configuration of this measure alone."""
     from rankfall.run.plan import make_plan
 

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.check.table import text
 
     conditions = [condition(one) for one in args.fail_if]
-    model, inputs, name = given(args)
+    model, inputs, name = load_module(args)
     reports = check(model, inputs, blocks=args.blocks, name=name, changes=not args.no_changes)
     held = [(one, report) for one in conditions for report in reports if one.holds(report) is not False]
     if args.json:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if held else 0
 
 
-def given(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
+def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
     """The module, an example of its inputs, and what it is called."""
     from rankfall.check.source import is_file, of_file
     from rankfall.errors import RankfallError

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
 
     page = (args.results / PAGE).absolute()
     if args.table is not None:
-        page = watched(args.table, args.out)
+        page = write_watch_page(args.table, args.out)
     elif not page.is_file():
         raise RankfallError(
             f"{page} is missing: `make run` writes it; say --results FOLDER if its results are elsewhere"
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def watched(table: Path, out: Path | None) -> Path:
+def write_watch_page(table: Path, out: Path | None) -> Path:
     """The page of a watched training, made from its table as it is now."""
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError

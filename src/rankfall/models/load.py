@@ -19,7 +19,7 @@ from rankfall.models.hub import hub_reachable, one_line
 from rankfall.models.sizes import check_sizes
 from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of
 from rankfall.models.streaming import Streamer
-from rankfall.models.weights import initialised, pretrained, streamed
+from rankfall.models.weights import initialise, load_pretrained, stream_model
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -51,11 +51,11 @@ def load(source: ModelSource, *, seed: int = 0) -> Loaded:
     """The model in float32 and eval mode, with attention that exposes its weights. `seed` determines the initialisation."""
     config = read_config(source)
     if source.streamed:
-        model, revision, streamer = streamed(source, config, seed)
+        model, revision, streamer = stream_model(source, config, seed)
         return describe(source, model, config, revision, streamer)
     if source.phase == "init":
-        return describe(source, initialised(source, config, seed), config, "init")
-    model, revision = pretrained(source, config)
+        return describe(source, initialise(source, config, seed), config, "init")
+    model, revision = load_pretrained(source, config)
     return describe(source, model, config, revision)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def pictures(texts: Texts, config: Any) -> Tensor:
     """(samples, channels, side, side) in [-1, 1]: square cuts of the pictures in turn, at places and sizes drawn from the seed."""
     side = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
-    images = _bundled() if texts.source == "pictures" else _folder(Path(texts.source).expanduser())
+    images = _bundled_pictures() if texts.source == "pictures" else _folder(Path(texts.source).expanduser())
     rng = stream(texts.seed, "pictures")
     rows = []
     for number in range(texts.samples):
@@ -33,7 +33,7 @@ def pictures(texts: Texts, config: Any) -> Tensor:
     return batch if config.num_channels == 3 else batch.mean(1, keepdim=True).expand(-1, config.num_channels, -1, -1)
 
 
-def _bundled() -> list[np.ndarray]:
+def _bundled_pictures() -> list[np.ndarray]:
     try:
         from sklearn.datasets import load_sample_images
     except ImportError as error:

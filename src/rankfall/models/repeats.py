@@ -17,7 +17,7 @@ from rankfall.models.forward import in_float64
 def once(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """As `in_float64`; but along an axis on which an operand of an einsum is a single value expanded, and which no other operand has, the
     result is computed once and repeated."""
-    axes = _repeated(args) if func is torch.einsum and not kwargs else []
+    axes = _repeated_axes(args) if func is torch.einsum and not kwargs else []
     if not axes:
         return in_float64(func, args, kwargs)
     operands, sizes = list(args[1:]), {}
@@ -30,7 +30,7 @@ def once(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return found.expand(shape).contiguous()
 
 
-def _repeated(args: tuple[Any, ...]) -> list[tuple[int, int, str]]:
+def _repeated_axes(args: tuple[Any, ...]) -> list[tuple[int, int, str]]:
     """(operand, axis, letter) of such axes: `ibh,hnd->ibnd` with one value of the first along b."""
     if not args or not isinstance(args[0], str) or "->" not in args[0] or "." in args[0]:
         return []

@@ -192,7 +192,7 @@ class TiedWeights:
         raise RankfallError(f"cannot stream this model: nothing gives a value to {' or '.join(group)}")
 
 
-def drawn(model: nn.Module, seed: int) -> Fill:
+def draw_weights(model: nn.Module, seed: int) -> Fill:
     """Initial values by the library's rule, children before parents (some parents scale what their children drew)."""
     shared = TiedWeights(model)
 
@@ -214,10 +214,10 @@ def drawn(model: nn.Module, seed: int) -> Fill:
     return fill
 
 
-def stored(model: nn.Module, folder: Path) -> Fill:
+def load_weights(model: nn.Module, folder: Path) -> Fill:
     """Values from the safetensors files of a folder. What is not a weight (positions, frequencies) comes from the library's rule."""
     checkpoint = StoredWeights(model, folder)
-    rule, shared = drawn(model, 0), TiedWeights(model)
+    rule, shared = draw_weights(model, 0), TiedWeights(model)
 
     def fill(name: str, unit: nn.Module) -> None:
         layers = dict(units(model))

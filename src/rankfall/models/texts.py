@@ -70,7 +70,7 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
         )
     vocabulary = int(loaded.config.get_text_config().vocab_size)
     if texts.source in DRAWN:
-        return Batch({"input_ids": _drawn(texts, vocabulary)}, texts.source, "none")
+        return Batch({"input_ids": _draw_tokens(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
         (encode, spell), name = _own_tokenizer(loaded.tokenizer_from), "own"
     else:
@@ -225,7 +225,7 @@ def _padding(loaded: Loaded) -> int | None:
     return int(value) if isinstance(value, int) and value >= 0 else None
 
 
-def _drawn(texts: Texts, vocabulary: int) -> Tensor:
+def _draw_tokens(texts: Texts, vocabulary: int) -> Tensor:
     """Token numbers without language: all different words equally often, or the r-th word with frequency 1/r."""
     rng = stream(texts.seed, "texts", texts.source)
     low = min(5, vocabulary - 1)  # clear of the usual special numbers

@@ -14,7 +14,7 @@ from torch import nn
 from rankfall.errors import RankfallError
 from rankfall.models.hub import hub_reachable, one_line, quiet
 from rankfall.models.source import ModelSource, folder_of
-from rankfall.models.streaming import Streamer, drawn, stored
+from rankfall.models.streaming import Streamer, draw_weights, load_weights
 from rankfall.streams import words
 
 
@@ -41,7 +41,7 @@ def prepare_config(config: Any) -> None:
         config._experts_implementation = "eager"
 
 
-def initialised(source: ModelSource, config: Any, seed: int) -> nn.Module:
+def initialise(source: ModelSource, config: Any, seed: int) -> nn.Module:
     """The library's own initialisation, drawn from random numbers determined by the seed. All variants of a seed share these weights."""
     cls = model_class(config)
     prepare_config(config)
@@ -51,22 +51,22 @@ def initialised(source: ModelSource, config: Any, seed: int) -> nn.Module:
     return built.float().eval()
 
 
-def streamed(source: ModelSource, config: Any, seed: int) -> tuple[nn.Module, str, Streamer]:
+def stream_model(source: ModelSource, config: Any, seed: int) -> tuple[nn.Module, str, Streamer]:
     """A model without storage, the revision of its weights, and the streamer that fetches them."""
     cls = model_class(config)
     prepare_config(config)
     folder = folder_of(source)
     if source.phase == "pretrained":
-        folder = _safe_folder(folder if folder is not None else _fetched(source))
+        folder = _safe_folder(folder if folder is not None else _fetch(source))
     with torch.device("meta"), quiet(), one_line(source):
         model = (cls.from_config(config) if hasattr(cls, "from_config") else cls(config)).eval()
     if source.phase == "init":
-        return model, "init (streamed)", Streamer(model, drawn(model, seed))
+        return model, "init (streamed)", Streamer(model, draw_weights(model, seed))
     assert folder is not None
-    return model, weights_digest(folder), Streamer(model, stored(model, folder))
+    return model, weights_digest(folder), Streamer(model, load_weights(model, folder))
 
 
-def pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
+def load_pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
     folder = folder_of(source)
     if folder is not None:
         _safe_folder(folder)
@@ -123,7 +123,7 @@ def numberless(name: str) -> str:
     return re.sub(r"(?<=\.)\d+(?=\.)", "#", name)
 
 
-def _fetched(source: ModelSource) -> Path:
+def _fetch(source: ModelSource) -> Path:
     """The folder of a hub model's safetensors in the library's cache."""
     from huggingface_hub import snapshot_download
 

@@ -36,7 +36,7 @@ class Blocks:
     others: tuple[str, ...] = ()  # lists that could have been meant: an encoder's beside its decoder's
 
     def summary(self) -> str:
-        kinds = sorted({type(unwrapped(one)).__name__ for one in self.modules})
+        kinds = sorted({type(unwrap(one)).__name__ for one in self.modules})
         ends = f"{self.names[0]} .. {self.names[-1]}" if len(self.names) > 1 else self.names[0]
         others = f"; not watched: {', '.join(self.others)}" if self.others else ""
         return f"{len(self.modules)} x {' / '.join(kinds)} ({ends}{others})"
@@ -49,7 +49,9 @@ def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
     every = dict(model.named_modules())
     named = {plain(name): one for name, one in every.items()}  # of a wrapper and what it wraps: the latter
     found = (
-        searched(named) if wanted is None else chosen(named, wanted, {id(m): plain(name) for name, m in every.items()})
+        search_run(named)
+        if wanted is None
+        else chosen(named, wanted, {id(m): plain(name) for name, m in every.items()})
     )
     inside = {id(part) for one in found.values() for part in one.modules()}
     members = set(map(id, found.values()))
@@ -60,11 +62,11 @@ def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
         and not isinstance(one, NEVER_CALLED)
         and any(id(part) in members for part in one.modules())
     ]
-    others = beside(named, found) if wanted is None else ()
+    others = other_lists(named, found) if wanted is None else ()
     return Blocks(tuple(found), tuple(found.values()), tuple(above), others)
 
 
-def beside(named: dict[str, nn.Module], found: dict[str, nn.Module]) -> tuple[str, ...]:
+def other_lists(named: dict[str, nn.Module], found: dict[str, nn.Module]) -> tuple[str, ...]:
     """Lists of two or more that could be blocks too, and are neither in those found nor around them."""
     runs = [list(run) for run in lists(named)]
     apart = [
@@ -82,12 +84,12 @@ def plain(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in WRAPPERS)
 
 
-def unwrapped(module: nn.Module) -> nn.Module:
+def unwrap(module: nn.Module) -> nn.Module:
     inner = next((module._modules[name] for name in WRAPPERS if module._modules.get(name) is not None), None)
-    return module if inner is None or len(module._modules) > 1 else unwrapped(inner)
+    return module if inner is None or len(module._modules) > 1 else unwrap(inner)
 
 
-def searched(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
+def search_run(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
     """The run with the most parameters, of the first kind of which there is one."""
     # Lists of lists hold the pieces of layers: branches, of which none returns the state.
     split = [
@@ -106,15 +108,15 @@ def searched(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
     pieces = f"; {split[0]} holds lists, of which no module returns the state of a layer" if split else ""
     raise RankfallError(
         f"no blocks were found in {type(named['']).__name__}: blocks are two or more modules of one kind, with parts of their own, that "
-        f"map states (batch, tokens, width) to states; there are {seen(named)}{pieces}. Name them: blocks='layers.*', or a list of names "
-        "or modules"
+        f"map states (batch, tokens, width) to states; there are {describe_classes(named)}{pieces}. Name them: blocks='layers.*', or a "
+        "list of names or modules"
     )
 
 
 def lists(named: dict[str, nn.Module], least: int = 2) -> Iterator[dict[str, nn.Module]]:
     """Of `nn.ModuleList` all members; of `nn.Sequential` the longest run of one class."""
     for name, one in named.items():
-        if isinstance(one, nn.ModuleList) and all(map(composed, one)) and len(one) >= least:
+        if isinstance(one, nn.ModuleList) and all(map(can_be_block, one)) and len(one) >= least:
             yield named_children(name, one)
         elif isinstance(one, nn.Sequential):
             run = longest(named_children(name, one))
@@ -135,16 +137,16 @@ def classes(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
     """All modules of one class, wherever they are."""
     groups: dict[type, dict[str, nn.Module]] = {}
     for name, one in named.items():
-        if name and composed(one):
-            group = groups.setdefault(type(unwrapped(one)), {})
+        if name and can_be_block(one):
+            group = groups.setdefault(type(unwrap(one)), {})
             if not any(name.startswith(f"{other}.") for other in group):
                 group[name] = one
     yield from (group for group in groups.values() if len(group) >= 2)
 
 
-def composed(module: nn.Module) -> bool:
+def can_be_block(module: nn.Module) -> bool:
     """Whether it can be a block: it is called, has weights, and is no single operation of PyTorch."""
-    inner = unwrapped(module)
+    inner = unwrap(module)
     if isinstance(inner, NEVER_CALLED) or next(inner.parameters(), None) is None:
         return False
     own = not type(inner).__module__.startswith("torch.nn.modules")
@@ -156,8 +158,8 @@ def longest(children: dict[str, nn.Module]) -> dict[str, nn.Module]:
     best: dict[str, nn.Module] = {}
     run: dict[str, nn.Module] = {}
     for name, one in children.items():
-        same = run and type(unwrapped(one)) is type(unwrapped(next(iter(run.values()))))
-        run = ({**run, name: one} if same else {name: one}) if composed(one) else {}
+        same = run and type(unwrap(one)) is type(unwrap(next(iter(run.values()))))
+        run = ({**run, name: one} if same else {name: one}) if can_be_block(one) else {}
         best = run if len(run) > len(best) else best
     return best
 
@@ -187,7 +189,9 @@ def chosen(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> d
             name = of.get(id(asked), "") if isinstance(asked, nn.Module) else asked
             if not isinstance(name, str) or not name or name not in named:
                 said = repr(asked) if isinstance(asked, str) else type(asked).__name__
-                raise RankfallError(f"blocks: {said} is no module inside the model; there are {seen(named)}")
+                raise RankfallError(
+                    f"blocks: {said} is no module inside the model; there are {describe_classes(named)}"
+                )
             found[name] = named[name]
     else:
         raise RankfallError(
@@ -195,7 +199,7 @@ def chosen(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> d
         )
     if not found:
         shown = wanted.pattern if isinstance(wanted, re.Pattern) else wanted
-        raise RankfallError(f"blocks={shown!r} names no module of the model; there are {seen(named)}")
+        raise RankfallError(f"blocks={shown!r} names no module of the model; there are {describe_classes(named)}")
     loose = [name for name, one in found.items() if isinstance(one, NEVER_CALLED)]
     if loose:
         raise RankfallError(
@@ -213,7 +217,7 @@ def fits(name: str, wanted: str | re.Pattern[str]) -> bool:
     return len(parts) == len(asked) and all(map(fnmatch.fnmatchcase, parts, asked))
 
 
-def seen(named: dict[str, nn.Module], most: int = 5) -> str:
+def describe_classes(named: dict[str, nn.Module], most: int = 5) -> str:
     """What classes of modules there are, how many, and where the first is."""
     groups: dict[str, list[str]] = {}
     for name, one in named.items():

@@ -22,7 +22,7 @@ from rankfall.watch.blocks import Blocks
 from rankfall.watch.hooks import Attached
 from rankfall.watch.numbers import state_numbers
 from rankfall.watch.padding import MaskFunction, asked_mask, given_mask
-from rankfall.watch.states import StatesFunction, input_states, not_turned, states_of
+from rankfall.watch.states import StatesFunction, check_not_turned, input_states, states_of
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,14 @@ class Capture:
     def trying(self, function: Callable[..., None]) -> Callable[..., None]:
         """After an error of ours nothing is looked at any more, and no hook is left."""
 
-        def tried(*given: Any) -> None:
+        def try_hook(*given: Any) -> None:
             try:
                 function(*given)
             except RankfallError:
                 self.give_up()
                 raise
 
-        return tried
+        return try_hook
 
     def taken(self) -> PassRecord | None:
         """The pass that was seen, if one has been."""
@@ -191,7 +191,7 @@ class Capture:
         block = self.place[id(module)]
         states = states_of(output, self.blocks.names[block], module, self.options.states, self.options.batch_axis)
         if self.options.turned:
-            not_turned(states, self.now.given, self.blocks.names[block])
+            check_not_turned(states, self.now.given, self.blocks.names[block])
         self.now.layers.append(self.record(block, states, listener.numbers() if listener is not None else None))
 
     def record(

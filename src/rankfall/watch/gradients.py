@@ -65,7 +65,7 @@ def by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[li
         if any(word in INTERLEAVED for word in words):
             reason = f"{name} holds queries, keys and values head by head: {AS_FUNCTIONS}"
         elif any(word in JOINT for word in words):
-            axis = 1 if transposed(block, name) else 0
+            axis = 1 if is_transposed(block, name) else 0
             if weight.shape[axis] == 3 * weight.shape[1 - axis] or words[-1] == "in_proj_weight":
                 queries.append((weight, axis, 0))
                 keys.append((weight, axis, 1))
@@ -78,7 +78,7 @@ def by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[li
     return queries, keys, reason
 
 
-def transposed(block: nn.Module, name: str) -> bool:
+def is_transposed(block: nn.Module, name: str) -> bool:
     """Whether a weight is (in, out), as in the Conv1D of Hugging Face's GPT-2."""
     owner = block.get_submodule(name.rpartition(".")[0])
     return type(owner).__name__ == "Conv1D" and hasattr(owner, "nf")

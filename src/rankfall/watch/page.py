@@ -71,7 +71,7 @@ def page_of(table: DataFrame, name: str) -> str:
 <main id="main">
 <h1>{html.escape(name)}</h1>
 <p class="lead">{html.escape(about(table, rows))}</p>
-<ul>{"".join(f"<li>{html.escape(one)}</li>" for one in found(rows))}</ul>
+<ul>{"".join(f"<li>{html.escape(one)}</li>" for one in find_sentences(rows))}</ul>
 {sections}
 <section id="last"><h2>The last log</h2>{last_log(rows)}</section>
 <section id="columns"><h2>Columns</h2><div class="terms">{terms()}</div></section>
@@ -95,7 +95,7 @@ def about(table: DataFrame, rows: DataFrame) -> str:
     )
 
 
-def found(rows: DataFrame) -> list[str]:
+def find_sentences(rows: DataFrame) -> list[str]:
     """What the residual did at the last layer, and where it is least at the end: sentences of numbers in the table."""
     layer, steps = rows.layer.max(), rows.step.unique()
     there = rows[(rows.layer == layer) & rows.residual.notna()]

@@ -71,7 +71,7 @@ def input_states(
     return first.detach().transpose(0, 1) if batch_axis else first.detach()
 
 
-def not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) -> None:
+def check_not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) -> None:
     """One line where a model turns (batch, tokens) of its input to (tokens, batch): batch_axis has not been said."""
     here = tuple(states.shape[:2])
     shapes = [tuple(one) for one in given]

@@ -68,14 +68,14 @@ def alibi_peak(
                 if layer in layers:
                     last = product[-1].flip(0).numpy()  # by distance from the last token
                     rows.append(row(NAME, PEAK, line, layer, seed, int(last.argmax())))
-                    rows.append(row(NAME, OFF, line, layer, seed, np.abs(last - closed(tokens, layer)).sum() / 2))
+                    rows.append(row(NAME, OFF, line, layer, seed, np.abs(last - closed_form(tokens, layer)).sum() / 2))
                     rows.append(row(NAME, FIRST, line, layer, seed, last[-1]))
         for layer in layers:
             rows.append(row(NAME, PEAK, "published, t / (e^m - 1)", layer, seed, layer / math.expm1(SLOPE)))
     return rows
 
 
-def closed(tokens: int, layers: int, slope: float = SLOPE) -> np.ndarray:
+def closed_form(tokens: int, layers: int, slope: float = SLOPE) -> np.ndarray:
     """Shares by distance 0 .. T - 1, which sum to one."""
     distance = np.arange(tokens)
     logs = gammaln(layers + distance) - gammaln(layers) - gammaln(distance + 1) - slope * distance

@@ -54,7 +54,7 @@ def better(read: Read, first: tuple[str, ...], second: tuple[str, ...], among: s
             rank = band(by_seed(rows, among + RANKS, method) - by_seed(rows, among + RANKS, other))
             number = number or hand
             answers += [compare(hand, 0.0), compare(rank, 0.0)]
-    said = "; ".join(f"{method} {told(rows, method, among)}" for method in (*first, *second))
+    said = "; ".join(f"{method} {say_ranks(rows, method, among)}" for method in (*first, *second))
     assert number is not None
     return verdict(answers, f"Right by hand, rank correlation at random: {said}.", number)
 
@@ -69,7 +69,7 @@ def verdict(answers: list[str], text: str, number: Band) -> Decision:
     return Decision(UNDECIDED, text, **number.fields(), wants="more networks")
 
 
-def told(rows: DataFrame, method: str, among: str = "") -> str:
+def say_ranks(rows: DataFrame, method: str, among: str = "") -> str:
     right, ranks = of(rows, among + RIGHT, method), of(rows, among + RANKS, method)
     wrong = [NAMES[int(x)] for x, part in right.groupby("x") if part.value.mean() < ALL_RIGHT - 1e-9]
     first, last = (ranks[ranks.x == x].value.mean() for x in (ranks.x.min(), ranks.x.max()))
@@ -90,7 +90,7 @@ def faithful(read: Read) -> Decision:
     right = of(rows, RIGHT, "decomposed")
     rank = band(by_seed(rows, RANKS, "decomposed") - by_seed(rows, RANKS, "norms"))
     hand = band(by_seed(rows, RIGHT, "decomposed") - by_seed(rows, RIGHT, "norms"))
-    text = f"Right by hand, rank correlation at random: decomposed {told(rows, 'decomposed')}; norms {told(rows, 'norms')}."
+    text = f"Right by hand, rank correlation at random: decomposed {say_ranks(rows, 'decomposed')}; norms {say_ranks(rows, 'norms')}."
     found = verdict([compare(hand, 0.0), compare(rank, 0.0)], text, hand)
     if found.verdict == HOLDS and right.value.min() < ALL_RIGHT - 1e-9:
         return Decision(IN_PART, text, **hand.fields())

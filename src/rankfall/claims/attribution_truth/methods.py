@@ -38,7 +38,7 @@ def attributions(network: Network, x: Tensor, said: Tensor) -> dict[str, list[Te
     layers = [mixing(view) for view in views]
     matrices = {
         "rollout": [layer.rollout for layer in layers],
-        "norms": [known(layer.norms) for layer in layers],
+        "norms": [fill_unknown(layer.norms) for layer in layers],
         "value zeroing": [value_zeroing(view) for view in views],
         "ALTI": [alti(view) for view in views],
     }
@@ -46,7 +46,7 @@ def attributions(network: Network, x: Tensor, said: Tensor) -> dict[str, list[Te
     found = {name: [roll_out(each[: n + 1])[:, -1] for n in range(depth)] for name, each in matrices.items()}
     found["raw attention"] = [layer.attention[:, -1] for layer in layers]
     found["flow"] = [flows([layer.rollout for layer in layers[: n + 1]]) for n in range(depth)]
-    found["decomposed"] = [part[:, -1].norm(dim=-1) for part in decomposed(network, x, views)]
+    found["decomposed"] = [part[:, -1].norm(dim=-1) for part in decompose(network, x, views)]
     found["Jacobian"] = jacobians(network, x, said)
     found["ablation"] = ablations(network, x, said)
     return {name: [cut(value) for value in found[name]] for name in METHODS}
@@ -56,7 +56,7 @@ def cut(value: Tensor) -> Tensor:
     return value.masked_fill(value <= TINY * value.abs().amax(-1, keepdim=True), 0.0)
 
 
-def known(matrix: Tensor | None) -> Tensor:
+def fill_unknown(matrix: Tensor | None) -> Tensor:
     assert matrix is not None
     return matrix.nan_to_num()
 
@@ -114,7 +114,7 @@ def flows(matrices: list[Tensor]) -> Tensor:
     return found
 
 
-def decomposed(network: Network, x: Tensor, views: list[AttentionView]) -> list[Tensor]:
+def decompose(network: Network, x: Tensor, views: list[AttentionView]) -> list[Tensor]:
     """By layer the parts (B, T, T, D) of the states, j before i: of each input token, biases left out. Norms, weights and open units are as
     they are; value biases are zero."""
     parts = torch.diag_embed(x.movedim(-1, 1)).movedim(1, -1)

@@ -55,7 +55,7 @@ class HandPlan:
 
 
 def everyone() -> list[Callable[[], HandPlan]]:
-    return [unread, cancelled, copied_twice, read_before, written_and_read, moved_by_keys, saturated]
+    return [unread, cancelling_heads, copied_twice, read_before, write_and_read, moved_by_keys, saturated_units]
 
 
 def build_all(seed: int) -> list[Known]:
@@ -137,7 +137,7 @@ def unread() -> HandPlan:
     return HandPlan("a sink", [HandLayer(heads, [move((SAID, A)), move((SAID, A), factor=-0.9)])], {1, LAST})
 
 
-def cancelled() -> HandPlan:
+def cancelling_heads() -> HandPlan:
     """Two heads look at token 0 and add it with opposite signs; what each reads besides stays."""
     heads = [look((0, 0.8), (1, 0.2)), look((0, 0.8), (2, 0.2))]
     return HandPlan(
@@ -159,7 +159,7 @@ def read_before() -> HandPlan:
     return HandPlan("what is written is not read", layers, {LAST - 1, LAST})
 
 
-def written_and_read() -> HandPlan:
+def write_and_read() -> HandPlan:
     """The second layer reads what the first has written, and nothing else."""
     layers = [HandLayer([look_back(1)], [move((SAID, A))]), HandLayer([look_back(1)], [move((A, B))])]
     return HandPlan("what is written is read", layers, {LAST - 2, LAST - 1, LAST})
@@ -175,7 +175,7 @@ def moved_by_keys() -> HandPlan:
     return HandPlan("a key that moves attention", [HandLayer([scores], [values])], {0, 1, LAST})
 
 
-def saturated() -> HandPlan:
+def saturated_units() -> HandPlan:
     """Whether token 0 or token 1 says +1: both units of the MLP are flat at every input, and only their difference steps."""
     up = np.zeros((WIDTH, 4))
     up[A, :2] = 2.0

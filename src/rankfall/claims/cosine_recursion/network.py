@@ -27,7 +27,7 @@ def states(x: Tensor, layers: int, regime: Regime, seed: int, name: str, causal:
 
 
 @lru_cache(maxsize=512)  # the five maps of a hundred layers, for networks that differ in other things
-def drawn(seed: int, width: int, name: str) -> Tensor:
+def draw(seed: int, width: int, name: str) -> Tensor:
     """N(0, 1) entries (D, D)."""
     return standard_normal(seed, width, width, name=name)
 
@@ -35,25 +35,25 @@ def drawn(seed: int, width: int, name: str) -> Tensor:
 def block(x: Tensor, regime: Regime, seed: int, name: str, causal: bool) -> Tensor:
     width = x.shape[-1]
 
-    def mapped(y: Tensor, variance: float, part: str) -> Tensor:
-        return y @ ((variance / width) ** 0.5 * drawn(seed, width, f"{name} {part}")).to(y)
+    def apply_map(y: Tensor, variance: float, part: str) -> Tensor:
+        return y @ ((variance / width) ** 0.5 * draw(seed, width, f"{name} {part}")).to(y)
 
     def bias(variance: float, part: str) -> Tensor:
         return variance**0.5 * standard_normal(seed, width, name=f"{name} {part} bias").to(x)
 
     def mlp(y: Tensor) -> Tensor:
-        inner = (mapped(y, regime.weight, "inner") + bias(regime.bias, "inner")).relu()
-        return mapped(inner, regime.weight, "outer") + bias(regime.bias, "outer")
+        inner = (apply_map(y, regime.weight, "inner") + bias(regime.bias, "inner")).relu()
+        return apply_map(inner, regime.weight, "outer") + bias(regime.bias, "outer")
 
     def attend(y: Tensor) -> Tensor:
         scale = regime.beta * math.log(len(y)) ** 0.5  # the deviation of scores
-        scores = mapped(y, scale, "query") @ mapped(y, scale, "key").T * width**-0.5
+        scores = apply_map(y, scale, "query") @ apply_map(y, scale, "key").T * width**-0.5
         if causal:
             scores = scores.masked_fill(~torch.ones(len(y), len(y), dtype=torch.bool).tril(), -torch.inf)
         weights = scores.softmax(-1)
         if regime.centred:
             weights = weights - 1 / len(y)
-        return weights @ mapped(y, regime.value, "value") + bias(regime.value_bias, "value")
+        return weights @ apply_map(y, regime.value, "value") + bias(regime.value_bias, "value")
 
     if regime.pre:
         x = x + attend(unit_deviation(x))

@@ -56,7 +56,7 @@ def amplifies(read: Read) -> Decision:
         for line in NETWORKS
     )
     with_skips = ", ".join(f"{line} {_at(rows, f'{line}, skips', DEEP)}" for line in NETWORKS)
-    return _decided(list(change.values()), f"{said}. With skips at {DEEP:.0f}: {with_skips}.", change[NETWORKS[0]])
+    return _decide(list(change.values()), f"{said}. With skips at {DEEP:.0f}: {with_skips}.", change[NETWORKS[0]])
 
 
 def grown(rows: DataFrame, line: str, low: float, high: float) -> Band:
@@ -68,7 +68,7 @@ def _at(rows: DataFrame, line: str, x: float) -> str:
     return f"{band_of(rows, BIAS, line, x).mean:.2f}"
 
 
-def _decided(changes: list[Band], said: str, number: Band) -> Decision:
+def _decide(changes: list[Band], said: str, number: Band) -> Decision:
     answers = [compare(one, 0.0) for one in changes]
     if set(answers) == {"above"}:
         return Decision(HOLDS, said, **number.fields())

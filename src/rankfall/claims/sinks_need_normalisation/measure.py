@@ -74,13 +74,13 @@ def sinks_need_normalisation(
             draw = partial(texts, seed, probabilities=probabilities, samples=samples, length=length)
             for step in train(network, draw, steps, rate):
                 if step in shown:
-                    for quantity, value in seen(network, *test).items():
+                    for quantity, value in measure_first_token(network, *test).items():
                         rows += [row(claim, quantity, line, step, seed, value) for claim in (NEED, KEY)]
     return rows
 
 
 @torch.no_grad()
-def seen(network: Network, inputs: Tensor, targets: Tensor) -> dict[str, float]:
+def measure_first_token(network: Network, inputs: Tensor, targets: Tensor) -> dict[str, float]:
     block = network.blocks[0]
     state = network.lift(inputs[None])
     weights = block.attention.weights(block.norm1(state))[0].mean(1)  # (B, T, T)

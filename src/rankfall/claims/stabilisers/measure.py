@@ -59,7 +59,7 @@ def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: i
             for name, found in ((SOFTMAX, plain), (claim.removesuffix("_and_rank"), numbers(parts, tokens, seed))):
                 rows += [row(claim, quantity, name, place, seed, *value) for quantity, place, value in found]
         rows += [
-            row(DIFFERENTIAL, LEFT, "scores of deviation 1", share, seed, left(share, seed, tokens, width))
+            row(DIFFERENTIAL, LEFT, "scores of deviation 1", share, seed, residual_left(share, seed, tokens, width))
             for share in LAMBDAS
         ]
     return rows
@@ -72,7 +72,7 @@ def numbers(parts: dict[str, Any], tokens: int, seed: int) -> list[tuple[str, in
     ]
     for place, position in enumerate(BY_POSITION if seed == 0 else ()):
         alone = replace(PROBED, position=Component(position), mask=Component("none"), sentinels=Component("none"))
-        found.append((DISTINCT, place, (told_apart(replace(alone, depth=1, **parts), tokens), "")))
+        found.append((DISTINCT, place, (count_distinct(replace(alone, depth=1, **parts), tokens), "")))
     return found
 
 
@@ -82,14 +82,14 @@ def order(design: Architecture, seed: int) -> tuple[float, str]:
     return (float("nan"), found["reason"]) if found["order"] is None else (found["order"], "")
 
 
-def told_apart(design: Architecture, tokens: int) -> int:
+def count_distinct(design: Architecture, tokens: int) -> int:
     """The most that one of 8 networks at random weights has: one is enough to show what can be."""
     networks = random_networks(design, Shape("tokens", "values", tokens, 1, 1), 8)
     return int(distinct(last_rows(networks, tokens)).rows.max())
 
 
 @torch.no_grad()
-def left(share: float, seed: int, tokens: int, width: int) -> float:
+def residual_left(share: float, seed: int, tokens: int, width: int) -> float:
     """Of differential attention at this lambda, without its norm, for tokens that share half of what they are."""
     network = make(
         [seed],

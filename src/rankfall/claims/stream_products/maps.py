@@ -44,7 +44,7 @@ def log10_gains(maps: Iterable[Tensor]) -> list[float]:
     return found
 
 
-def log10_apart(maps: Iterable[Tensor]) -> list[float]:
+def log10_spread(maps: Iterable[Tensor]) -> list[float]:
     """log10 of how far rows of R_L ... R_1 are from their mean, Frobenius, over that of the identity: what is left of the differences of
     streams. R 1 = 1, so R acts on what is left by itself, and no rounding floor is met: (1 - J) R_L ... R_1 = (1 - J) R_L (1 - J)
     R_(L-1) ... with J = 1 1^T / n."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.claims.cosines import standard_normal
 from rankfall.claims.rows import row
-from rankfall.claims.stream_products.maps import free, log10_apart, log10_gains, sinkhorn, stochastic
+from rankfall.claims.stream_products.maps import free, log10_gains, log10_spread, sinkhorn, stochastic
 from rankfall.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, STOCHASTIC
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def stream_products(context: Context, *, depth: int = 64, streams: int = 4, widt
             rows += [row(KEPT, GAIN, name, layer, seed, value) for layer, value in enumerate(log10_gains(maps), 1)]
             if rounds > 1:
                 rows += [
-                    row(EQUAL, APART, name, layer, seed, value) for layer, value in enumerate(log10_apart(maps), 1)
+                    row(EQUAL, APART, name, layer, seed, value) for layer, value in enumerate(log10_spread(maps), 1)
                 ]
         rows += order(seed, streams, width)
     return rows

@@ -39,28 +39,28 @@ SETTING = (
 
 def grows(read: Read) -> Decision:
     rows = read("evidence")
-    layers = learned(rows, "no skips")
-    said = told(rows, "no skips")
+    layers = learned_depths(rows, "no skips")
+    said = say_depths(rows, "no skips")
     if len(layers) < 2:
         return Decision(UNDECIDED, said, wants="deeper networks without skips that learn the task")
-    change = changed(rows, "no skips", layers[0], layers[-1])
+    change = change_of(rows, "no skips", layers[0], layers[-1])
     answer = compare(change, 0.0)
     if answer == "undecided":
         return Decision(UNDECIDED, said, **change.fields(), wants="more seeds")
     if answer == "below":
         return Decision(CONTRADICTED, said, **change.fields())
-    steps = [compare(changed(rows, "no skips", a, b), 0.0) for a, b in pairwise(layers)]
+    steps = [compare(change_of(rows, "no skips", a, b), 0.0) for a, b in pairwise(layers)]
     return Decision(IN_PART if "below" in steps else HOLDS, said, **change.fields())
 
 
 def turns(read: Read) -> Decision:
     rows = read("evidence")
-    layers = learned(rows, "skips")
-    said = told(rows, "skips")
+    layers = learned_depths(rows, "skips")
+    said = say_depths(rows, "skips")
     if len(layers) < 3:  # a step may rise or fall
         return Decision(UNDECIDED, said, wants="deeper networks with skips that learn the task")
-    steps = [compare(changed(rows, "skips", a, b), 0.0) for a, b in pairwise(layers)]
-    number = changed(rows, "skips", layers[0], layers[-1]).fields()
+    steps = [compare(change_of(rows, "skips", a, b), 0.0) for a, b in pairwise(layers)]
+    number = change_of(rows, "skips", layers[0], layers[-1]).fields()
     if "below" in steps:
         return Decision(HOLDS, said, **number)
     if "undecided" in steps:
@@ -68,18 +68,18 @@ def turns(read: Read) -> Decision:
     return Decision(CONTRADICTED, said, **number)
 
 
-def learned(rows: DataFrame, line: str) -> list[float]:
+def learned_depths(rows: DataFrame, line: str) -> list[float]:
     return [
         x for x in sorted(set(of(rows, RIGHT, line).x)) if compare(band_of(rows, RIGHT, line, x), LEARNED) == "above"
     ]
 
 
-def changed(rows: DataFrame, line: str, low: float, high: float) -> Band:
+def change_of(rows: DataFrame, line: str, low: float, high: float) -> Band:
     before, after = (of(rows, GAP, line, x).value.to_numpy() for x in (low, high))
     return band(after - before)
 
 
-def told(rows: DataFrame, line: str) -> str:
+def say_depths(rows: DataFrame, line: str) -> str:
     parts = [
         f"{x:.0f}: {band_of(rows, GAP, line, x)}, to the last {band_of(rows, ENDS, line, x).mean:.2f}, right "
         f"{band_of(rows, RIGHT, line, x).mean:.0%}"

@@ -25,16 +25,16 @@ NEEDS = "nothing"
 
 def value_spectrum(context: Context, *, depth: int = 24, tokens: int = 16, width: int = 32, seeds: int = 8) -> Rows:
     return [
-        row(NAME, GAIN, kind, h, seed, gained(kind, h, seed, depth, tokens, width))
+        row(NAME, GAIN, kind, h, seed, growth(kind, h, seed, depth, tokens, width))
         for kind in (SCALED, RANDOM, NORMED)
         for h in EIGENVALUES
         for seed in range(seeds)
     ]
 
 
-def gained(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) -> float:
+def growth(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) -> float:
     x = standard_normal(seed, tokens, width, name=NAME) + standard_normal(seed, 1, width, name=f"{NAME} common")
-    start = left(x)
+    start = residual_left(x)
     for layer in range(depth):
         q, k = (
             unit_deviation(x) @ linear_map(seed, width, width, 1.0, f"{NAME} {part} {layer}")
@@ -45,8 +45,8 @@ def gained(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) 
         )
         x = x + (q @ k.T * width**-0.5).softmax(-1) @ x @ value
         x = unit_deviation(x) if kind == NORMED else x / x.norm()  # the second changes no ratio
-    return math.log10(left(x) / start)
+    return math.log10(residual_left(x) / start)
 
 
-def left(x: Tensor) -> float:
+def residual_left(x: Tensor) -> float:
     return float(relative_residual(x, norm="frobenius"))

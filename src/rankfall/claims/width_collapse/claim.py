@@ -28,11 +28,11 @@ def decide_lost(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
 
-    def found(kind: str, layer: int, mask: str) -> dict[str, Band]:
+    def bands_at(kind: str, layer: int, mask: str) -> dict[str, Band]:
         return {one: band_of(rows, kind.format(layer), f"{one}, {mask}", last) for one in WEIGHTS}
 
-    theirs, usual, causal = found(FOURTH, 1, MASKS[0]), found(USUAL, 1, MASKS[0]), found(FOURTH, 1, MASKS[1])
-    second = found(USUAL, 2, MASKS[0])
+    theirs, usual, causal = bands_at(FOURTH, 1, MASKS[0]), bands_at(USUAL, 1, MASKS[0]), bands_at(FOURTH, 1, MASKS[1])
+    second = bands_at(USUAL, 2, MASKS[0])
     text = (
         f"At {last:.0f} tokens where all see all, the stable rank of X X^T after one layer is {_say(theirs)}, that of X itself "
         f"{_say(usual)} "

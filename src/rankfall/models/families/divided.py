@@ -42,7 +42,7 @@ def ways_to_divide(cls: Any, depth: int) -> Iterator[dict[str, Any]]:
 def one_value(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any], *, divisor: int, pictures: bool) -> Any:
     """The value of one key; None where it stays."""
     if is_width(key) and not (isinstance(value, int) and COLOURS.search(key)):
-        return over(value, divisor)
+        return divide(value, divisor)
     if PICTURES.search(key):
         return shrunk(key, value, sizes, plain) if pictures else None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -56,10 +56,10 @@ def is_width(key: str) -> bool:
     return bool(WIDTHS.search(key)) and not NOT_WIDTHS.search(key) and not KEPT.search(key)
 
 
-def over(value: Any, divisor: int) -> Any:
+def divide(value: Any, divisor: int) -> Any:
     """Whole numbers divided, in lists of lists too, where that leaves whole ones that are not too small."""
     if isinstance(value, list | tuple):
-        return type(value)(one if (new := over(one, divisor)) is None else new for one in value)
+        return type(value)(one if (new := divide(one, divisor)) is None else new for one in value)
     if isinstance(value, bool) or not isinstance(value, int) or value % divisor or value // divisor < LEAST:
         return None
     return value // divisor

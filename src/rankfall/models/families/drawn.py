@@ -47,12 +47,14 @@ def clips(config: Any, generator: torch.Generator) -> Iterator[Tensor]:
 def patches(config: Any, generator: torch.Generator) -> Tensor:
     """Patches of pictures, one after the other, as models that take pictures of all sizes read them: 4 x 4 a picture."""
     sizes = vars(config)
-    channels = next((one for key in ("in_channels", "num_channels", "in_chans") if (one := whole(sizes.get(key)))), 3)
-    side, frames = whole(sizes.get("patch_size")) or 8, whole(sizes.get("temporal_patch_size")) or 1
+    channels = next(
+        (one for key in ("in_channels", "num_channels", "in_chans") if (one := as_whole(sizes.get(key)))), 3
+    )
+    side, frames = as_whole(sizes.get("patch_size")) or 8, as_whole(sizes.get("temporal_patch_size")) or 1
     return torch.randn(SAMPLES * GRID * GRID, channels * frames * side * side, generator=generator)
 
 
-def whole(value: Any) -> int | None:
+def as_whole(value: Any) -> int | None:
     """A number, or the first of a list of them."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     return first if isinstance(first, int) else None
@@ -61,7 +63,7 @@ def whole(value: Any) -> int | None:
 def squares(config: Any, generator: torch.Generator) -> Tensor:
     """The same patches as small pictures."""
     flat = patches(config, generator)
-    side = whole(vars(config).get("patch_size")) or 8
+    side = as_whole(vars(config).get("patch_size")) or 8
     return flat.view(len(flat), -1, side, side)
 
 
@@ -75,7 +77,7 @@ def in_rows(config: Any, generator: torch.Generator) -> Inputs:
     }
 
 
-def placed(config: Any, generator: torch.Generator) -> Tensor:
+def draw_patches(config: Any, generator: torch.Generator) -> Tensor:
     """Patches of a sample in a row, behind the row and the column of each, which are counted from 1."""
     flat = in_rows(config, generator)["pixel_values"]
     rows, columns = torch.meshgrid(*[torch.arange(1.0, GRID + 1)] * 2, indexing="ij")
@@ -133,7 +135,7 @@ def series(accepted: Any, config: Any, generator: torch.Generator) -> Iterator[I
     yield {name: value for name, value in given.items() if name in accepted}
 
 
-def played(config: Any, generator: torch.Generator) -> Inputs:
+def draw_game(config: Any, generator: torch.Generator) -> Inputs:
     """A game: states, actions and what they brought."""
     steps = 6
     return {

@@ -17,19 +17,19 @@ from rankfall.models.families.drawn import (
     SAMPLES,
     Inputs,
     clips,
+    draw_game,
+    draw_patches,
     drawn_tokens,
     in_rows,
     patches,
     pictures,
-    placed,
-    played,
     series,
     sounds,
     squares,
     states,
 )  # fmt: skip
-from rankfall.models.families.fitted import fitted, guessed
-from rankfall.models.families.joined import joined
+from rankfall.models.families.fitted import fit_inputs, guess_input
+from rankfall.models.families.joined import joined_inputs
 
 FAILURES = (
     RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError, KeyError, AssertionError, ImportError,
@@ -50,7 +50,7 @@ def example_inputs(model: nn.Module, config: Any, *, tokens: int = 16, seed: int
     errors: list[str] = []
     tried: list[Inputs] = []
     for plain in candidates(accepted, config, tokens, generator):
-        tried.append(completed(plain, accepted, config, tokens, generator))
+        tried.append(complete(plain, accepted, config, tokens, generator))
         found = running(model, tried[-1], off, generator, errors)
         if found is not None:
             return found
@@ -76,7 +76,7 @@ def running(
             raise RankfallError(describe_error(error)) from error
         except FAILURES as error:
             errors.append(f"{', '.join(inputs)}: {describe_error(error, 100)}")
-            wider = fitted(inputs, str(error), generator)
+            wider = fit_inputs(inputs, str(error), generator)
         if wider is None:
             return None
         inputs = wider
@@ -93,7 +93,7 @@ def with_more(
             for name, parameter in accepted.items()
             if name not in inputs and parameter.default is not parameter.empty
             and not (name == "inputs_embeds" and "input_ids" in inputs)
-            and (value := guessed(name, inputs, config, tokens, generator)) is not None
+            and (value := guess_input(name, inputs, config, tokens, generator)) is not None
         }  # fmt: skip
         before: set[str] = set()
         for _ in range(ROUNDS):  # with one of them given, the next error may name another
@@ -165,18 +165,18 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
         for picture in pictures(config, generator):
             yield {"pixel_values": picture, "decoder_input_ids": drawn_tokens(config, tokens, generator)}
     if "flattened_patches" in accepted:
-        yield {"flattened_patches": placed(config, generator)}
+        yield {"flattened_patches": draw_patches(config, generator)}
     if "past_values" in accepted:
         yield from series(accepted, config, generator)
     if "query_embeds" in accepted:
         yield {"query_embeds": states(config, tokens, generator)}
     if "returns_to_go" in accepted:
-        yield played(config, generator)
-    yield from joined(accepted, config, tokens, generator)
+        yield draw_game(config, generator)
+    yield from joined_inputs(accepted, config, tokens, generator)
     yield {}  # what has to be given, by its name
 
 
-def completed(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Inputs:
+def complete(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Inputs:
     """With what else has to be given: masks that hide nothing, other texts, places of pictures."""
     made = dict(inputs)
     length = max((value.shape[1] for value in inputs.values() if value.dim() == 2), default=0)
@@ -204,6 +204,6 @@ def completed(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator
                 .view(1, -1, 2)
                 .expand(SAMPLES, -1, -1)
             )
-        elif (value := guessed(name, made, config, tokens, generator)) is not None:
+        elif (value := guess_input(name, made, config, tokens, generator)) is not None:
             made[name] = value
     return made

@@ -30,7 +30,7 @@ GROUPED = re.compile(r"shape '\[0, ")  # samples are joined in groups of more th
 MOST_SAMPLES, MOST_BANDS = 32, 1024
 
 
-def fitted(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs | None:
+def fit_inputs(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs | None:
     """The same with as many features as a map has just said that it takes, or with so many samples that they can be joined in groups."""
     if GROUPED.search(error):
         return more_samples(inputs)
@@ -71,7 +71,7 @@ def more_samples(inputs: Inputs) -> Inputs | None:
     return made
 
 
-def guessed(name: str, inputs: Inputs, config: Any, tokens: int, generator: torch.Generator) -> Tensor | None:
+def guess_input(name: str, inputs: Inputs, config: Any, tokens: int, generator: torch.Generator) -> Tensor | None:
     """An input by its name, that fits what is given; None for what its name does not say."""
     length = next((value.shape[1] for value in inputs.values() if value.dim() == 2), tokens)
     frames = next((value.shape[-1] for value in inputs.values() if value.dim() == 3), length)

@@ -21,7 +21,7 @@ from rankfall.models.families.drawn import (
 )
 
 
-def joined(accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Iterator[Inputs]:
+def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Iterator[Inputs]:
     """Pictures or sounds of all samples in a row, pictures in tiles, tokens of several codebooks, states of two kinds."""
     sizes = [[GRID, GRID]] * SAMPLES
     if "pixel_values" in accepted and "grid_thw" in accepted:  # [1, patches of all samples, channels, side, side]

@@ -25,7 +25,7 @@ KINDS_OF_LAYERS = {"layer_types": "full_attention", "mlp_layer_types": "sparse",
 Way = tuple[str, ...]
 
 
-def mended(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
+def mended_values(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
     """Values for the configuration class of a type, each mended in another way, and how many weights that may make."""
     from transformers import CONFIG_MAPPING
 
@@ -37,7 +37,7 @@ def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> It
     ways = list(leaves(values))
     named = [way for way in ways if re.search(rf"\b{re.escape(way[-1])}\b", error)]
     if len(named) > 1:
-        yield without(values, named), FEW
+        yield drop_ways(values, named), FEW
     filled = dict(open_values(cls, depth))
     if filled:
         yield {**filled, **values}, FEW
@@ -47,7 +47,7 @@ def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> It
     for divided in ways_to_divide(cls, depth):
         yield divided, FEWER
     for way in (*named, *(one for one in ways if one not in named)):
-        yield without(values, [way]), FEW
+        yield drop_ways(values, [way]), FEW
     for key, value in filled.items():
         yield {key: value, **values}, FEW
     for key, value in values.items():
@@ -75,7 +75,7 @@ def leaves(values: dict[str, Any], above: Way = ()) -> Iterator[Way]:
             yield (*above, key)
 
 
-def without(values: dict[str, Any], ways: list[Way]) -> dict[str, Any]:
+def drop_ways(values: dict[str, Any], ways: list[Way]) -> dict[str, Any]:
     made = copy.deepcopy(values)
     for way in ways:
         inside = made

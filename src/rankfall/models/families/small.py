@@ -42,10 +42,10 @@ def small_config(model_type: str, depth: int = LAYERS, **changes: Any) -> Any:
     if model_type not in CONFIG_MAPPING:
         near = nearest(model_type, CONFIG_MAPPING.keys())
         raise RankfallError(f"there is no model type {model_type!r}" + (f"; did you mean {near!r}?" if near else ""))
-    return configured(model_type, {**small_values(CONFIG_MAPPING[model_type], depth), **changes})
+    return configure(model_type, {**small_values(CONFIG_MAPPING[model_type], depth), **changes})
 
 
-def configured(model_type: str, values: dict[str, Any]) -> Any:
+def configure(model_type: str, values: dict[str, Any]) -> Any:
     """A configuration with these values."""
     from transformers import CONFIG_MAPPING
 
@@ -74,16 +74,16 @@ def of_instance(base: Any, depth: int, rule: Rule) -> dict[str, Any]:
         new = rule(key, value, Shrunken(layers, heads, depth), plain)
         new = value if new is None else new
         if key not in ("model_type", *NOTES) and (new != value or key not in usual or value != usual[key]):
-            values[key] = alike(new, vars(base).get(key))
+            values[key] = as_before(new, vars(base).get(key))
     return values
 
 
-def alike(value: Any, before: Any) -> Any:
+def as_before(value: Any, before: Any) -> Any:
     """Lists as tuples where they were: `to_dict` makes lists of them, and some models add them or ask for their kind."""
     if not isinstance(value, list):
         return value
     first = before[0] if isinstance(before, list | tuple) and before else None
-    made = [alike(one, first) for one in value]
+    made = [as_before(one, first) for one in value]
     return tuple(made) if isinstance(before, tuple) else made
 
 
@@ -159,7 +159,7 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     if isinstance(value, str) and sizes.layers > sizes.depth and len(value) == sizes.layers and "pattern" in key:
         return "".join(of_each_kind(list(value), sizes.depth))
     if isinstance(value, list | tuple) and value:
-        return listed(key, list(value), sizes, plain)
+        return shrink_list(key, list(value), sizes, plain)
     if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
         value = {**value, "mrope_section": []}
     if isinstance(value, dict) and value and all(str(n).isdigit() and isinstance(v, dict) for n, v in value.items()):
@@ -209,7 +209,7 @@ def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int
     return None
 
 
-def listed(key: str, value: list[Any], sizes: Shrunken, plain: dict[str, Any]) -> Any:
+def shrink_list(key: str, value: list[Any], sizes: Shrunken, plain: dict[str, Any]) -> Any:
     """A list by layer keeps one of each kind; a list by stage its ratios."""
     if sizes.layers > sizes.depth and len(value) == sizes.layers:
         kept = of_each_kind(value, sizes.depth)

@@ -87,7 +87,7 @@ def channels_first(graph: Graph, chain: Group) -> bool:
     return convolved
 
 
-def finished(
+def finish_flow(
     graph: Graph,
     tracer: Tracer,
     chain: Group,

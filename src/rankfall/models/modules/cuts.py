@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import TOKENWISE, Branch, Flow
-from rankfall.models.modules.given import undisturbed
+from rankfall.models.modules.given import keep_random_state
 from rankfall.models.modules.passes import Edits, run_through
 from rankfall.models.variants import VARIANTS, Variant
 
@@ -52,6 +52,6 @@ def cut_by(variant: Variant) -> Edits:
 
 def states_of(examined: Examined, flow: Flow, edits: Edits | None = None) -> list[Tensor]:
     """States of layers 0 .. L of one stream, each (S, T, D)."""
-    with undisturbed():
+    with keep_random_state():
         seen = run_through(examined.model, examined.arguments, flow, edits or Edits())
     return [flow.layout.rows(state) for state in seen.states]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.models.frames import Frames
 from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.given import Arguments, arguments_of, as_format, called, copy_of, undisturbed
+from rankfall.models.modules.given import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.models.modules.layers import named_blocks
 from rankfall.models.modules.passes import Edits, run_through
 from rankfall.models.modules.reading import streams_of
@@ -47,10 +47,10 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
     name = name or type(model).__name__
     given = arguments_of(inputs)
     names = None if blocks is None else named_blocks(model, blocks)
-    with undisturbed():
+    with keep_random_state():
         copied, arguments, output, dtype, notes = in_some_format(model, given, name)
         try:
-            tracer = traced(copied, arguments)
+            tracer = trace_pass(copied, arguments)
             flows = streams_of(copied, arguments, tracer, names, name)
             for flow in flows:
                 verify_pass(copied, arguments, flow, output)
@@ -92,7 +92,7 @@ def plain(model: nn.Module, arguments: Arguments) -> Any:
     from rankfall.models.forward import Wide
 
     with Wide():
-        return called(model, arguments)
+        return call_model(model, arguments)
 
 
 def failure(name: str, given: Arguments, error: Exception) -> str:
@@ -113,12 +113,12 @@ def same(one: Tensor, other: Tensor) -> bool:
     return bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
-def traced(model: nn.Module, arguments: Arguments) -> Tracer:
+def trace_pass(model: nn.Module, arguments: Arguments) -> Tracer:
     holder: list[Tracer] = []
     with torch.no_grad(), Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
         holder.append(Tracer(frames))
         with holder[0]:
-            called(model, arguments)
+            call_model(model, arguments)
     return holder[0]
 
 

@@ -90,7 +90,7 @@ def as_format(arguments: Arguments, dtype: torch.dtype) -> Arguments:
     return Arguments(tuple(change(one) for one in arguments.args), change(arguments.kwargs))
 
 
-def uncompiled(model: Any) -> Any:
+def strip_compiled(model: Any) -> Any:
     """What `torch.compile` was given; inside, too, the layers that were compiled one by one run as they were written."""
     while isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
         model = inner
@@ -99,7 +99,7 @@ def uncompiled(model: Any) -> Any:
 
 def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     """A copy in evaluation mode on the CPU, in this format; weights that are tied stay tied."""
-    model = uncompiled(model)
+    model = strip_compiled(model)
     for name, value in (*model.named_parameters(), *model.named_buffers()):
         if value.device.type == "meta":
             raise RankfallError(f"{name} is on the device meta, without numbers: make the model on the CPU")
@@ -108,7 +108,7 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     except Exception as error:  # whatever its own __deepcopy__ raises
         line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
         raise RankfallError(f"{type(model).__name__} cannot be copied, and is not measured itself: {line}") from error
-    made = without_compiled(made).cpu().eval()
+    made = strip_children(made).cpu().eval()
     for module in made.modules():
         for key, parameter in module._parameters.items():
             if parameter is not None and parameter.is_floating_point():
@@ -121,18 +121,18 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     return made
 
 
-def without_compiled(model: nn.Module) -> nn.Module:
+def strip_children(model: nn.Module) -> nn.Module:
     """Children that were compiled are replaced by what they were made of."""
     for parent in list(model.modules()):
         for name, child in list(parent._modules.items()):
-            if child is not None and uncompiled(child) is not child:
-                parent._modules[name] = uncompiled(child)
+            if child is not None and strip_compiled(child) is not child:
+                parent._modules[name] = strip_compiled(child)
         if getattr(parent, "_compiled_call_impl", None) is not None:  # module.compile()
             parent._compiled_call_impl = None
     return model
 
 
-def called(model: nn.Module, arguments: Arguments) -> Any:
+def call_model(model: nn.Module, arguments: Arguments) -> Any:
     """One call, with the model's caches off."""
     accepted = inspect.signature(model.forward).parameters
     off = {name: False for name in CACHES if name in accepted and name not in arguments.kwargs}
@@ -140,7 +140,7 @@ def called(model: nn.Module, arguments: Arguments) -> Any:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def keep_random_state() -> Iterator[None]:
     """Random states are afterwards as they were; meanwhile PyTorch's encoder layer runs operation by operation."""
     python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
     fast = torch.backends.mha.get_fastpath_enabled()

@@ -23,7 +23,7 @@ Group = list[Summand]
 Path = list[tuple[str, int]]
 
 
-def grouped(chain: list[Summand], model: nn.Module, mixes: dict[int, bool]) -> list[tuple[str, Group]]:
+def group_layers(chain: list[Summand], model: nn.Module, mixes: dict[int, bool]) -> list[tuple[str, Group]]:
     """(name of the layer, its additions), in order; what lies before or after the layers is left out."""
     paths = {item.node.index: path_of(item) for item in chain}
     return spread(chain, 0, paths, model, mixes)

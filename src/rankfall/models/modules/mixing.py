@@ -38,7 +38,7 @@ class TokenMixing:
         return bool(self.spots)
 
 
-def changed(tensor: Tensor, feature: int, part: float) -> tuple[Tensor, Spot]:
+def change_row(tensor: Tensor, feature: int, part: float) -> tuple[Tensor, Spot]:
     """A copy with one row changed by about its own size, and the place of the row."""
     moved = tensor.detach().clone().movedim(feature, -1)
     spot = tuple(min(size - 1, int(size * part)) for size in moved.shape[:-1])
@@ -85,7 +85,7 @@ class MixingTrial:
         width = self.flow.width
         second = tensor.dim() > 2 and tensor.shape[-1] != width and tensor.shape[1] == width
         feature = self.flow.layout.feature if tensor.shape[-1] == width and not second else 1 if second else -1
-        changed_, spot = changed(tensor, feature, self.part)
+        changed_, spot = change_row(tensor, feature, self.part)
         self.following = {spot}
         return changed_
 
@@ -100,7 +100,7 @@ class MixingTrial:
             seen.tried = True
             new = differing(value, untouched, feature) - self.moved
             seen.spots |= {(spot, one) for spot in list(self.moved)[:1] for one in new}
-        following, spot = changed(total, feature, self.part)
+        following, spot = change_row(total, feature, self.part)
         self.following = {spot}
         return following
 

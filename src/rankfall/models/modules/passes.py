@@ -19,7 +19,7 @@ from rankfall.errors import RankfallError
 from rankfall.models.forward import in_float64
 from rankfall.models.frames import Call, Frames, Operation
 from rankfall.models.modules.flow import Branch, BranchPart, End, Flow
-from rankfall.models.modules.given import Arguments, called
+from rankfall.models.modules.given import Arguments, call_model
 from rankfall.models.modules.trace import ANY, ATTEND, addition, summands
 from rankfall.models.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, tensors_in
 from rankfall.models.surgery import put
@@ -230,5 +230,5 @@ def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits
         holder.append(Editor(flow, edits, frames))
         output = None
         with holder[0], suppress(Enough):
-            output = called(model, arguments)
+            output = call_model(model, arguments)
     return PassSeen(holder[0].finish(), output, holder[0].exits)

@@ -9,10 +9,10 @@ from torch import nn
 from rankfall.errors import RankfallError
 from rankfall.models.graph import Graph
 from rankfall.models.modules.blocks import stream_of_blocks
-from rankfall.models.modules.branches import attends, draft, finished
+from rankfall.models.modules.branches import attends, draft, finish_flow
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.given import Arguments, ChangesWidth, NoStream
-from rankfall.models.modules.layers import Group, grouped, in_blocks
+from rankfall.models.modules.layers import Group, group_layers, in_blocks
 from rankfall.models.modules.mixing import mixing
 from rankfall.models.modules.sums import chains, residual_sums
 from rankfall.models.modules.trace import Tracer
@@ -30,7 +30,7 @@ def streams_of(
     if max(map(len, chosen), default=0) <= 1:
         alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
         if alone is not None and alone.depth > len(chosen[0] if chosen else []):
-            return checked([alone], name)
+            return check_flows([alone], name)
     if not chosen:
         where = f" in blocks {', '.join(names[:3])}" if names else ""
         raise NoStream(
@@ -44,15 +44,15 @@ def streams_of(
         mixes = {
             item.node.index: tried[n].mixes if tried[n].tried else attends(graph, item) for n, item in enumerate(chain)
         }
-        layers = in_blocks(chain, names) if names is not None else grouped(chain, model, mixes)
-        flows.append(finished(graph, tracer, chain, layers, tried, flow, first_size(arguments)))
-    flows = named_apart(flows)
+        layers = in_blocks(chain, names) if names is not None else group_layers(chain, model, mixes)
+        flows.append(finish_flow(graph, tracer, chain, layers, tried, flow, first_size(arguments)))
+    flows = name_streams(flows)
     if names is None:
         refuse_changing(flows, graph, chosen, name)
-    return checked(flows, name)
+    return check_flows(flows, name)
 
 
-def checked(flows: list[Flow], name: str) -> list[Flow]:
+def check_flows(flows: list[Flow], name: str) -> list[Flow]:
     """Those that have tokens; an error where none has."""
     short = [flow for flow in flows if flow.depth >= 1 and tokens_of(flow) > 1]
     if not short:
@@ -77,7 +77,7 @@ def first_size(arguments: Arguments) -> int:
     return int(first.shape[0]) if first.dim() else 1
 
 
-def named_apart(flows: list[Flow]) -> list[Flow]:
+def name_streams(flows: list[Flow]) -> list[Flow]:
     """Streams are called by what their layers' names have in common, and differ by: encoder, decoder."""
     if len(flows) == 1:
         return flows

@@ -47,7 +47,7 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
             skip = 0 if is_skip[0] else 1
             state, branch = node.operands[skip], node.operands[1 - skip]
             found[node.index] = Summand(node, skip, state, branch, sources[skip])
-            found[node.index].terms = joined(graph, branch, sources[skip], found)
+            found[node.index].terms = joined_parts(graph, branch, sources[skip], found)
             continue
         for side in (0, 1):  # (X + A(X)) + M(X): the second branch joins after the first
             earlier, other = found.get(sources[side]), node.operands[1 - side]
@@ -55,11 +55,11 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
                 found[node.index] = Summand(node, side, node.operands[side], other, earlier.source, parallel=True)
                 break
     for item in found.values():
-        item.before = linked(graph, item, found)
+        item.before = find_link(graph, item, found)
     return found
 
 
-def joined(graph: Graph, branch: int, source: int, found: dict[int, Summand]) -> list[int]:
+def joined_parts(graph: Graph, branch: int, source: int, found: dict[int, Summand]) -> list[int]:
     """Additions A + M by which a branch is made of parts, each computed from the state."""
     made = graph.source(branch)
     node = graph.nodes[made]
@@ -69,10 +69,10 @@ def joined(graph: Graph, branch: int, source: int, found: dict[int, Summand]) ->
         return []
     if source in map(graph.source, node.operands):
         return []
-    return [made] + [term for one in node.operands for term in joined(graph, one, source, found)]
+    return [made] + [term for one in node.operands for term in joined_parts(graph, one, source, found)]
 
 
-def linked(graph: Graph, item: Summand, found: dict[int, Summand]) -> int | None:
+def find_link(graph: Graph, item: Summand, found: dict[int, Summand]) -> int | None:
     """The addition whose sum a state is, up to a norm, a scale and layout."""
     seen, front = {item.state}, [item.state]
     while front:
@@ -80,7 +80,7 @@ def linked(graph: Graph, item: Summand, found: dict[int, Summand]) -> int | None
         for here in front:
             node = graph.nodes[here]
             if here in found and here != item.node.index:
-                return here if alike(found[here].node, item.node) else None
+                return here if same_width(found[here].node, item.node) else None
             if node.op not in MAPS:
                 following += [one for one in node.parents if one not in seen]
                 seen.update(node.parents)
@@ -88,7 +88,7 @@ def linked(graph: Graph, item: Summand, found: dict[int, Summand]) -> int | None
     return None
 
 
-def alike(one: Node, other: Node) -> bool:
+def same_width(one: Node, other: Node) -> bool:
     """Whether two states can be of one stream: of one width."""
     return (len(one.shape) == len(other.shape) and one.shape[-1] == other.shape[-1]) or size_of(one) == size_of(other)
 
@@ -109,13 +109,15 @@ def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
         for item in chain:
             del left[item.node.index]
         made.append(chain[::-1])
-    kept = [chain for chain in made if not any(within(graph, chain, other) for other in made if other is not chain)]
+    kept = [
+        chain for chain in made if not any(lies_within(graph, chain, other) for other in made if other is not chain)
+    ]
     longest = max((len(chain) for chain in kept), default=0)
     # one addition alone beside a stream is a head, an embedding or a part of a branch
     return [chain for chain in kept if len(chain) > 1 or longest == 1]
 
 
-def within(graph: Graph, chain: list[Summand], other: list[Summand]) -> bool:
+def lies_within(graph: Graph, chain: list[Summand], other: list[Summand]) -> bool:
     """Whether a chain is computed inside one branch of another."""
     if len(other) < min(2, len(chain)) or (len(chain) == len(other) == 1 and chain[0].node.index > other[0].node.index):
         return False

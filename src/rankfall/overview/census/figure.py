@@ -22,8 +22,8 @@ def census(read: "Callable[[str], DataFrame]") -> Picture:
     table = of_main_streams(types, layers)
     figure, ((left, middle, right),) = canvas(1, 3, WIDTH, 3.4)
     numbers = [
-        drawn(left, table, "norm_place", "by where norms stand"),
-        drawn(middle, table, "mixed", "by mask and mixer"),
+        draw_lines(left, table, "norm_place", "by where norms stand"),
+        draw_lines(middle, table, "mixed", "by mask and mixer"),
     ]
     left.set_ylabel("residual / residual of layer 0")
     effects(right, choices)
@@ -45,7 +45,7 @@ def of_main_streams(types: "DataFrame", layers: "DataFrame") -> "DataFrame":
     )
 
 
-def drawn(panel: "Axes", table: "DataFrame", by: str, title: str) -> "DataFrame":
+def draw_lines(panel: "Axes", table: "DataFrame", by: str, title: str) -> "DataFrame":
     """A line for each of the most frequent values."""
     import pandas as pd
 

@@ -20,8 +20,8 @@ def census(context: "Context") -> list[dict[str, Any]]:
 
 def types_of(table: "DataFrame") -> list[dict[str, Any]]:
     """One row a type, of the table by layer."""
-    from rankfall.census.folded import folded
+    from rankfall.census.folded import fold
     from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
 
     plain = table.astype(object).where(table.notna(), None).to_dict("records")
-    return folded(plain, [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)])
+    return fold(plain, [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)])

@@ -13,13 +13,13 @@ LIMITS = {"draws": (100, None)}
 
 def census_choices(context: "Context", *, draws: int = 1000) -> list[dict[str, Any]]:
     """`draws` of the bootstrap."""
-    from rankfall.census.choices import explained
+    from rankfall.census.choices import explain
     from rankfall.overview.census.measure import types_of
 
     table = context.table("census_layers")
     if table is None:
         return []
-    found = explained(types_of(table), draws)
+    found = explain(types_of(table), draws)
     about = {"types": found.rows, "families": found.families, "share": found.share}
     return [
         {"choice": one.choice, "chosen": one.types, "effect": one.effect, "low": one.low, "high": one.high, "gain": one.gain,
