@@ -1,22 +1,25 @@
-"""What the page draws of the census: one line a model type."""
+"""What the page draws of the census; a line a type is a table's business (`census.parquet`)."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 
 CHARTS = (
     Chart(
         "census",
-        "What model types keep at initialisation",
-        "Residual of the last state over that of the first, of each model type of the transformers library with this mask, this way to mix "
-        "tokens and norms that stand here.",
-        "type",
-        "kept",
-        "",
-        "kept of the residual",
-        kind="points",
-        line="type",
-        choose=("mask", "mixer", "norm_place"),
-        start={"mask": "causal", "mixer": "attention", "norm_place": "before the branch"},
+        "What kinds of models keep at initialisation",
+        "Residual of the last state over that of the first, mean over the model types of the transformers library whose norms stand there "
+        "and that have this mask.",
+        "mask",
+        "norm_place",
+        "mask",
+        "norms",
+        kind="grid",
+        line="norm_place",
+        choose=("mixer",),
+        start={"mixer": "attention"},
+        value="kept",
+        value_title="kept of the residual",
         within=POSITIVE,
+        better="high",
         place=74,
         study="rank",
     ),
