@@ -76,7 +76,7 @@ onstart:
         extra={
             "event": "rankfall_costs",
             "config": str(WIRING.config),
-            "costs": estimates(WIRING.plan, WIRING.standing, WIRING.outputs),
+            "costs": estimates(WIRING.plan, WIRING.states, WIRING.outputs),
         },
     )
     WIRING.forks = start(WIRING.config, WIRING.threads, SNAKEMAKE.local_jobs())

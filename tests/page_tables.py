@@ -195,6 +195,8 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
             continue
         if "own" in chart.where:
             row["trained_layer"] = number
+        if len(about_table.key) == 1 and about_table.key[0] not in (chart.x, line, "key", "seed"):
+            row[about_table.key[0]] = f"{name} {number}"  # what a row is of, where that is no axis
         rows.append(row)
         drawn.append(
             (

@@ -33,7 +33,7 @@ from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives.classes import classes
 from rankfall.train.optimizers.adam import Adam
-from rankfall.train.resume import fit_resumed
+from rankfall.train.resume import fit_or_resume
 
 TABLE = "paths"
 
@@ -51,7 +51,7 @@ def probes(context, *, each: int = 500):
         split = Split(states.repeat_interleave(each, 0), context.data.test.inputs.repeat_interleave(each, 0))
         seeds = [cell.seed for cell in context.cells for _ in range(each)]
         members = Members(made, seeds, Adam(), [Hyperparameters(lr=rate)] * count)
-        history = fit_resumed(context.checkpoint, kind, members, Data({"train": split}), classes, Course(epochs=2, batch=8))
+        history = fit_or_resume(context.checkpoint, kind, members, Data({"train": split}), classes, Course(epochs=2, batch=8))
         loss = history.mean("train", "loss", 1).view(len(context.cells), each)
         rows += [
             {"member": k, "kind": kind, "accuracy": float(v), "repeat": i} for k in range(len(loss)) for i, v in enumerate(loss[k])

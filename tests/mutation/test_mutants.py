@@ -19,6 +19,7 @@ def units(key: str = "k", digest: str = "d") -> dict:
     return {"job": {"train": [key, digest], "data": ["k", "d"]}, "cell": {"one": [key, digest]}}
 
 
+@pytest.mark.slow
 def test_every_edit_is_python_and_another_program() -> None:
     rng = random.Random(0)
     edits = [(name, mutate(name, (PACKAGE / name).read_text(), rng)) for name in package_files(PACKAGE)]

@@ -275,10 +275,10 @@ def test_only_networks_that_were_measured_are_behind_a_number(folder: Path) -> N
 
 def test_tables_without_a_chart_are_named() -> None:
     assert (
-        build.uncharted(["cells", "residuals", "my_table", "another"])
+        build.say_uncharted(["cells", "residuals", "my_table", "another"])
         == "No chart of this page is drawn from another, my_table."
     )
-    assert build.uncharted(["cells", "residuals", "scorecard"]) == ""
+    assert build.say_uncharted(["cells", "residuals", "scorecard"]) == ""
 
 
 def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 ATTENTIONS = ["multihead", "linear", {"name": "gau", "key_width": 16}, "meanlab:Mean"]
 
 
+@pytest.mark.slow
 def test_from_configuration_to_rows(run: Any) -> None:
     config = {
         "tasks": {"sorting": {"train": 300, "test": 100, "length": 5, "symbols": 6}},

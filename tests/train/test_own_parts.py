@@ -64,7 +64,7 @@ from rankfall.train.fit import Course
 from rankfall.train.members import Hyperparameters, Members
 from rankfall.train.objectives.classes import classes
 from rankfall.train.optimizers.adam import Adam
-from rankfall.train.resume import fit_resumed
+from rankfall.train.resume import fit_or_resume
 
 TABLE = "paths"
 NEEDS = "cells"
@@ -84,7 +84,7 @@ def probes(context, *, each: int = 500):
     split = Split(inputs, data.test.inputs.repeat_interleave(each, 0))
     members = Members(made, range(count), Adam(), [Hyperparameters(lr=0.1)] * count)
     data, course = Data({"train": split}), Course(epochs=4, batch=16, shuffle=False)
-    history = fit_resumed(context.checkpoint, "probes", members, data, classes, course)
+    history = fit_or_resume(context.checkpoint, "probes", members, data, classes, course)
     loss = history.mean("train", "loss", 3).view(len(context.cells), each)
     assert (loss == loss[:, :1]).all()  # no shuffling: probes of a cell are the same
     return [{"member": k, "kind": "whole", "accuracy": float(loss[k, 0])} for k in range(len(context.cells))]

@@ -188,8 +188,8 @@ def test_the_record_of_a_member_does_not_depend_on_its_neighbours(own: dict[str,
 def test_every_value_is_asked() -> None:
     """-1 says that no class is asked for; of a value it is as good as any."""
     targets = torch.tensor([[[[-1.0, 0.0], [0.5, 0.2]], [[0.0, -1.0], [1.0, 0.0]]]])  # K, B, T, C
-    assert values.grade_values(torch.zeros_like(targets), targets).asked.tolist() == [4]
-    found = classes.grade_classes(torch.zeros(1, 2, 2, 3), torch.tensor([[[-1, 0], [2, -1]]]))
+    assert values.grade(torch.zeros_like(targets), targets).asked.tolist() == [4]
+    found = classes.grade(torch.zeros(1, 2, 2, 3), torch.tensor([[[-1, 0], [2, -1]]]))
     assert found.asked.tolist() == [2]
     assert found.sums["accuracy"].tolist() == [1]
 

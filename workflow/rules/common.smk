@@ -51,12 +51,12 @@ def inputs(function):
 def mark_stale():
     """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say, and no others."""
     first = WIRING.forced is None
-    if not SNAKEMAKE.runs_jobs or (not first and SNAKEMAKE.forces(WIRING.standing.stale.keys())):
+    if not SNAKEMAKE.runs_jobs or (not first and SNAKEMAKE.forces(WIRING.states.stale.keys())):
         return
     if MODULE and first and not SNAKEMAKE.is_dry:
         begin()
     SNAKEMAKE.rerun_by_time_only()
     WIRING.set_forced(*SNAKEMAKE.forced())
-    SNAKEMAKE.force(WIRING.standing.stale)
-    for line in WIRING.standing.lines():
+    SNAKEMAKE.force(WIRING.states.stale)
+    for line in WIRING.states.lines():
         logger.info(line)

@@ -154,9 +154,9 @@ server.Server(socket.socket(fileno=int(sys.argv[1])), "late_job", iter([lambda: 
 """
 EARLY = """
 import os, signal, threading
-from rankfall.run.forks.client import forked
+from rankfall.run.forks.client import run_in_fork
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()  # while the server imports, before it has forked
-raise SystemExit(forked([]))
+raise SystemExit(run_in_fork([]))
 """
 
 

@@ -168,8 +168,8 @@ def test_looking_costs_little() -> None:
 def test_what_torch_does_to_its_own_functions_is_no_replacement() -> None:
     """With the first import of its compiler, as by `torch.func`, it wraps some of them, such as `torch.manual_seed`."""
     program = (
-        "import torch\nfrom rankfall.run.guards.process import same_process, unaltered\nbefore = torch.manual_seed\n"
-        "with same_process(), unaltered(lambda: 'nobody'):\n    import torch._dynamo\n"
+        "import torch\nfrom rankfall.run.guards.process import same_process, check_unaltered\nbefore = torch.manual_seed\n"
+        "with same_process(), check_unaltered(lambda: 'nobody'):\n    import torch._dynamo\n"
         "assert torch.manual_seed is not before"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ CHILD = """
 import torch
 from pathlib import Path
 from rankfall.run.jobs.engine import peak_megabytes
-from rankfall.train.device import keep_pages, large_blocks_apart
+from rankfall.train.device import keep_pages, separate_large_blocks
 
 
 def megabytes():
@@ -22,7 +22,7 @@ found, before = [peak_megabytes(), megabytes()], megabytes()
 blocks = [torch.ones(1 << 18) for _ in range(64)]  # 64 MiB in small blocks, the last of which stays
 blocks = blocks[-1:]
 found.append(megabytes() - before)
-with large_blocks_apart():
+with separate_large_blocks():
     found.append(megabytes() - before)
     torch.ones(1 << 24)  # 64 MiB in one block
     found.append(megabytes() - before)

@@ -16,7 +16,7 @@ from rankfall.train.progress import Progress
 
 TASK = """
 import torch
-from rankfall.tasks._dataset import Dataset, divided
+from rankfall.tasks._dataset import Dataset, split_samples
 INPUTS = "tokens"
 TARGETS = "classes"
 ONLINE = {online}
@@ -26,7 +26,7 @@ def some(rng, *, samples: int = 30):
 class Drawn:
     def __call__(self, rng) -> Dataset:
         x, y = some(rng)
-        return Dataset(divided(x, y, 20), size_in={size_in}, size_out=3)
+        return Dataset(split_samples(x, y, 20), size_in={size_in}, size_out=3)
     if ONLINE:
         def batch(self, rng, samples):
             return some(rng, samples=samples)

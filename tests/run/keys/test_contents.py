@@ -239,7 +239,7 @@ def test_the_cache_is_shared_by_real_processes(tmp_path: Path) -> None:
         file.truncate(2**24)
     os.utime(path, (0, 0))
     program = "import sys; from pathlib import Path; from rankfall.run.keys import contents; contents.SETTLED = -1; "
-    program += "print(contents.hashed(Path(sys.argv[1])))"
+    program += "print(contents.hash_file(Path(sys.argv[1])))"
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     running = [
         subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True, env=environment)

@@ -63,7 +63,7 @@ def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, A
     objective = values if targets.is_floating_point() else classes
 
     def score(states: Tensor) -> tuple[Tensor, Tensor]:
-        graded = objective.graded(made.readout(states), targets)
+        graded = objective.grade(made.readout(states), targets)
         right = graded.sums.get("accuracy", torch.nan * graded.loss)
         return graded.loss, right / graded.asked
 

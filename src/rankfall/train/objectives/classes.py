@@ -13,10 +13,10 @@ ACCEPTS = "classes"
 
 def classes(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
     """Outputs (K, B, T, C) for targets (K, B, T), -1 for tokens without a target."""
-    return grade_classes(outputs(module, batch.inputs, drop), batch.targets, batch.constant)
+    return grade(outputs(module, batch.inputs, drop), batch.targets, batch.constant)
 
 
-def grade_classes(scores: Tensor, targets: Tensor, constant: int | None = None) -> Graded:
+def grade(scores: Tensor, targets: Tensor, constant: int | None = None) -> Graded:
     each = cross_entropy(scores.flatten(0, -2), targets.flatten(), ignore_index=-1, reduction="none")
     asked = (targets != -1).flatten(1).sum(1)
     right = scores.argmax(-1) == targets  # -1 is never an argmax

@@ -11,9 +11,9 @@ ACCEPTS = "values"
 
 def values(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
     """Outputs and targets are (K, B, T, C)."""
-    return grade_values(outputs(module, batch.inputs, drop), batch.targets)
+    return grade(outputs(module, batch.inputs, drop), batch.targets)
 
 
-def grade_values(values: Tensor, targets: Tensor) -> Graded:
+def grade(values: Tensor, targets: Tensor) -> Graded:
     loss = (values - targets).square().sum(-1).flatten(1)  # (K, B*T)
     return Graded(loss.mean(1), torch.full((len(loss),), loss.shape[1], device=loss.device))
