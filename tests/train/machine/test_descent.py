@@ -158,6 +158,16 @@ def test_a_job_finds_an_optimiser_that_counts_its_steps() -> None:
     assert "after step 1 of the optimiser Counting" in disagreement("own:Counting")
 
 
+def test_a_member_that_its_gradient_ends_is_not_compared() -> None:
+    """Squares of 1e25 are beyond float32: with any engine the member has diverged, and its neighbour is compared."""
+    machine, plain = (members_of("adam", one, (0, 1), dtype="float32") for one in (True, False))
+    machine.grads[0], machine.grads[1] = 1e25, 0.1
+    assert agreement.step_difference(machine.engine, machine, plain, torch.ones(2)) == ""
+    assert plain.status.tolist() == [DIVERGED, RUNNING]
+    machine.grads[0], machine.weights[1] = 1e25, machine.weights[1] + 1
+    assert "after step 1" in agreement.step_difference(machine.engine, machine, plain, torch.ones(2))
+
+
 def test_a_job_finds_a_wrong_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clip by another norm; a correction that does not change."""
     with monkeypatch.context() as patched:

@@ -22,7 +22,7 @@ from rankfall.train import recipe
 from rankfall.train.machine.autograd import Result, by_autograd, initial, to_double
 from rankfall.train.machine.engine import NO_CODE, Machined
 from rankfall.train.machine.exact_zeros import find_remainder
-from rankfall.train.members import Members
+from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
 
 FACTOR = 8.0
@@ -89,7 +89,8 @@ def evaluation_difference(machine: Members, training: Training, batch: Samples) 
 
 
 def step_difference(engine: Machined, machine: Members, plain: Members, loss: Tensor) -> str:
-    """What differs after two steps of the optimiser along the machine's gradients."""
+    """What differs after two steps of the optimiser along the machine's gradients. A member whose gradient is too large for a step, which
+    ends it with any engine, is not compared."""
     machine.step_count = plain.step_count = 0
     gradients = machine.grads.clone()
     for step in STEPS:
@@ -105,10 +106,10 @@ def step_difference(engine: Machined, machine: Members, plain: Members, loss: Te
             *(LEAST * slot.norm(dim=1) for slot in plain.slots),
         ]
         pairs = zip((machine.weights, *machine.slots), (plain.weights, *plain.slots), bounds)
+        ended = plain.status != RUNNING
         if not all(
-            (difference_norm(one, other.double()) <= bound).all()
+            (ended | ~other.isfinite().all(1) | (difference_norm(one, other.double()) <= bound)).all()
             for one, other, bound in pairs
-            if other.isfinite().all()
         ):
             return f"weights or slots differ after step {step + 1} of the optimiser {type(plain.optimizer).__name__}"
     return ""
