@@ -105,19 +105,23 @@ def test_a_machine_that_does_not_agree_ends_the_job_before_any_training(
     check_ended(plan_of("l2"), Store(tmp_path), "does not agree with autograd: the gradient is 0.001 of its size away")
 
 
+SOFTPICK = {"normaliser": "softpick", "norm": "layer", "norm_placement": "pre"}
+LARGE = {"norm": "none", "init": {"name": "normal", "deviation": 0.3}}
+
+
 @pytest.mark.slow
-def test_a_network_whose_gradient_is_mostly_rounding_is_trained(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts", [SOFTPICK, LARGE], ids=["softpick", "large"])
+def test_a_network_whose_gradient_is_mostly_rounding_is_trained(parts: dict[str, Any], tmp_path: Path) -> None:
     """24 layers of softpick at birth divide by scores that are nearly 0: by a last bit more or less of its weights, autograd itself ends
-    anywhere between .0005 and .1 of the gradient's size from the true one."""
+    anywhere between .0005 and .1 of the gradient's size from the true one. With large weights and without norms, it is many times its size.
+    """
     plan = make_plan(
         config(
             task={"train": 1000, "test": 200, "length": 8, "symbols": 10},
             architecture={
+                **parts,
                 "residual": "add",
                 "mlp": "gelu",
-                "norm": "layer",
-                "norm_placement": "pre",
-                "normaliser": "softpick",
                 "depth": 24,
                 "width": 16,
                 "heads": 2,
@@ -128,4 +132,4 @@ def test_a_network_whose_gradient_is_mostly_rounding_is_trained(tmp_path: Path) 
         )
     )
     assert {cell.engine for cell in plan.cells} == {"machine"}
-    assert [one["status"] for one in train(plan, Store(tmp_path)).values()] == ["done"]
+    assert [one["status"] for one in train(plan, Store(tmp_path)).values()] in (["done"], ["diverged"])

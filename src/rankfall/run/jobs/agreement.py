@@ -41,7 +41,14 @@ def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool
         with numerics(cell.code):
             data = stack_data([cell, cell], [dataset, dataset], torch.device("cpu"))
             batches = ends_of_epoch(cell, data)
-            what = disagreement(cell.architecture, shape_of(cell, dataset), cell.training, batches, cell.code)
+            what = disagreement(
+                cell.architecture,
+                shape_of(cell, dataset),
+                cell.training,
+                batches,
+                cell.code,
+                lambda text: note(f"{named}: {text}"),
+            )
     except (StoreError, Unproved):
         raise
     except Untraceable as error:
