@@ -78,14 +78,16 @@ def test_the_figure_draws_medians_over_types() -> None:
     by_layer = layers()
     types = frame("census", types_of(by_layer))
     table = of_main_streams(types, by_layer)
-    assert sorted(table.type.unique()) == ["a", "b", "c", "t5"] and len(table) == 12
+    assert sorted(table.type.unique()) == ["a", "b", "c", "t5"] and len(table) == 4 * 7
+    half = table[table.share == 0.5].set_index("type").kept  # one of two layers, whose states stand in the table
+    assert half.to_dict() == pytest.approx({"a": 0.5, "b": 0.9, "c": 1.0, "t5": 0.7})
     choices = frame("census_choices", census_choices(Context(table=lambda name: by_layer), draws=100))
     read = {"census": types, "census_layers": by_layer, "census_choices": choices}
     picture = census(read.__getitem__)
     assert picture.numbers is not None
     line = picture.numbers[(picture.numbers.value == "before the branch") & (picture.numbers.by == "norm_place")]
     # kept after two layers: 0.25, 0.8, 1, 0.6
-    assert line[line.depth == 2].middle.tolist() == [pytest.approx(0.7)] and line[line.depth == 2].types.tolist() == [4]
+    assert line[line.share == 1].middle.tolist() == [pytest.approx(0.7)] and set(line.types) == {4}
     assert "4 model types with skips of transformers 5.0 (4 of 5 eligible types are measured)" in picture.caption
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 TABLES = ["census", "census_layers", "census_choices"]
 FEWEST = 3  # types of a line
+SHARES = [i / 6 for i in range(7)]  # of the depth
 LINES = 6
 
 
@@ -25,7 +26,7 @@ def census(read: "Callable[[str], DataFrame]") -> Picture:
         draw_lines(left, table, "norm_place", "by where norms stand"),
         draw_lines(middle, table, "mixed", "by mask and mixer"),
     ]
-    left.set_ylabel("residual / residual of layer 0")
+    left.set_ylabel("residual / residual before the first layer")
     effects(right, choices)
     import pandas as pd
 
@@ -33,16 +34,26 @@ def census(read: "Callable[[str], DataFrame]") -> Picture:
 
 
 def of_main_streams(types: "DataFrame", layers: "DataFrame") -> "DataFrame":
-    """Rows by layer of the stream that `census` has of each type, with what is kept and the share of the depth."""
-    chosen = types[(types.outcome == MEASURED) & types.skips.fillna(False).astype(bool)]
-    table = layers.merge(chosen[["type", "stream", "residual_first"]], on=["type", "stream"])
-    table = table[table.residual.notna() & (table.residual_first > 0)]
-    return table.assign(
-        kept=table.residual.astype(float) / table.residual_first.astype(float),
-        depth=table.layer.astype(int),
-        mixed=table["mask"].fillna("") + ", " + table.mixer.fillna(""),
-        norm_place=table.norm_place.fillna("not known"),
-    )
+    """What the stream that `census` has of each type keeps at shares of its depth, between layers on a line: so every point of a line is of
+    the same types, however many layers they have."""
+    import numpy as np
+    import pandas as pd
+
+    chosen = types[(types.outcome == MEASURED) & types.skips.fillna(False).astype(bool) & types.kept.notna()]
+    found = []
+    for (kind, _), part in layers.merge(chosen[["type", "stream"]], on=["type", "stream"]).groupby(["type", "stream"]):
+        known = part[part.residual.notna()].sort_values("layer")
+        place, value = known.layer.to_numpy(float), known.residual.to_numpy(float)
+        one = known.iloc[0]
+        about = {
+            "type": kind,
+            "mixed": ", ".join("" if pd.isna(one[name]) else one[name] for name in ("mask", "mixer")),
+            "norm_place": "not known" if pd.isna(one.norm_place) else one.norm_place,
+        }
+        found.append(
+            pd.DataFrame(about | {"share": SHARES, "kept": np.interp(SHARES, place / place[-1], value) / value[0]})
+        )
+    return pd.concat(found) if found else pd.DataFrame(columns=["type", "mixed", "norm_place", "share", "kept"])
 
 
 def draw_lines(panel: "Axes", table: "DataFrame", by: str, title: str) -> "DataFrame":
@@ -53,15 +64,15 @@ def draw_lines(panel: "Axes", table: "DataFrame", by: str, title: str) -> "DataF
     names = [name for name, count in each.items() if count >= FEWEST][:LINES]
     found = []
     for name, colour in colours(names).items():
-        part = table[table[by] == name].groupby("depth").kept
+        part = table[table[by] == name].groupby("share").kept
         low, high = part.quantile(0.25), part.quantile(0.75)
         line = pd.DataFrame({"middle": part.median(), "low": low, "high": high, "types": part.count()})
-        line = line[line.types >= FEWEST].reset_index()
-        panel.plot(line.depth, line.middle, color=colour, label=f"{short(name)} ({each[name]})")
-        panel.fill_between(line.depth, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+        line = line.reset_index()
+        panel.plot(line.share, line.middle, color=colour, label=f"{short(name)} ({each[name]})")
+        panel.fill_between(line.share, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
         found.append(line.assign(by=by, value=name))
     panel.set_title(title)
-    panel.set_xlabel("layer")
+    panel.set_xlabel("share of the layers")
     panel.set_ylim(0, None)
     panel.legend(fontsize=5.5, handlelength=1.2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     return pd.concat(found) if found else pd.DataFrame()
