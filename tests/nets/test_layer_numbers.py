@@ -61,6 +61,23 @@ def test_residuals_with_learned_shares(name: str, shape: tuple[int, ...]) -> Non
     assert sum("residual" in key for key, _ in without.named_parameters()) == 2
 
 
+def test_a_normalised_network_goes_a_share_of_the_way_on_the_sphere() -> None:
+    made = network(residual={"name": "normalised", "start": 0.25}, norm="none", mlp="none", depth=1)
+    x, branch = states(4), 7 * states(4).flip(0)
+
+    def on_sphere(values: np.ndarray) -> np.ndarray:
+        return np.asarray(values / np.sqrt((values**2).mean()))
+
+    found, gain = made.blocks[0].residual(x, branch), next(v for k, v in made.named_parameters() if "residual" in k)
+    for k, b, t in ((0, 0, 0), (1, 2, 3)):
+        state, target = x[k, b, t].numpy(), on_sphere(branch[k, b, t].numpy())
+        want = on_sphere(state + gain[k].detach().flatten().numpy() * (target - state))
+        np.testing.assert_allclose(found[k, b, t].detach().numpy(), want, rtol=1e-10)
+    deep = untrained(residual="normalised", norm="none", mlp="gelu", depth=6)
+    for x in deep.states(torch.randint(5, (2, 3, 5)))[1:]:
+        torch.testing.assert_close(x.square().mean(-1), torch.ones_like(x[..., 0]))
+
+
 def test_starts_of_learned_shares() -> None:
     tokens = torch.randint(5, (2, 3, 5))
     still = untrained(residual="rezero", norm="none", mlp="gelu", depth=4).states(tokens)

@@ -166,7 +166,7 @@ QUICK = (
     "fire",
     *("softpick", "sink", "score_scale", "qk_norm", "swiglu"),
     *("gated", "differential", "retention", "gated_linear", "delta", "selective"),
-    *("scheduled", "layer_scale", "rezero", "deepnorm", "by_depth"),
+    *("scheduled", "layer_scale", "rezero", "normalised", "deepnorm", "by_depth"),
 )  # of the default tests; the others take a minute more
 
 
