@@ -1,8 +1,8 @@
 """Of normalised networks (Loshchilov et al. 2024, nGPT): N(X + g * (N(F(X)) - X)), with N(x) = x / sqrt(mean(x^2)) of each token.
 
 A step on the sphere towards what the sublayer made; g is learned for each feature. There it takes the place of norms (`norm: none`).
-Published states have length 1, these have mean square 1, which is a scale of the maps that read them. Queries and keys of one length are the
-normaliser `qk_norm`. That weights are normed after every step is no part of it.
+Published states have length 1, these have mean square 1, which is a scale of the maps that read them. Queries and keys of one length are
+the normaliser `qk_norm`. That weights are normed after every step is no part of it.
 
 `start`: g before training; published is about 1 / L.
 """
