@@ -31,7 +31,7 @@ wiring.config
 named = spent() - began
 wiring.write_plan()
 place = list(wiring.plan.shards)[-1]
-print(json.dumps([plan, named, spent() - began, megabytes(), str(wiring.config), wiring.statements.train(*place).digest, *place]))
+print(json.dumps([plan, named, spent() - began, megabytes(), str(wiring.config), wiring.fingerprints.train(*place).digest, *place]))
 """
 JOB = """
 config, expect, task, shard = sys.argv[1:]
