@@ -144,7 +144,7 @@ def test_a_type_of_the_library_is_checked_small(capsys):
     code, out, err = ran(capsys, "gpt2", "--small", "--no-changes", "--length", 12)
     assert code == 0 and "builds gpt2 at small size" in err
     assert (
-        "8 residual additions in 4 layers (4 mixes tokens, 4 token by token), width 32; 2 x 12 tokens; one way" in out
+        "8 residual additions in 4 layers (4 mix tokens, 4 act token by token), width 32; 2 x 12 tokens; one way" in out
     )
     code, _, err = ran(capsys, "llama")
     assert code == 2 and "billion weights: --small, or --set" in err
