@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TABLES = ["prediction_scores"]
 VERDICTS = {"adds": BLUE, "predicts": BLUE, "adds nothing": RED, "does not predict": RED, "undecided": GREY}
+NAMED = 6  # predictors of one verdict, at most
 SAID = {BLUE: "above nothing for all predictors at once", RED: "nothing that matters", GREY: "undecided"}
 
 
@@ -93,9 +94,16 @@ def told(added: DataFrame) -> str:
         f"{join(named['adds nothing'])} {'adds' if len(named['adds nothing']) == 1 else 'add'} nothing that matters"
         if "adds nothing" in named
         else "",
-        f"{join(named['undecided'])} {'is' if len(named['undecided']) == 1 else 'are'} undecided"
-        if "undecided" in named
-        else "",
+        undecided(named["undecided"]) if "undecided" in named else "",
     ]
     said = "; ".join(part for part in parts if part)
     return f"{said[0].upper()}{said[1:]}."
+
+
+def undecided(names: list[str]) -> str:
+    """By name where they are few."""
+    return (
+        f"{join(names)} {'is' if len(names) == 1 else 'are'} undecided"
+        if len(names) <= NAMED
+        else f"{len(names)} are undecided"
+    )

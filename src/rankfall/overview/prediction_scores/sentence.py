@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rankfall.overview.prediction_scores.figure import told
 from rankfall.overview.prediction_scores.rows import by_gain, null, of
-from rankfall.report.labels import many
+from rankfall.report.labels import join, many
 from rankfall.report.page.question import Read, TableQuestion
 
 
@@ -16,13 +16,15 @@ def say_prediction(read: Read) -> tuple[str, str]:
     added = by_gain(rows[rows.value.notna()])
     if added.empty:
         return "", ""
-    usual, first = null(rows).iloc[0], added.iloc[0]
-    (best,) = rows[(rows.kind == "alone") & (rows.predictor == first.predictor)].itertuples()
+    usual, verdicts = null(rows).iloc[0], told(added)
+    alone = rows[(rows.kind == "alone") & (rows.verdict == "predicts")].sort_values("value", ascending=False)
+    known = [f"{one.predictor.replace('_', ' ')} ({one.value:.0%})" for one in alone.itertuples()]
+    better = f"{join(known)} {'does' if len(known) == 1 else 'do'}" if known else "none does"
     return (
-        f"depth and parameters alone put {usual.value:.0%} of pairs of networks in the right order by whether they train, on "
-        f"architectures left out ({many(int(usual.networks), 'network')}, {many(int(usual.architectures), 'architecture')}; 50% knows "
-        f"nothing). Of {many(len(added), 'predictor')} the most is added by {first.predictor.replace('_', ' ')}: {first.gain:+.1%} "
-        f"[{first.gain_low:+.1%}, {first.gain_high:+.1%}], alone {best.value:.0%}. {told(added)}",
+        f"Depth and parameters alone put {usual.value:.0%} of pairs of networks in the right order by whether they train, on "
+        f"architectures left out ({many(int(usual.networks), 'network')}, {many(int(usual.architectures), 'architecture')}). "
+        f"Of {many(len(added), 'predictor')}, {better} better than nothing (50%) for sure, alone. "
+        f"Beside depth and parameters: {verdicts[0].lower()}{verdicts[1:]}",
         "",
     )
 
