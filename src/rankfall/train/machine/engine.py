@@ -134,7 +134,7 @@ class Machined:
             return
         memory = Memory.of(len(members), None, (), self.numbers)
         program = self.prepare_descent(members, memory, members.step_count + 1)
-        self.norms[:] = members.grads.norm(dim=1, keepdim=True).numpy()
+        self.norms[:] = members.grads.double().norm(dim=1, keepdim=True).numpy()
         bases, strides = addresses(self.arrays(members, memory))
         self.make_room(1, program.arena + SPARE)
         bases[ARENA] = self.arenas[0].ctypes.data
