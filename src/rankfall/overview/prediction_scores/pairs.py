@@ -4,6 +4,9 @@ A pair of networks of one fold is right if the one with the higher score has the
 count if outcomes tie. With outcomes 0 and 1 the share of right pairs is the AUC; with any outcome twice the share less 1 is Kendall's rank
 correlation, among pairs whose outcomes differ. Pairs of two folds do not count: their scores are of two models, whose intercepts have seen
 each other's outcomes.
+
+An architecture that is drawn w times stands for w architectures like it. Its networks make pairs with those of one drawn v times w v times,
+and among themselves w times: copies of a network are no pairs, since the one would be judged by the other.
 """
 
 from __future__ import annotations
@@ -31,11 +34,18 @@ class Sums:
         if self.above.ndim == 1:
             above, below = drawn @ self.above, drawn @ self.below
         else:
-            above, below = (((drawn @ form) * drawn).sum(1) for form in (self.above, self.below))
+            above, below = (sum_pairs(drawn, form) for form in (self.above, self.below))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(below > 0, above / np.where(below > 0, below, 1.0), np.nan)
         found: Array = self.scale * ratio + self.shift
         return found
+
+
+def sum_pairs(drawn: Array, pairs: Array) -> Array:
+    """Pairs (A, A) between and within architectures that are drawn so often (B, A): sums (B,)."""
+    within = np.diag(pairs)
+    between: Array = ((drawn @ (pairs - np.diag(within))) * drawn).sum(1)
+    return between + drawn @ within
 
 
 def ordered(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> tuple[Array, Array]:
