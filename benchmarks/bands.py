@@ -117,21 +117,21 @@ def models(depth: int, seed: int, names: list[str] | None = None) -> Iterator[tu
     """(name, model, inputs) of this depth."""
     from transformers import CONFIG_MAPPING
 
-    from rankfall.api.layers import architecture, drawn_states, network_of
-    from rankfall.check.library import built
+    from rankfall.api.layers import architecture, draw_states, network_of
+    from rankfall.check.library import build_model
     from rankfall.models.families.example import example_inputs
 
     for kind, (layers, sizes) in TYPES.items():
         if names is None or kind in names:
             config = CONFIG_MAPPING[kind](**sizes, **{layers: depth})
-            model = built(kind, config, seed)
+            model = build_model(kind, config, seed)
             yield kind, model, example_inputs(model, config, tokens=TOKENS, seed=seed)
     for name, parts in OWN.items():
         if names is None or name in names:
             network = network_of(architecture(parts, depth=depth, width=WIDTH, heads=HEADS), 1, TOKENS, seed)
-            yield name, network, drawn_states(1, 4, TOKENS, WIDTH, seed)
+            yield name, network, draw_states(1, 4, TOKENS, WIDTH, seed)
     if names is None or MIXER in names:
-        yield MIXER, mixer(depth, seed), drawn_states(1, 4, TOKENS, WIDTH, seed)[0]
+        yield MIXER, mixer(depth, seed), draw_states(1, 4, TOKENS, WIDTH, seed)[0]
 
 
 def measured(depth: int, seed: int, names: list[str] | None = None) -> Iterator[tuple[str, str, list[float]]]:

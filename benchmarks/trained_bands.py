@@ -76,13 +76,13 @@ def bare(part: Any) -> Any:
 
 def kind_of_parts(parts: dict[str, Any], width: int, heads: int) -> str:
     """As a check finds it of the network itself."""
-    from rankfall.api.layers import architecture, drawn_states, network_of
+    from rankfall.api.layers import architecture, draw_states, network_of
     from rankfall.check.bands import kind_of
     from rankfall.models.modules.examine import examine
 
     given = {name: value for name, value in parts.items() if isinstance(value, str)}
     network = network_of(architecture(given, depth=2, width=width, heads=heads), 1, 16, 0)
-    return kind_of(examine(network, drawn_states(1, 2, 16, width, 0)).flows[0])
+    return kind_of(examine(network, draw_states(1, 2, 16, width, 0)).flows[0])
 
 
 def of_minilm() -> Iterator[Curve]:

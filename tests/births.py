@@ -3,7 +3,7 @@
 import numpy as np
 from pandas import DataFrame
 
-from rankfall.overview.prediction.measure import folded
+from rankfall.overview.prediction.measure import deal_folds
 from rankfall.overview.prediction.rows import BIRTH
 
 FEW = ("residual", "norm_growth", "gradient_queries", "own_share")  # predictors that are known
@@ -22,7 +22,7 @@ def networks(architectures: int = 40, seeds: int = 2, tasks: tuple[str, ...] = (
     found = DataFrame(rows)
     own = {name: rng.normal() for name in found.architecture.unique()}
     found["over_chance"] = 1 / (1 + np.exp(-(found.architecture.map(own) + rng.normal(size=len(found)))))
-    found["fold"] = folded(found.architecture, 10)
+    found["fold"] = deal_folds(found.architecture, 10)
     found["parameters"] = 1000.0 + found.architecture.map({name: rng.normal() for name in own})
     for name in BIRTH:
         found[f"birth_{name}"] = np.nan

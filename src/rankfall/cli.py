@@ -57,13 +57,13 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        return ended_by(error)
+        return end_with_error(error)
 
 
 UNWRITTEN = (errno.ENOSPC, errno.EDQUOT)  # of a stream
 
 
-def ended_by(error: OSError) -> int:
+def end_with_error(error: OSError) -> int:
     """The exit code where nothing more can be printed, or a file cannot be read or written, which is told in one line; else a bug."""
     from rankfall.disk import CAUSES, cause, silence  # numbers depend on this file, so the loader has to see it
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from rankfall import collapse_law, order_of_contraction, residuals
-from rankfall.api.layers import architecture, drawn_states, network_of
+from rankfall.api.layers import architecture, draw_states, network_of
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import relative_residual
 from rankfall.run.keys.fingerprint import Sources, digest_of
@@ -85,7 +85,7 @@ def test_functions_and_components_follow_one_law():
     for block in network.blocks:
         for part in (block.attention.value, block.attention.output, block.attention.query, block.attention.key):
             part.weight.mul_(scale)
-    x = drawn_states(1, 4, 16, 32, 0)
+    x = draw_states(1, 4, 16, 32, 0)
     states = network.states(x)
     blocks = [lambda x, block=block: block(x.unsqueeze(0))[0] for block in network.blocks]
     found = residuals(blocks, states[0][0])

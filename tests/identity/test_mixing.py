@@ -43,7 +43,7 @@ def test_contributions_and_ratios_by_a_loop(architecture: dict[str, Any]) -> Non
         assert not isinstance(join, str)
         skip = torch.zeros_like(view.inputs) if join.skip is None else join.skip
         vectors = torch.einsum("bhji,bhid->bjid", view.weights, view.map_values())
-        whole = join.factor * view.attended() + skip
+        whole = join.factor * view.attend() + skip
         if join.norm is not None and join.norm.over != -1:
             assert found.norms is None and "tokens" in found.reason
             continue

@@ -69,7 +69,7 @@ def test_the_parts_give_the_layer_written_out(family: str) -> None:
             read = by_hand.norm1(state) if by_hand.pre else state
             torch.testing.assert_close(view.inputs, read, rtol=1e-10, atol=1e-10)
             expected = by_hand.attend(read)
-            torch.testing.assert_close(view.attended(), expected, rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(view.attend(), expected, rtol=1e-9, atol=1e-9)
             assert not isinstance(view.join, str)
             after = state + expected
             after = after if by_hand.pre else by_hand.norm1(after)

@@ -45,7 +45,7 @@ def test_the_parts_give_what_the_layer_computes(architecture: dict[str, Any]) ->
     assert [(view.layer, view.member) for view in found] == [(1, 0), (1, 1), (2, 0), (2, 1)]
     for view in found:
         attended = attention_of(made.blocks[view.layer - 1], states[view.layer - 1])[view.member]
-        torch.testing.assert_close(view.attended(), attended, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(view.attend(), attended, rtol=1e-12, atol=1e-12)
         summed = (view.weights @ view.map_values()).sum(1) + view.bias
         torch.testing.assert_close(summed, attended, rtol=1e-12, atol=1e-12)
         assert not isinstance(view.join, str)

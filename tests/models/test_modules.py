@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from rankfall import residuals
-from rankfall.api.layers import architecture, drawn_states, network_of
+from rankfall.api.layers import architecture, draw_states, network_of
 from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import states_of
 from rankfall.models.modules.examine import examine
@@ -106,7 +106,7 @@ def test_the_residual_of_a_shrinking_stack_is_known():
 def test_our_own_network_as_a_module_has_the_residuals_of_its_states():
     design = architecture({"residual": "add", "mlp": "relu", "norm": "layer"}, depth=3, width=16, heads=2)
     network = network_of(design, 1, 7, 0)
-    x = drawn_states(1, 3, 7, 16, 0)
+    x = draw_states(1, 3, 7, 16, 0)
     found = residuals(network, x)[WHOLE]
     assert found == pytest.approx([relative_residual(one).mean().item() for one in network.states(x)], rel=1e-12)
 

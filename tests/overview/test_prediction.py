@@ -9,7 +9,7 @@ import pytest
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.prediction.measure import folded, prediction
+from rankfall.overview.prediction.measure import deal_folds, prediction
 from rankfall.overview.prediction.outcomes import chosen_rates, fate, largest_depths, over_chance, steps_to
 from rankfall.overview.prediction.predictors import of_network
 from rankfall.report.conform import conform
@@ -97,10 +97,10 @@ def test_the_largest_depth_is_that_of_half_of_the_seeds() -> None:
 
 def test_folds_hold_whole_architectures_and_all_of_them() -> None:
     names = [f"net{number}" for number in range(25)] * 3
-    found = folded(names, 10)
+    found = deal_folds(names, 10)
     assert (found[:25] == found[25:50]).all() and set(found) == set(range(10))
     assert sorted(np.bincount(found[:25])) == [2] * 5 + [3] * 5
-    assert set(folded(["a", "b"], 10)) == {0, 1}
+    assert set(deal_folds(["a", "b"], 10)) == {0, 1}
 
 
 def tables() -> dict[str, pd.DataFrame]:

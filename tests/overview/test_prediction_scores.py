@@ -12,15 +12,15 @@ from rankfall.errors import RankfallError
 from rankfall.overview.prediction_scores.features import features
 from rankfall.overview.prediction_scores.figure import prediction_scores
 from rankfall.overview.prediction_scores.fits import linear, logistic, scores
-from rankfall.overview.prediction_scores.held_out import judged
-from rankfall.overview.prediction_scores.measure import analysed, ends
-from rankfall.overview.prediction_scores.pairs import auc, explained, rank_correlation
+from rankfall.overview.prediction_scores.held_out import judge
+from rankfall.overview.prediction_scores.measure import analyse, ends
+from rankfall.overview.prediction_scores.pairs import auc, explain_variance, rank_correlation
 from rankfall.overview.prediction_scores.sentence import say_prediction
 from rankfall.overview.prediction_scores.verdict import of_alone, of_gain
 
 
 def analysis(found: DataFrame, draws: int = 200) -> DataFrame:
-    return DataFrame(list(analysed(found, draws)))
+    return DataFrame(list(analyse(found, draws)))
 
 
 def one(rows: DataFrame, **labels: Any) -> Any:
@@ -56,7 +56,7 @@ def test_noise_covers_chance() -> None:
     drawn = np.vstack([np.ones(40), rng.multinomial(40, np.full(40, 1 / 40), size=400)])
     for seed in range(20):
         found = networks(seed=seed)
-        made = judged(found, ["birth_residual"], "trains", sorted(found.architecture.unique()))["auc"].value(drawn)
+        made = judge(found, ["birth_residual"], "trains", sorted(found.architecture.unique()))["auc"].value(drawn)
         low, high, low_of_all = ends(made, 14)
         missed += not low <= 0.5 <= high
         seen.append(made[0])
@@ -159,9 +159,9 @@ def test_explained_is_one_for_the_truth_and_nothing_for_the_mean() -> None:
     outcome, usual = np.array([1.0, 2, 4]), np.full(3, 2.0)
     about = (np.array([0, 1, 1]), 2)
     every = np.ones((1, 2))
-    assert explained(outcome, outcome, usual, *about).value(every)[0] == 1
-    assert explained(usual, outcome, usual, *about).value(every)[0] == 0
-    assert explained(outcome + 1, outcome, usual, *about).value(every)[0] == pytest.approx(1 - 3 / 5)
+    assert explain_variance(outcome, outcome, usual, *about).value(every)[0] == 1
+    assert explain_variance(usual, outcome, usual, *about).value(every)[0] == 0
+    assert explain_variance(outcome + 1, outcome, usual, *about).value(every)[0] == pytest.approx(1 - 3 / 5)
 
 
 def test_models_are_at_the_minimum_of_their_loss() -> None:
@@ -189,9 +189,9 @@ def test_features_are_learned_from_the_training_networks_alone() -> None:
 def test_models_have_no_row_of_their_fold() -> None:
     """Outcomes of one fold are turned round: its scores stay, bit for bit, for who learns from others."""
     found = networks()
-    before = judged(found, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["tau"]
+    before = judge(found, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["tau"]
     turned = found.assign(over_chance=np.where(found.fold == 3, 1 - found.over_chance, found.over_chance))
-    after = judged(turned, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["tau"]
+    after = judge(turned, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["tau"]
     names = sorted(found.architecture.unique())
     inside = [names.index(name) for name in found[found.fold == 3].architecture.unique()]
     part = np.ix_(inside, inside)

@@ -16,8 +16,8 @@ from rankfall.position.agreement import (
     OPEN,
     agreement,
     are_rows_alike,
+    explain_untrained,
     rests_on,
-    untrained_reason,
     why_fewer,
 )
 from rankfall.position.rows import TOLERANCE, Distinct
@@ -120,7 +120,7 @@ def test_a_declaration_that_is_wrong_is_named(placement: str) -> None:
 
 def test_of_the_draws_the_best_is_compared_with_theory() -> None:
     found, network = rows_of([1, 2], [torch.inf, APART]), network_of(EQUAL)
-    said = {rows: untrained_reason(Verdict(rows, "", "open"), found, network, 3, DESIGN) for rows in (None, 1, 2, 3)}
+    said = {rows: explain_untrained(Verdict(rows, "", "open"), found, network, 3, DESIGN) for rows in (None, 1, 2, 3)}
     assert said[None] == (OPEN, "open") and said[2] == (AGREE, "")
     assert said[1][0] == MORE and said[1][1].startswith("theory rests on ROWS")
     assert said[3][0] == FEWER and said[3][1].startswith("all rows of weights are the same")

@@ -15,7 +15,7 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.position.extrapolation import measure as module
 from rankfall.position.extrapolation.measure import extrapolation, hidden
-from rankfall.position.extrapolation.rows import kept_by_chance
+from rankfall.position.extrapolation.rows import compute_kept_by_chance
 from rankfall.run.plan import make_plan
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset, Split
@@ -210,5 +210,5 @@ def test_windows_joined_and_divided_by_hand() -> None:
 
 
 def test_what_a_guess_keeps_is_of_the_accuracy_at_the_trained_length() -> None:
-    found = kept_by_chance(pd.DataFrame({"chance": [0.1, 0.1, 0.1], "accuracy_trained": [0.5, 0.1, 0.0]}))
+    found = compute_kept_by_chance(pd.DataFrame({"chance": [0.1, 0.1, 0.1], "accuracy_trained": [0.5, 0.1, 0.0]}))
     assert found.tolist()[:2] == [0.2, 1.0] and math.isnan(found[2])  # of nothing there is no share

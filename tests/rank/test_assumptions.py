@@ -18,7 +18,7 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import propagate, step
-from rankfall.rank.centred.state import begin, scaled_to
+from rankfall.rank.centred.state import begin, rescale
 from rankfall.rank.law.measure import law
 from rankfall.rank.orders import measure as order_table
 from rankfall.rank.orders import slopes as order_slopes
@@ -221,7 +221,7 @@ def test_a_norm_written_by_hand_keeps_all_digits() -> None:
         del block.norm1
         block.norm1 = lambda x, gain=gain: rms(x) * gain
     state = begin(known, known.lift(INPUTS))
-    state = scaled_to(state, torch.full_like(state.rest.log, -300.0))
+    state = rescale(state, torch.full_like(state.rest.log, -300.0))
     first, second = (step(made.blocks[0], state).rest for made in (known, own))
     torch.testing.assert_close(first.log, second.log, rtol=1e-13, atol=0)
     torch.testing.assert_close(first.unit, second.unit, rtol=1e-9, atol=1e-9)

@@ -13,12 +13,12 @@ from helpers import cells
 
 from rankfall import components
 from rankfall.nets.network import Network, Shape, build
-from rankfall.rank.centred.assumptions import kept_by, standing_for
+from rankfall.rank.centred.assumptions import find_imported, keeps_form
 from rankfall.rank.centred.attention import is_vanished, usual
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.scaled import Scaled, add, plain
 from rankfall.rank.centred.scores import PREPARING
-from rankfall.rank.centred.state import State, begin, scaled_to
+from rankfall.rank.centred.state import State, begin, rescale
 from rankfall.rank.centred.weights import NORMALISERS as NORMALISERS_OF_OURS
 from rankfall.rank.centred.weights import Weights, rule_of, sums_to_one
 
@@ -58,7 +58,7 @@ def error_of_block(made: Network, log10: float) -> tuple[float, float]:
     """One block on a state whose R has size 10^log10: relative error of the new R, and its own log10 size."""
     with mp.workdps(exact.DIGITS):
         state = begin(made, made.lift(INPUTS))
-        state = scaled_to(state, torch.full_like(state.rest.log, log10 * math.log(10)))
+        state = rescale(state, torch.full_like(state.rest.log, log10 * math.log(10)))
         got = step(made.blocks[0], state)
         normaliser = made.blocks[0].attention.normaliser
         module = type(normaliser).__module__.rpartition(".")[2]
@@ -168,7 +168,7 @@ def test_rope_rows_differ_at_order_one() -> None:
     """No oracle in exact arithmetic for rotations: against the plain pass where R is visible, and by its law where it is not."""
     made = network(0.7, normaliser="softmax", position="rope")
     state = begin(made, made.lift(INPUTS))
-    small, smaller = (step(made.blocks[0], scaled_to(state, torch.full((1, 1), log))) for log in (-20.0, -200.0))
+    small, smaller = (step(made.blocks[0], rescale(state, torch.full((1, 1), log))) for log in (-20.0, -200.0))
     assert float(small.rest.log - smaller.rest.log) == pytest.approx(180, rel=1e-6)
     torch.testing.assert_close(small.rest.unit, smaller.rest.unit, rtol=1e-6, atol=1e-6)
 
@@ -204,5 +204,5 @@ def test_a_normaliser_that_is_known_by_name_is_that_function(name: str) -> None:
 def test_a_class_that_is_known_by_name_is_there(named: str) -> None:
     module, _, name = named.partition(":")
     found = getattr(importlib.import_module(module), name)
-    assert standing_for(named) is found and not kept_by(torch.nn.Identity(), named)
-    assert not kept_by(torch.nn.Identity(), "rankfall.nets.normalisers.nothing:Nothing")
+    assert find_imported(named) is found and not keeps_form(torch.nn.Identity(), named)
+    assert not keeps_form(torch.nn.Identity(), "rankfall.nets.normalisers.nothing:Nothing")

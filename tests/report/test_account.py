@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from rankfall import components
 from rankfall.position.conflict import figure as conflict
 from rankfall.report import lines, style
-from rankfall.report.account import account, lacking
+from rankfall.report.account import account, describe_missing
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import BLUE, ORANGE
 from rankfall.report.looks import looks
@@ -445,8 +445,10 @@ def test_lines_on_each_other_are_named_and_others_are_not() -> None:
 def test_values_that_a_model_lacks_are_counted_with_their_reason() -> None:
     table = pd.DataFrame({"panel": "bert", "variant": ["SAN", "SAN", "transformer"], "value": [None, 1.0, 1.0],
                           "value_reason": ["beyond float64", "", ""]}).convert_dtypes()  # fmt: skip
-    assert lacking(table, "value", ["panel", "variant"]) == " Not drawn: 1 value of bert (SAN) (beyond float64)."
-    assert lacking(table.iloc[1:], "value", ["panel", "variant"]) == ""
+    assert (
+        describe_missing(table, "value", ["panel", "variant"]) == " Not drawn: 1 value of bert (SAN) (beyond float64)."
+    )
+    assert describe_missing(table.iloc[1:], "value", ["panel", "variant"]) == ""
 
 
 @pytest.mark.parametrize(

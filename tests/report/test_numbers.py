@@ -9,7 +9,7 @@ from rankfall import cli
 from rankfall.errors import RankfallError
 from rankfall.report import pages, tables
 from rankfall.report.numbers import Numbers, read
-from rankfall.report.values import Tables, compute, compute_spread, write_number, written_table
+from rankfall.report.values import Tables, compute, compute_spread, write_number, write_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -174,12 +174,12 @@ WRITTEN = """| heads | of model | none | 1 | 2 | all of them |
 def test_a_table_has_known_answers(results, tmp_path):
     at = Tables({"default": results / "tables"})
     missing = TABLE + "    missing: '-'\n"
-    assert written_table("counts", read(the_file(tmp_path, "  {}\n", missing)), at) == WRITTEN
+    assert write_table("counts", read(the_file(tmp_path, "  {}\n", missing)), at) == WRITTEN
     with pytest.raises(RankfallError, match=r"table counts: one \| m1 lacks a number; `missing`"):
-        written_table("counts", read(the_file(tmp_path, "  {}\n", TABLE)), at)
+        write_table("counts", read(the_file(tmp_path, "  {}\n", TABLE)), at)
     empty = missing.replace("[2]", "[2, 9]").replace(", all of them: {value: rows, shown: '{}'}", "")
     with pytest.raises(RankfallError, match="table counts: 9 has no number at all"):
-        written_table("counts", read(the_file(tmp_path, "  {}\n", empty)), at)
+        write_table("counts", read(the_file(tmp_path, "  {}\n", empty)), at)
 
 
 @pytest.mark.parametrize(

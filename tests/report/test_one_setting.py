@@ -12,7 +12,7 @@ from rankfall.identity.attribution.figure import attribution
 from rankfall.identity.token_identity.figure import token_identity
 from rankfall.position.conflict.figure import caption as conflict_caption
 from rankfall.position.extrapolation.figure import extrapolation
-from rankfall.position.rho.figure import finding as rho_finding
+from rankfall.position.rho.figure import describe_finding as rho_finding
 from rankfall.rank.circle.figure import each as circle_each
 from rankfall.rank.decomposition.figure import decomposition
 from rankfall.rank.sweep.figure import sweep

@@ -29,7 +29,7 @@ from rankfall.report.page.findings import findings
 from rankfall.report.page.glossary import say_architecture, say_training, terms
 from rankfall.report.page.opening import choose_findings
 from rankfall.report.page.pack import finite, pack, share_values, unpack
-from rankfall.report.page.rows import chart_rows, encode, lacking_rows
+from rankfall.report.page.rows import chart_rows, encode, select_missing
 from rankfall.report.page.sections import write_links
 from rankfall.report.page.specs import spec
 from rankfall.report.page.words import SOURCES, WORDS
@@ -227,8 +227,8 @@ def test_networks_at_different_settings_are_told_apart() -> None:
     """Networks that differ in an option of their task were averaged as if they were seeds."""
     rows = [row | {"task_component": f"sorting(length={4 + row['seed'] % 2})"} for row in cell_rows(4)]
     cells = number_variants(pd.DataFrame(rows))
-    assert build.differing_fields(cells) == ["length 4", "length 5", "length 4", "length 5"]
-    assert build.differing_fields(number_variants(pd.DataFrame(cell_rows(4)))) == [""] * 4
+    assert build.find_differing_fields(cells) == ["length 4", "length 5", "length 4", "length 5"]
+    assert build.find_differing_fields(number_variants(pd.DataFrame(cell_rows(4)))) == [""] * 4
     assert all("apart" in chart.choose for chart in charts() if "training" in chart.choose)
 
 
@@ -314,7 +314,7 @@ def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
     rows.append(row | {"layer": 2, "value": None, "value_reason": "beyond float64"})
     table = pd.DataFrame(rows)
     assert chart_rows(chart, table).layer.tolist() == [1]
-    (lacking,) = lacking_rows(chart, table).itertuples()
+    (lacking,) = select_missing(chart, table).itertuples()
     assert (lacking.layer, lacking.why) == (2, "beyond float64")
 
 

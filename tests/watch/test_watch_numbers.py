@@ -34,16 +34,16 @@ def test_large_states_are_looked_at_a_sample_at_a_time(monkeypatch):
 
 
 def test_rows_that_are_looked_at_are_fewer_where_there_are_many_heads():
-    from rankfall.watch.numbers import looked_at
+    from rankfall.watch.numbers import select_rows
 
     cpu = torch.device("cpu")
-    assert [len(looked_at(*sizes, cpu)) for sizes in ((4, 200), (12, 1024), (32, 8192), (64, 2**20))] == [
+    assert [len(select_rows(*sizes, cpu)) for sizes in ((4, 200), (12, 1024), (32, 8192), (64, 2**20))] == [
         200,
         256,
         16,
         16,
     ]
-    assert looked_at(32, 8192, cpu)[[0, -1]].tolist() == [0, 8191]
+    assert select_rows(32, 8192, cpu)[[0, -1]].tolist() == [0, 8191]
 
 
 def test_padding_is_as_if_it_were_not_there():

@@ -19,7 +19,7 @@ def begin():
 
 def write_lacking_page():
     """The page of what there is: one job that failed takes nothing else with it."""
-    failed = SNAKEMAKE.failed_for_page()
+    failed = SNAKEMAKE.find_failed_for_page()
     if not failed:
         return
     from rankfall.commands._planned import Planned
@@ -56,7 +56,7 @@ def mark_stale():
     if MODULE and first and not SNAKEMAKE.is_dry:
         begin()
     SNAKEMAKE.rerun_by_time_only()
-    WIRING.set_forced(*SNAKEMAKE.forced())
+    WIRING.set_forced(*SNAKEMAKE.read_forced())
     SNAKEMAKE.force(WIRING.states.stale)
     for line in WIRING.states.lines():
         logger.info(line)

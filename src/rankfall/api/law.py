@@ -17,7 +17,7 @@ from rankfall.api.layers import (
     architecture,
     check_options,
     check_seed,
-    drawn_states,
+    draw_states,
     finite,
     layers_of,
     network_of,
@@ -101,7 +101,7 @@ def collapse_law(
         )
         with as_before():
             network = network_of(design, 1, sizes[0], check_seed(seed))
-            inputs = drawn_states(1, samples, *sizes, check_seed(seed))
+            inputs = draw_states(1, samples, *sizes, check_seed(seed))
             data = SimpleNamespace(test=SimpleNamespace(inputs=inputs))
             rows = law(SimpleNamespace(network=network, data=data), samples=samples)  # type: ignore[arg-type]
         return by_layer(rows, rows[-1]["method"], rows[-1]["method_reason"])
@@ -113,7 +113,7 @@ def collapse_law(
         found = layers_of(given, depth, 1, sizes[1], 2 if heads is None else heads, check_seed(seed))
         if not found.drawn:
             refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
-        return of_layers(found, drawn_states(1, samples, *sizes, check_seed(seed)))
+        return of_layers(found, draw_states(1, samples, *sizes, check_seed(seed)))
 
 
 def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:

@@ -51,11 +51,11 @@ def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int,
     parts = [steady(one) for one in functions]
     layers = [layer_of(one, draws, width, heads, seed, number) for number, one in enumerate(parts)]
     if unrolled:
-        layers = [hinting(layer) for layer in layers]
+        layers = [add_hint(layer) for layer in layers]
     return Layers(layers, any(arguments(part.function) == 3 for part in parts), parts, repeated)
 
 
-def hinting(layer: Layer) -> Layer:
+def add_hint(layer: Layer) -> Layer:
     """A layer that is a child of a module, whose error says so."""
 
     def child(x: Tensor) -> Tensor:
@@ -194,7 +194,7 @@ def check_seed(seed: Any) -> int:
     return seed or 0
 
 
-def drawn_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
+def draw_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
     """Random states (K, B, T, D): entries from N(0, 1), and a row that all tokens share of the same size."""
     whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
     rngs = [stream(seed + draw, "api", "states", tokens, width) for draw in range(draws)]

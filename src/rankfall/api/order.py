@@ -14,7 +14,7 @@ from rankfall.api.layers import (
     architecture,
     arguments,
     check_seed,
-    drawn_states,
+    draw_states,
     layer_of,
     refuse_unused,
     steady,
@@ -109,7 +109,7 @@ def order_of_contraction(
             layer = layer_of(given, draws, width, count, check_seed(seed))
             if arguments(given.function) == 1:
                 refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
-            state = begin(SimpleNamespace(sentinels=None), drawn_states(draws, 1, tokens, width, check_seed(seed)))  # type: ignore[arg-type]
+            state = begin(SimpleNamespace(sentinels=None), draw_states(draws, 1, tokens, width, check_seed(seed)))  # type: ignore[arg-type]
             found = near_fit(layer, state, relative)
         note = given.note
     return order_from(found, note)

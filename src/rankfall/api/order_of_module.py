@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from rankfall.api.streams import examined_of, name_of
+from rankfall.api.streams import examine_given, name_of
 from rankfall.check.slopes import slopes
 from rankfall.errors import RankfallError
 from rankfall.models.modules.given import keep_random_state
@@ -14,7 +14,7 @@ from rankfall.models.modules.given import keep_random_state
 
 def orders_of_module(given: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
     """Layer and branch -> the fit, in the order in which they are computed."""
-    examined = examined_of(given, inputs, blocks)
+    examined = examine_given(given, inputs, blocks)
     found: dict[str, dict[str, Any]] = {}
     with keep_random_state(), torch.no_grad():
         for flow in examined.flows:

@@ -15,7 +15,7 @@ from rankfall.api.layers import (
     Layers,
     check_options,
     check_seed,
-    drawn_states,
+    draw_states,
     finite,
     layers_of,
     options_of,
@@ -127,7 +127,7 @@ def residuals(
         if found.repeated and depth is None:
             warnings.warn(f"{found.repeated}; depth says how often, and a list is a stack", stacklevel=2)
         sizes = (4 if samples is None else samples, 32 if tokens is None else tokens, 64 if width is None else width)
-        x = drawn_states(1, *sizes, check_seed(seed)) if states is None else states.unsqueeze(0)
+        x = draw_states(1, *sizes, check_seed(seed)) if states is None else states.unsqueeze(0)
         return by_layer(found, x, norm)
 
 
@@ -185,7 +185,7 @@ def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
 def shaken(x: Tensor) -> Tensor:
     """States (1, B, T, D) changed by a few units of rounding, of random sign."""
     draws, samples, tokens, width = x.shape
-    signs = drawn_states(draws, samples, tokens, width, seed=1).sign()
+    signs = draw_states(draws, samples, tokens, width, seed=1).sign()
     return x * (1 + UNITS * torch.finfo(x.dtype).eps * signs)
 
 

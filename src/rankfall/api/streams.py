@@ -15,7 +15,7 @@ from rankfall.models.modules.flow import Flow
 LENGTH = 32  # tokens, where inputs are drawn
 
 
-def examined_of(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) -> Examined:
+def examine_given(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) -> Examined:
     """A module with an example of its inputs; or a model of Hugging Face, by name or object, with inputs that are drawn if need be."""
     given = original(given)
     if inputs is None and is_model(given):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rankfall.api.layers import check_seed, whole_numbers
-from rankfall.api.streams import examined_of, stream_of
+from rankfall.api.streams import examine_given, stream_of
 from rankfall.errors import RankfallError
 from rankfall.models.modules.examine import FAILURES
 from rankfall.models.modules.given import keep_random_state
@@ -47,7 +47,7 @@ def token_identity(given: Any, inputs: Any = None, *, blocks: Any = None, stream
     """
     from rankfall.identity.of_module import token_identity_of
 
-    examined = examined_of(given, inputs, blocks)
+    examined = examine_given(given, inputs, blocks)
     with keep_random_state(), torch.no_grad():
         flow = stream_of(examined, stream)
         found = token_identity_of(examined, flow)
@@ -74,7 +74,7 @@ def attribution(
     whole_numbers(tokens=tokens)
     if directions is not None:
         whole_numbers(directions=directions)
-    examined = examined_of(given, inputs, blocks)
+    examined = examine_given(given, inputs, blocks)
     with keep_random_state():
         flow = stream_of(examined, stream)
         places = evenly(token_count(flow), tokens)

@@ -67,7 +67,7 @@ def changes(before: Iterable[Row], after: Iterable[Row], chosen: Sequence[str] =
         elif kind not in old:
             said.append(f"{kind}: new, {new[kind]['outcome']}")
         else:
-            said += [f"{kind}: {line}" for line in differing(old[kind], new[kind])]
+            said += [f"{kind}: {line}" for line in find_changed_columns(old[kind], new[kind])]
     return said
 
 
@@ -77,7 +77,7 @@ def versions(old: Iterable[Row], new: Iterable[Row]) -> list[str]:
     return [] if each[0] == each[1] else [f"transformers: {', '.join(each[0])} -> {', '.join(each[1])}"]
 
 
-def differing(old: Row, new: Row) -> list[str]:
+def find_changed_columns(old: Row, new: Row) -> list[str]:
     """Columns of one type that both have."""
     found = []
     for name in old:

@@ -88,7 +88,7 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
             named = by_name(SDPA, args, kwargs)
             score(number, [named["query"], named["key"]])
         elif func is F.multi_head_attention_forward and mixes:
-            return written_out(number, by_name(HEADS, args, kwargs), func, score)
+            return write_out_attention(number, by_name(HEADS, args, kwargs), func, score)
         return func(*args, **kwargs)
 
     for parameter in examined.model.parameters():
@@ -128,7 +128,7 @@ def differentiate(
     return found
 
 
-def written_out(number: int, named: dict[str, Any], func: Any, score: Any) -> Any:
+def write_out_attention(number: int, named: dict[str, Any], func: Any, score: Any) -> Any:
     """Multi-head attention with its queries and keys as tensors of their own; PyTorch's function, where it does more than that."""
     plain = (
         named.get("bias_k") is None

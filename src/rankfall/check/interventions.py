@@ -70,15 +70,15 @@ def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
             lambda branch, state, value: state + root * value,
         )
         return
-    yield f"branches times 1/sqrt({count})", scaling(root, lambda branch: True)
-    yield f"branches times {GATE:g}, as behind a gate", scaling(GATE, lambda branch: True)
+    yield f"branches times 1/sqrt({count})", scale_branches(root, lambda branch: True)
+    yield f"branches times {GATE:g}, as behind a gate", scale_branches(GATE, lambda branch: True)
     if any(not branch.mixes for branch in flow.branches):
-        yield f"branches that mix tokens times 1/sqrt({count})", scaling(root, lambda branch: branch.mixes)
+        yield f"branches that mix tokens times 1/sqrt({count})", scale_branches(root, lambda branch: branch.mixes)
     yield "a norm after each branch", lambda branch, state, value: state + normalise(flow, value)
     yield "a norm after each addition", lambda branch, state, value: normalise(flow, state + value)
 
 
-def scaling(scale: float, chosen: Callable[[Branch], bool]) -> Edit:
+def scale_branches(scale: float, chosen: Callable[[Branch], bool]) -> Edit:
     def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
         return state + scale * value if chosen(branch) else None
 

@@ -45,7 +45,7 @@ def of_library(
         model = load_pretrained(source, config)[0]
     else:
         say(f"builds {name}, with weights drawn by the library")
-        model = built(name, config, seed)
+        model = build_model(name, config, seed)
     return model, example_inputs(model, config, tokens=length, seed=seed), name
 
 
@@ -89,7 +89,7 @@ def running_example(
     kind: str, config: Any, seed: int, tokens: int, most: int = FEW, *, thorough: bool = True
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
     """A model of a configuration, and inputs on which it runs."""
-    model = built(kind, config, seed, most)
+    model = build_model(kind, config, seed, most)
     return model, config, example_inputs(model, config, tokens=tokens, seed=seed, thorough=thorough)
 
 
@@ -100,7 +100,7 @@ def running_part(
     configs: list[Callable[[], Any]] = [partial(small_config, kind, depth, **settings)]
     for config in configs + divided_configs(kind, depth, settings):
         try:
-            whole = built(kind, config(), seed, FEW)
+            whole = build_model(kind, config(), seed, FEW)
         except Exception:  # whatever the library raises
             continue
         found = part_of(whole, seed, tokens)
@@ -156,14 +156,14 @@ def of_few_layers(
             if COUNT_OF_LAYERS.search(key) and isinstance(value, int)
         }
         config = CONFIG_MAPPING[kind](**{**layers, **settings})
-        model = built(kind, config, seed, FEW)
+        model = build_model(kind, config, seed, FEW)
         inputs = example_inputs(model, config, tokens=tokens, seed=seed, thorough=False)
     except Exception:  # whatever the library raises
         raise before from None
     return model, config, inputs
 
 
-def built(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
+def build_model(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
     """The model with weights drawn by the library from this seed, if it is not too large."""
     try:
         make = maker(config)

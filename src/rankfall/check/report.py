@@ -42,7 +42,7 @@ def check(
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     """The numbers, what would change them, and the verdict."""
     report = measure_stream(examined, flow)
-    report.worst = losing_most(report.layers)
+    report.worst = find_steepest_loss(report.layers)
     report.bands = bands_for(flow)
     if why := no_band(flow):
         report.reasons["reference band"] = why
@@ -112,7 +112,7 @@ def try_part(function: Callable[[], str]) -> str:
         return f"it fails where states are changed: {' '.join(str(error).split())[:120]}"
 
 
-def losing_most(layers: list[LayerReport]) -> int | None:
+def find_steepest_loss(layers: list[LayerReport]) -> int | None:
     """The layer whose residual is the smallest part of the one before it."""
     ratios = [
         (max(after.residual, ROUNDING) / before.residual, after.layer)

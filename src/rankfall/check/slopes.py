@@ -16,7 +16,7 @@ from rankfall.check.orders import change_entry, nearly_equal
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.passes import Edits, run_through
-from rankfall.rank.orders.fit import fit, nothing
+from rankfall.rank.orders.fit import fit, leave_order_empty
 from rankfall.rank.orders.slopes import FITTED, FLOOR, NEAR, relative
 from rankfall.rank.residual import residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
@@ -28,7 +28,7 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
     """The fit of each mixing branch; samples are its draws."""
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     if examined.dtype != torch.float64:
-        return {number: nothing("float32", "float32 resolves no orders") for number in mixers}
+        return {number: leave_order_empty("float32", "float32 resolves no orders") for number in mixers}
     totals = sums(examined, flow)
     logs: dict[int, list[Tensor]] = {number: [] for number in mixers}
     for near in 10.0**NEAR:
@@ -39,7 +39,7 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
     return {
         number: fit(NEAR, torch.stack(found, -1), "float64", last=FITTED)
         if len(found) == len(NEAR)
-        else nothing("float64", "what it returns has another shape than the state")
+        else leave_order_empty("float64", "what it returns has another shape than the state")
         for number, found in logs.items()
     }
 

@@ -87,14 +87,14 @@ def make_plan(
         )
     own = None
     if args.expect is not None and read is not None and state is not None:
-        own = _own_part(args, read, state)
+        own = _load_own_part(args, read, state)
     if own is not None:
         return own
     plan = make_plan(args.config)
     return Planned(plan, args.results or Path(plan.config.results), args.expect)
 
 
-def _own_part(
+def _load_own_part(
     args: argparse.Namespace,
     read: "Callable[[WrittenPlan], Slice]",
     state: "Callable[[JobFingerprints], JobFingerprint]",
@@ -104,7 +104,7 @@ def _own_part(
     from rankfall.run.plan import make_plan
     from rankfall.run.plan.written import WrittenPlan
 
-    written = WrittenPlan.beside(args.config)
+    written = WrittenPlan.load_beside(args.config)
     if written is None:
         return None
     try:

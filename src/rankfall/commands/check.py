@@ -83,9 +83,9 @@ def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
     if args.model.endswith((".yaml", ".yml")):
         raise RankfallError(f"model {args.model!r}: write CONFIG.yaml:ARCHITECTURE")
     from rankfall.check.library import of_library
-    from rankfall.commands.model import _setting
+    from rankfall.commands.model import _parse_setting
 
-    settings = dict(_setting(text) for text in args.set)
+    settings = dict(_parse_setting(text) for text in args.set)
     return of_library(args.model, settings, small=args.small, length=args.length, seed=args.seed, say=say)
 
 

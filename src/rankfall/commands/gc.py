@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     plans = [make_plan(config) for config in args.config]
     results = args.results or only_results(plans)
     store, needed = Store(results / "store"), live(plans)
-    running = needed_by_running(store, needed)
+    running = add_needed_by_running(store, needed)
     useless = [*removable(store, needed), *old_plans(results, running)]
     items = [one for one in useless if one.kind in AT_ONCE or one.age >= args.keep_days * DAY]
     young = len(useless) - len(items)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
-        running = needed_by_running(store, needed)  # again, because a run may have begun in the meantime
+        running = add_needed_by_running(store, needed)  # again, because a run may have begun in the meantime
         still = {item.path for item in removable(store, needed)}
         remove([item for item in items if item.path in still])
         unused = {item.path for item in old_plans(results, running) if item.age >= args.keep_days * DAY}
@@ -120,7 +120,7 @@ def live(plans: "Iterable[Any]") -> "Live":
     return needed
 
 
-def needed_by_running(store: "Store", needed: "Live") -> int:
+def add_needed_by_running(store: "Store", needed: "Live") -> int:
     """Add to `needed` what live processes have announced; how many there are."""
     from rankfall.run.plan.cell import digest
     from rankfall.run.store.announced import read_announcements

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.run.guards.unchanged import prove_code
 
-    listed = None if args.jobs is None else listed_in(args.jobs)
+    listed = None if args.jobs is None else read_listed_jobs(args.jobs)
     if listed is None:
         own = _planned.make_plan(args)
     else:
@@ -79,7 +79,7 @@ def to_make(own: _planned.Planned) -> "list[ShardJob]":
     return sorted(inspect_outputs(own.plan, own.fingerprints, own.outputs).lookups)
 
 
-def listed_in(path: Path) -> "list[ShardJob]":
+def read_listed_jobs(path: Path) -> "list[ShardJob]":
     """Those that a run lists."""
     from rankfall.errors import RankfallError
     from rankfall.run.snakemake.lookups import ShardJob

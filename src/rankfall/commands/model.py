@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
     local = args.name in MINILM or Path(args.name).expanduser().is_dir()
     phase = args.phase or ("pretrained" if local else "init")
-    config = dict(_setting(text) for text in args.set)
+    config = dict(_parse_setting(text) for text in args.set)
     out = args.out or Path("results") / "models" / short(args.name)
     if args.study == "identity":
         return _model_identity.measure(args, phase, config, out)
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def _parse_setting(text: str) -> tuple[str, Any]:
     """KEY=VALUE, the value as YAML reads it."""
     from rankfall.errors import RankfallError
     from rankfall.yaml_text import load_value

@@ -82,7 +82,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
     if found.reasons:
         lines += ["", "why:"]
         lines += [f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common()]
-    lines += said_engines(engines(plan.cells, plan.config.compute))
+    lines += describe_engines(engines(plan.cells, plan.config.compute))
     lines += ["", "cells that a measure without `cells` leaves out, since it cannot measure them:"] * bool(
         plan.left_out
     )
@@ -99,7 +99,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
     elif not kept:
         lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, all of them in the store"]
     if found.run:
-        lines += ["", said_run(found.run)]
+        lines += ["", describe_run(found.run)]
     if kept:
         lines += [
             "",
@@ -109,7 +109,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
     return "\n".join(lines)
 
 
-def said_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
+def describe_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
     """Which engine trains which architectures, and why not the machine."""
     kinds = {"machine": "machine, traced", "plain": "plain, autograd"}
     lines = ["", "engines of training steps:"] * bool(by)
@@ -126,7 +126,7 @@ KINDS = {
 }
 
 
-def said_run(run: "dict[str, Estimate]") -> str:
+def describe_run(run: "dict[str, Estimate]") -> str:
     """How long all that is to do takes by the clock on this machine's cores, and of what that is made."""
     from rankfall.run.snakemake.estimates import between, by_rule
 

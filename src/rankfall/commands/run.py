@@ -93,12 +93,12 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         return code
     if code and not own.began:
         other = record.read(own.results) if own.results else None
-        tell(ending.say_refused(own.state, own.child.text(), other, again, typed_unlock(again)), sys.stderr)
+        tell(ending.say_refused(own.state, own.child.text(), other, again, unlock_command(again)), sys.stderr)
         return code
     assert own.results is not None
     if code:
         tell(ending.say_failed(own.state, again, own.log))
-        tell(ending.lacking(own.state, own.results))
+        tell(ending.describe_missing_page(own.state, own.results))
         brief_of(own.results, args.config)
         return code
     tell(ending.say_finished(own.state, own.results, args.config, seconds))
@@ -121,7 +121,7 @@ def read_findings(results: Path) -> Iterable[str]:
     return say_findings([(one.question, one.answer) for one in findings(read)])
 
 
-def typed_unlock(again: str) -> str:
+def unlock_command(again: str) -> str:
     """The same run, but only to remove a lock."""
     return f"{again.partition(' ARGS=')[0]} ARGS=--unlock"
 

@@ -86,7 +86,7 @@ def blocks_of(
         vectors = torch.cat([drawn, fixed.expand(len(tokens), -1, -1)], 1)  # (N, C, D): drawn, outliers, the sum
         plain = x.new_empty(*vectors.shape[:2], length)
         scaled = torch.empty_like(plain)
-        for place, gradient in _carried_back(state, start, tokens, vectors, memory // cost):
+        for place, gradient in _carry_back(state, start, tokens, vectors, memory // cost):
             plain.view(-1, length)[place] = gradient.square().sum(-1)
             scaled.view(-1, length)[place] = (gradient * x).square().sum(-1)
         end = count + len(apart)
@@ -140,7 +140,7 @@ def record_pass(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
     return start, states, 2 * kept // depth + (depth + 1) * x.numel() * x.element_size()
 
 
-def _carried_back(
+def _carry_back(
     state: Tensor, start: Tensor, tokens: Tensor, vectors: Tensor, step: int
 ) -> Iterator[tuple[slice, Tensor]]:
     """u^T d e_j / d x (C, T, D) for all vectors u of all tokens j, some at a time."""

@@ -77,7 +77,7 @@ def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kin
         kinds=kinds if kinds.shape[1] == tokens else _plain(batch, tokens),
         ids=ids,
     )
-    if view.values.shape[-1] != output.shape[1] or not _same(view.attended(), attended, subject.dtype):
+    if view.values.shape[-1] != output.shape[1] or not _same(view.attend(), attended, subject.dtype):
         raise RankfallError(
             f"{where}: the attention is not sum_h A_h V_h H_h + b of the parts that were found (a gate?); it is not covered"
         )

@@ -55,12 +55,14 @@ def contributions(
     found = [own]
     for layer in range(1, flow.depth + 1):
         drawn = orthonormal(rng, len(tokens), width if directions is None else min(directions, width), width)
-        squares = torch.stack([carried(flow, states[layer], start, int(j), u) for j, u in zip(tokens, drawn)], 1)
+        squares = torch.stack(
+            [sum_squared_derivatives(flow, states[layer], start, int(j), u) for j, u in zip(tokens, drawn)], 1
+        )
         found.append((squares * (width / drawn.shape[1])).sqrt())
     return torch.stack(found)
 
 
-def carried(flow: Flow, state: Tensor, start: Tensor, token: int, directions: np.ndarray) -> Tensor:
+def sum_squared_derivatives(flow: Flow, state: Tensor, start: Tensor, token: int, directions: np.ndarray) -> Tensor:
     """Sum over directions u (C, D) of |u^T d e_token / d x_i|^2: (S, T)."""
     total = torch.zeros(state.shape[:2], dtype=torch.float64)
     for direction in torch.as_tensor(directions, dtype=state.dtype):

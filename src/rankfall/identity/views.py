@@ -100,7 +100,7 @@ class AttentionView:
         size = shift(size, exponent_of(self.values) + exponent_of(self.output))
         return ~(measurable(self.values) & (size >= least(size.dtype)) & size.isfinite())
 
-    def attended(self) -> Tensor:
+    def attend(self) -> Tensor:
         """What the attention returns (B, T, D), computed from the parts."""
         contexts = self.weights @ self.values  # (B, H, T, d_v)
         return torch.einsum("bhtv,hvd->btd", contexts, self.output) + self.bias

@@ -21,7 +21,7 @@ def agreement(theory: int | None, measured: int) -> str:
     return AGREE if measured == theory else FEWER if measured < theory else MORE
 
 
-def untrained_reason(
+def explain_untrained(
     verdict: Verdict, found: Distinct, network: Network, tokens: int, design: Architecture
 ) -> tuple[str, str]:
     """How networks at random weights compare with theory, and why. The best of the draws counts: one is enough to show what can be."""

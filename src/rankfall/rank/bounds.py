@@ -35,7 +35,7 @@ from rankfall.nets.blocks.attention import Attention as Block
 from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.residuals.none import none as no_residual
-from rankfall.rank.centred.assumptions import kept_by, unbound
+from rankfall.rank.centred.assumptions import keeps_form, unbound
 from rankfall.rank.centred.attention import FORM
 from rankfall.rank.centred.scaled import Scaled
 from rankfall.rank.centred.scores import scores
@@ -96,14 +96,14 @@ class Bounds:
 
 def refusal(block: Any, state: State) -> str:
     """Why the theorems do not apply to this block; empty where they do."""
-    if not kept_by(block, Block, "forward"):
+    if not keeps_form(block, Block, "forward"):
         return "a block that the theorems do not speak of: not covered"
     return refusal_of_attention(block, state)
 
 
 def refusal_of_attention(block: Any, state: State) -> str:
     """The same of the parts of a block, which may be taken out of one."""
-    if not kept_by(block.attention, Multihead, *FORM):
+    if not keeps_form(block.attention, Multihead, *FORM):
         return "an attention that the theorems do not speak of: not covered"
     if unbound(block.residual)[0] is not no_residual or (
         block.mlp is not None and unbound(block.mlp_residual)[0] is not no_residual
@@ -177,7 +177,7 @@ def one_layer(terms: Bounds, log10_left: Tensor) -> dict[str, Any]:
     }
 
 
-def nothing_of_theory(reason: str) -> dict[str, Any]:
+def leave_theory_empty(reason: str) -> dict[str, Any]:
     """The columns of a layer that no theorem speaks of."""
     return {"theory_applies": False, "theory_reason": reason}
 

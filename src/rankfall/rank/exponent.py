@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rankfall.rank.bounds import log10_norm
 from rankfall.rank.centred.block import step
-from rankfall.rank.centred.state import State, scaled_to
+from rankfall.rank.centred.state import State, rescale
 from rankfall.rank.powers import outside
 
 STEP = 0.1  # R is made smaller by this, in natural logarithms,
@@ -21,7 +21,7 @@ OUT = outside(torch.float64)
 def exponent(block: Any, before: State, after: State) -> Tensor:
     """d log|R out| / d log|R in| (K, B), by making R a little smaller."""
     less = (SHARE * before.rest.log.abs()).clamp_min(STEP)
-    smaller = step(block, scaled_to(before, before.rest.log - less))
+    smaller = step(block, rescale(before, before.rest.log - less))
     change = log10_norm(after.rest, "composite") - log10_norm(smaller.rest, "composite")
     return change * math.log(10) / less
 

@@ -62,7 +62,7 @@ def account(
     )
 
 
-def lacking(rows: DataFrame, value: str, by: Sequence[str]) -> str:
+def describe_missing(rows: DataFrame, value: str, by: Sequence[str]) -> str:
     """Of a table without cells, such as one of models: a sentence on the values that do not exist, with a space before it, or nothing."""
     gone = merge_lines(list(valueless(rows[rows[value].isna()], value, list(by))))
     return f" Not drawn: {'; '.join(gone)}." if gone else ""

@@ -56,7 +56,7 @@ class Number:
     spread: str = ""  # the column over whose values the number varies: `seed`
     run: str = "default"
 
-    def asked(self) -> list[tuple[str, str]]:
+    def list_statistics(self) -> list[tuple[str, str]]:
         """Statistics of rows, and the column of each."""
         return [(one.split()[0], " ".join(one.split()[1:])) for one in self.value.split(",")]
 
@@ -164,7 +164,7 @@ def _check(about: str, number: Number, runs: Mapping[str, Run], numbers: Mapping
         return
     _check_known(about, "table", number.table, table_names())
     columns = [column.name for column in schema(number.table).columns]
-    asked = number.asked()
+    asked = number.list_statistics()
     for statistic in [*(one for one, _ in asked), *(one for one in number.of_groups() if number.of != "all")]:
         _check_known(about, "statistic", statistic, STATISTICS)
     if number.by and len(asked) > 1:

@@ -30,7 +30,7 @@ class PageTable:
     cells: tuple[tuple[str, ...], ...]
     missing: str | None = None
 
-    def written(self, cell: Callable[[str], str | None]) -> str:
+    def write_markdown(self, cell: Callable[[str], str | None]) -> str:
         """The table in Markdown; `cell` writes a number, None for one that has no rows."""
         values = [[cell(name) for name in row] for row in self.cells]
         for row, found in [*zip(self.rows, values), *zip(self.columns, map(list, zip(*values)))]:

@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers
-from rankfall.report.values import Tables, agrees, lacks, write_number, written_table
+from rankfall.report.values import Tables, agrees, lacks, write_number, write_table
 
 NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
 TABLE = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
@@ -79,7 +79,7 @@ def render(text: str, numbers: Numbers, tables: Tables) -> Page:
     def replaced_table(found: re.Match[str]) -> str:
         name, said = found[1], found[2]
         needs = tuple(cell for row in numbers.page_tables[name].cells for cell in row)
-        new = now(needs, lambda: written_table(name, numbers, tables))
+        new = now(needs, lambda: write_table(name, numbers, tables))
         if new is None:
             return found[0]
         changed.extend(_differences(name, said, new))

@@ -26,7 +26,7 @@ def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[
     return {str(title): [str(name) for name in names] for title, names in panels.items()}
 
 
-def drawn_in(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: str, **look: Any) -> FacetGrid:
+def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: str, **look: Any) -> FacetGrid:
     """Lines with bands of these architectures in these panels."""
     from pandas import concat
 

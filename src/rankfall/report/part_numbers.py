@@ -46,7 +46,7 @@ def text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     return value is None or str(value) == "<NA>" or bool(value != value)
 
 
@@ -57,7 +57,7 @@ def by_parts(table: DataFrame | None, headline: Headline) -> ByParts | None:
     table = headline.rows(table)
     count = len(table)
     sizes = zip(table[headline.parts.most], table.depth if "depth" in table else [0] * count)
-    size = [(-1 if missing(many) else many, 0 if missing(depth) else depth) for many, depth in sizes]
+    size = [(-1 if is_missing(many) else many, 0 if is_missing(depth) else depth) for many, depth in sizes]
     blocks = table.block if "block" in table else [""] * count
     places: dict[Made, int] = {}
     for at, key in enumerate(zip(blocks, map(made_of, zip(*(table[part] for part in MADE_OF))))):

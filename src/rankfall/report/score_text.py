@@ -9,7 +9,7 @@ from rankfall.errors import RankfallError, nearest
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import many
 from rankfall.report.looks import label
-from rankfall.report.part_numbers import missing
+from rankfall.report.part_numbers import is_missing
 from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def write_score(row: Series, headline: Headline, between: str = "±") -> str:
     """A number with its deviation where that can be seen; a dash where it was measured and there is none, nothing where it was not; `floor`
     where it is rounding noise in every sample."""
     value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
-    if missing(value):
-        return "" if missing(row[f"{headline.name}_{'at' if headline.components else 'of'}"]) else ABSENT
+    if is_missing(value):
+        return "" if is_missing(row[f"{headline.name}_{'at' if headline.components else 'of'}"]) else ABSENT
     if "floor" in headline.beside and row[f"{headline.name}_floor"] == 1:
         return AT_FLOOR
     digits = 0 if abs(value) >= LARGE else headline.digits
-    number, spread = (write_float(one, digits) for one in (value, 0.0 if missing(deviation) else deviation))
+    number, spread = (write_float(one, digits) for one in (value, 0.0 if is_missing(deviation) else deviation))
     return f"{number}{between}{spread}" if spread.strip("0.") else number
 
 
@@ -130,7 +130,7 @@ def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
         (name_row(row), one.title): int(row[f"{one.name}_seeds"])
         for _, row in rows.iterrows()
         for one in shown
-        if one.counted == "seed" and not one.components and not missing(row[f"{one.name}_seeds"])
+        if one.counted == "seed" and not one.components and not is_missing(row[f"{one.name}_seeds"])
     }
     if not counts:
         return "no number of networks"
@@ -169,7 +169,7 @@ def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
         cells = [math(write_score(row, headline, r" \pm ")) for headline in shown]
         said = [row[f"{headline.name}_by"] for headline in by]
         lines.append(
-            write_line([escape(name_row(row)), *cells, *("" if missing(one) else escape(one) for one in said)])
+            write_line([escape(name_row(row)), *cells, *("" if is_missing(one) else escape(one) for one in said)])
         )
     chances = [write_chance(rows, headline) for headline in shown]
     if any(chances):

@@ -69,7 +69,7 @@ def name_settings(cells: DataFrame) -> Series:
         alike = [known.task, known.training, more]
         for _, values in known[column].groupby(alike):
             if values.nunique() > 1:
-                told = differing(column, values.unique())
+                told = tell_apart(column, values.unique())
                 more = more.where(~more.index.isin(values.index), more + ", " + known[column].map(told))
     return known.task + ", " + known.training + ", depth " + known.depth + more
 
@@ -85,7 +85,7 @@ def fill_sizes(cells: DataFrame) -> DataFrame:
     return known.fillna("none")
 
 
-def differing(column: str, values: Sequence[str]) -> dict[str, str]:
+def tell_apart(column: str, values: Sequence[str]) -> dict[str, str]:
     """Words that tell the values of a column apart: of components with one name, the options that differ."""
     if column not in COMPONENTS:
         return {value: f"{column.replace('_', ' ')} {value}" for value in values}
@@ -109,7 +109,7 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
     shown = {by, *but} | ({*names(Training)} if "training" in (by, *but) else set())
     words: dict[str, list[str]] = {str(name): [] for name in cells[by].unique()}
     for column in (part for part in PARTS if part not in shown and known[part].nunique() > 1):
-        said = differing(column, known[column].unique())
+        said = tell_apart(column, known[column].unique())
         for name, values in known[column].groupby(cells[by].astype(str)):
             words[name].append(" or ".join(sorted(said[value] for value in values.unique())))
     return {name: ", ".join(each) for name, each in words.items()}

@@ -127,7 +127,7 @@ def _values(name: str, numbers: Numbers, tables: Tables, only: Only | None = Non
     if not number.table:
         return [_arithmetic(ast.parse(number.value, mode="eval").body, numbers, tables, only)]
     rows = _select(name, numbers, tables, only)
-    asked = number.asked()
+    asked = number.list_statistics()
     if asked == [("rows", "")] and not number.by:
         return [len(rows)]
     if rows.empty:
@@ -177,7 +177,7 @@ def write_number(name: str, numbers: Numbers, tables: Tables) -> str:
     return " / ".join(map(shown, found)) if number.of == "all" else shown(*found)
 
 
-def written_table(name: str, numbers: Numbers, tables: Tables) -> str:
+def write_table(name: str, numbers: Numbers, tables: Tables) -> str:
     """The table as a page has it."""
 
     def cell(number: str) -> str | None:
@@ -186,7 +186,7 @@ def written_table(name: str, numbers: Numbers, tables: Tables) -> str:
         except NoRowsError:
             return None
 
-    return numbers.page_tables[name].written(cell)
+    return numbers.page_tables[name].write_markdown(cell)
 
 
 def _power(log10: float) -> str:

@@ -35,7 +35,7 @@ def number_variants(cells: DataFrame) -> DataFrame:
             base = part.iloc[part.apply(usual, axis=1).argmax()]
             told = {column: labels(part[column].unique()) for column in part}
             for _, own in part.groupby(design):
-                cells.loc[own.index, "variant"] = differing(base, own.iloc[0], told)
+                cells.loc[own.index, "variant"] = describe_difference(base, own.iloc[0], told)
     return cells
 
 
@@ -44,7 +44,7 @@ def usual(design: Series) -> int:
     return sum(design[column].partition("(")[0] == value for column, value in USUAL.items())
 
 
-def differing(base: Series, one: Series, told: Mapping[str, Mapping[str, str]]) -> str:
+def describe_difference(base: Series, one: Series, told: Mapping[str, Mapping[str, str]]) -> str:
     """What a design has in place of the parts of `base`, in labels that tell all values of a part apart."""
     pairs = ((column, base[column], one[column]) for column in told)
     return ", ".join(f"{column} {told[column][own] or 'none'}" for column, usual, own in pairs if own != usual)

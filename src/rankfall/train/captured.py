@@ -71,7 +71,7 @@ class Captured:
         return [self.step(members, objective, batch) for batch in batches]
 
     def step(self, members: Members, objective: Objective, batch: Samples) -> Graded:
-        recording = self.recording(members, objective, batch)
+        recording = self.find_recording(members, objective, batch)
         if recording is None:
             return members.plain_step(objective, batch)
         fill(recording, batch, members, members.step_count)
@@ -82,7 +82,7 @@ class Captured:
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         return objective(members.module, batch)
 
-    def recording(self, members: Members, objective: Objective, batch: Samples) -> Recording | None:
+    def find_recording(self, members: Members, objective: Objective, batch: Samples) -> Recording | None:
         ident = (id(members), objective, batch.inputs.shape, batch.targets.shape, batch.targets is batch.inputs)
         if ident not in self.recordings:
             full = len(self.recordings) >= SHAPES

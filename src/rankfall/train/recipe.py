@@ -68,7 +68,7 @@ def objective(training: Training) -> Objective:
     return found
 
 
-def drawing(training: Training) -> Callable[[Samples], Samples]:
+def make_draw(training: Training) -> Callable[[Samples], Samples]:
     """Draws for a batch what the objective draws, which then draws nothing itself."""
     found = components.load("objective", training.objective.name)
     draw = getattr(sys.modules[found.__module__], f"draw_{found.__name__}", None)

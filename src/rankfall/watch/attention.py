@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rankfall.watch.numbers import looked_at, precise, weight_numbers
+from rankfall.watch.numbers import precise, select_rows, weight_numbers
 
 SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
 FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every device
@@ -57,7 +57,7 @@ class AttentionListener(TorchDispatchMode):
             return
         self.single = single
         weights = weights.detach().reshape(self.batch, -1, self.tokens, self.tokens)
-        rows = looked_at(weights.shape[1], self.tokens, weights.device)
+        rows = select_rows(weights.shape[1], self.tokens, weights.device)
         self.keep([one[None, :, rows] for one in weights[: self.samples]], rows)
 
     def keep_fused(self, given: Mapping[str, Any]) -> None:
@@ -70,7 +70,7 @@ class AttentionListener(TorchDispatchMode):
             or not query.shape[2] == key.shape[2] == self.tokens
         ):
             return
-        rows = looked_at(query.shape[1], self.tokens, query.device)
+        rows = select_rows(query.shape[1], self.tokens, query.device)
         scale = given.get("scale")
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
         bias = given.get("attn_mask") if given.get("attn_mask") is not None else given.get("attn_bias")

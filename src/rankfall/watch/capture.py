@@ -21,7 +21,7 @@ from rankfall.watch.attention import AttentionListener
 from rankfall.watch.blocks import Blocks
 from rankfall.watch.hooks import Attached
 from rankfall.watch.numbers import state_numbers
-from rankfall.watch.padding import MaskFunction, asked_mask, given_mask
+from rankfall.watch.padding import MaskFunction, call_mask_function, find_given_mask
 from rankfall.watch.states import StatesFunction, check_not_turned, input_states, states_of
 
 
@@ -79,7 +79,7 @@ class Capture:
         self.detach()
         self.best, self.now, self.depth, self.passes = None, None, 0, [0, 0, 0]
         for one in self.blocks.ancestors:
-            self.outer.around(one, self.trying(self.enter), self.leave)
+            self.outer.around(one, self.guard(self.enter), self.leave)
         if self.loose:
             self.attach_blocks()
 
@@ -89,9 +89,9 @@ class Capture:
 
     def attach_blocks(self) -> None:
         for one in self.blocks.modules:
-            self.inner.around(one, self.trying(self.enter_block), self.trying(self.leave_block))
+            self.inner.around(one, self.guard(self.enter_block), self.guard(self.leave_block))
 
-    def trying(self, function: Callable[..., None]) -> Callable[..., None]:
+    def guard(self, function: Callable[..., None]) -> Callable[..., None]:
         """After an error of ours nothing is looked at any more, and no hook is left."""
 
         def try_hook(*given: Any) -> None:
@@ -103,7 +103,7 @@ class Capture:
 
         return try_hook
 
-    def taken(self) -> PassRecord | None:
+    def take(self) -> PassRecord | None:
         """The pass that was seen, if one has been."""
         if self.now is not None and self.loose and self.now.layers:
             self.end()
@@ -120,9 +120,9 @@ class Capture:
         if record is None or asked is False:
             return
         if callable(asked):
-            record.real = asked_mask(asked, args, kwargs) if self.depth == 1 else record.real
+            record.real = call_mask_function(asked, args, kwargs) if self.depth == 1 else record.real
         else:  # what is passed further in is meant for these blocks: an encoder's mask is not its decoder's
-            says, real = given_mask(module, args, kwargs)
+            says, real = find_given_mask(module, args, kwargs)
             record.real = real if says else record.real
         if self.depth == 1:
             record.given = [

@@ -19,13 +19,13 @@ class WatchHook:
         self.function(*given)
 
     def __deepcopy__(self, memo: Any) -> WatchHook:
-        return WatchHook(nothing)
+        return WatchHook(do_nothing)
 
     def __reduce__(self) -> Any:
-        return WatchHook, (nothing,)
+        return WatchHook, (do_nothing,)
 
 
-def nothing(*given: Any) -> None:
+def do_nothing(*given: Any) -> None:
     """What a hook of a copy does."""
 
 

@@ -50,7 +50,7 @@ def ranks(states: Tensor, real: Tensor | None) -> Tensor:
     for sample in range(min(len(states), max(1, int(WORK / size**3)))):
         x = states[sample] if real is None else states[sample][real[sample]]  # (T, D)
         if min(x.shape) > MOST_TOKENS:
-            x = x[spaced_rows(len(x), x.device, MOST_TOKENS)]
+            x = x[space_rows(len(x), x.device, MOST_TOKENS)]
         x = x.to(precise(x))
         if len(x) > 1 and bool(measurable(x, states.dtype)):
             found[sample] = effective_rank(x)
@@ -86,12 +86,12 @@ def row_mean(values: Tensor, rows: Tensor) -> Tensor:
     return kept / (rows.sum(-1) * values.shape[1])
 
 
-def looked_at(heads: int, tokens: int, device: torch.device) -> Tensor:
+def select_rows(heads: int, tokens: int, device: torch.device) -> Tensor:
     """The rows of attention weights (H, T, T) that are looked at."""
-    return spaced_rows(tokens, device, min(ROWS, max(16, MOST_NUMBERS // (heads * tokens))))
+    return space_rows(tokens, device, min(ROWS, max(16, MOST_NUMBERS // (heads * tokens))))
 
 
-def spaced_rows(tokens: int, device: torch.device, most: int) -> Tensor:
+def space_rows(tokens: int, device: torch.device, most: int) -> Tensor:
     if tokens <= most:
         return torch.arange(tokens, device=device)
     return torch.linspace(0, tokens - 1, most, device=device, dtype=torch.float64).round().long()

@@ -15,7 +15,7 @@ PADDED = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask")  #
 MaskFunction = Callable[..., Tensor | None]
 
 
-def given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bool, Tensor | None]:
+def find_given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bool, Tensor | None]:
     """Whether the arguments of a call say something about padding, and then the real tokens (B, T); None: nothing is padding."""
     named = bound(module, args, kwargs)
     for name in (*REAL, *PADDED):
@@ -55,7 +55,7 @@ def bound(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     return found
 
 
-def asked_mask(mask: MaskFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
+def call_mask_function(mask: MaskFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
     """What the user's function says, checked."""
     found = mask(*args, **kwargs)
     if found is not None and not (isinstance(found, Tensor) and found.ndim == 2):

@@ -116,17 +116,17 @@ def find_sentences(rows: DataFrame) -> list[str]:
 
 def section(rows: DataFrame, column: str) -> str:
     """A heading, what is seen, and the picture; where there is no number, why."""
-    head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, meaning(column))}</p>'
+    head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, describe_column(column))}</p>'
     if not rows[column].notna().any():
         kind = "attention" if column in ATTENTION else "gradient" if column in GRADIENT else "state"
         why = next((one for one in rows[rows.layer > 0][f"{kind}_reason"] if one), "it was not measured")
         return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
     bands, of = bands_of_run(rows) if column in BANDED else ([], "")
-    note = f'<p class="note">{html.escape(said_of(bands, of))}</p>' if of else ""
+    note = f'<p class="note">{html.escape(describe_bands(bands, of))}</p>' if of else ""
     return f'{head}<figure class="chart">{picture(rows, column, bands)}</figure>{note}</section>'
 
 
-def said_of(bands: Sequence[ReferenceBand], of: str) -> str:
+def describe_bands(bands: Sequence[ReferenceBand], of: str) -> str:
     """What the shaded bands are, or why there are none."""
     return (
         f"Shaded: residuals of networks with attention in the same directions, {of}."
@@ -222,7 +222,7 @@ def last_log(rows: DataFrame) -> str:
     return f'<div class="scroll" tabindex="0" role="region" aria-label="Last log">{table}</div>'
 
 
-def meaning(column: str) -> str:
+def describe_column(column: str) -> str:
     text = next(one.meaning for one in COLUMNS if one.name == column)
     return html.escape(text[0].upper() + text[1:] + ".")
 

@@ -86,7 +86,7 @@ class Watcher:
 
     def before_step(self, optimizer: Optimizer) -> None:
         """Gradients are looked at before the update, which may change them."""
-        if self.armed and self.capture.taken() is not None:
+        if self.armed and self.capture.take() is not None:
             self.count(optimizer)
             self.counted = True
 
@@ -100,7 +100,7 @@ class Watcher:
             return
         self.steps += 1
         if self.armed:
-            record = self.capture.taken()
+            record = self.capture.take()
             self.disarm()
             missed = record is None and self.missed()
             if record is not None:

@@ -134,7 +134,7 @@ def test_what_other_code_has_analysed_is_not_found(monkeypatch: pytest.MonkeyPat
     from rankfall.run.keys import analyses
 
     texts = dict.fromkeys(analyses.ANALYSES, b"text")
-    monkeypatch.setattr(analyses, "executed_text", texts.get)
+    monkeypatch.setattr(analyses, "read_executed_text", texts.get)
     path = analyses._path.__wrapped__
     names = [path()]
     for name in analyses.ANALYSES:

@@ -49,7 +49,7 @@ def test_a_compiled_file_of_another_text_is_not_run(lab: Path, name: str) -> Non
         subprocess.check_output(plain, env={**os.environ, "PYTHONPATH": str(lab)}) == b"1\n"
     )  # Python itself is fooled
     assert importlib.import_module(name).VALUE == 2
-    assert loader.executed_text(name) == NEW.encode()
+    assert loader.read_executed_text(name) == NEW.encode()
 
 
 def test_nothing_is_compiled_into_a_file(lab: Path) -> None:
@@ -66,8 +66,8 @@ def test_what_is_installed_is_left_to_python(lab: Path, monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(installed)
     importlib.import_module("loaded_pack")
     assert not isinstance(sys.modules["loaded_pack"].__spec__.loader, loader.TextLoader)  # type: ignore[union-attr]
-    assert loader.executed_text("loaded_pack.inner") is None
-    assert loader.executed_text("json") is None
+    assert loader.read_executed_text("loaded_pack.inner") is None
+    assert loader.read_executed_text("json") is None
 
 
 def frozen_texts(*roots: str) -> Mapping[str, loader.Text]:

@@ -145,7 +145,7 @@ def test_what_a_measuring_job_writes_is_understood(tmp_path: Path) -> None:
 
 def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None:
     found = state(info(1, "train", "a/0"))
-    assert lines.opening(found, "tiny") == "==> tiny: 3 jobs (training 2, tables 1)"
+    assert lines.describe_start(found, "tiny") == "==> tiny: 3 jobs (training 2, tables 1)"
     job = found.take(event("job_finished", 100.0, job_id=1))
     assert job is not None
     assert (

@@ -59,7 +59,7 @@ def test_the_page_is_made_of_what_there_is_unless_the_run_was_interrupted(
     given = {"failed": set(), "running": set(), "_user_kill": None} | about
     scheduler = SimpleNamespace(**given | {"failed": [job(rule) for rule in given["failed"]]})  # type: ignore[attr-defined]
     workflow = SimpleNamespace(scheduler=scheduler, dag=SimpleNamespace(jobs=[job(rule) for rule in rules]))
-    assert Internals(workflow).failed_for_page() == found
+    assert Internals(workflow).find_failed_for_page() == found
 
 
 ASKED = """
@@ -74,7 +74,7 @@ answers["planned"] = [str(one) for one in workflow.config_settings.configfiles]
 
 def ask(wildcards):
     if "forced" not in answers:
-        answers["forced"] = OWN.forced()
+        answers["forced"] = OWN.read_forced()
         OWN.rerun_by_time_only()
         answers["before"] = OWN.forces({"old.txt"})
         OWN.force(["old.txt"])
@@ -83,7 +83,7 @@ def ask(wildcards):
 
 def keep():
     timers = [one for one in threading.enumerate() if isinstance(one, threading.Timer) and one.function.__module__ == SCHEDULER]
-    answers["failed"] = {name: str(log) for name, log in OWN.failed_for_page().items()}
+    answers["failed"] = {name: str(log) for name, log in OWN.find_failed_for_page().items()}
     Path("answers.json").write_text(json.dumps(answers | {"timers": len(timers)}))
 
 onstart: answers["jobs"] = sorted(OWN.local_jobs())

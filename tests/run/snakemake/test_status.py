@@ -14,7 +14,7 @@ from plans import VALID, changed
 
 from rankfall.cli import main
 from rankfall.run.plan import Cell, Plan, make_plan
-from rankfall.run.snakemake.reasons import changed_code
+from rankfall.run.snakemake.reasons import describe_changed_code
 from rankfall.run.snakemake.status import Status, status
 from rankfall.run.store import Store
 
@@ -105,9 +105,9 @@ def test_measured_cells_are_counted(tmp_path: Path) -> None:
 
 def test_changes_of_code_in_words() -> None:
     before, now = {"a": "1", "b": "1", "c": "1"}, {"a": "2", "b": "1", "d": "1"}
-    assert changed_code(before, now) == "a changed, c is no longer used, d is now used"
-    assert changed_code(before, before) == "its data changed"
-    assert changed_code({str(i): "1" for i in range(5)}, {}).endswith("2 is no longer used and 2 more")
+    assert describe_changed_code(before, now) == "a changed, c is no longer used, d is now used"
+    assert describe_changed_code(before, before) == "its data changed"
+    assert describe_changed_code({str(i): "1" for i in range(5)}, {}).endswith("2 is no longer used and 2 more")
 
 
 def write(config: Any, folder: Path) -> Path:

@@ -118,7 +118,7 @@ def test_looked_up_jobs_read_their_shards_alone(wiring: Wiring, grids: list[bool
     some = [ShardJob(*place) for place in list(wiring.plan.shards)[:2]]
     (tmp_path / "jobs.json").write_text(json.dumps(some))
     args = asked(wiring, "train", wiring.fingerprints.lookup(some), task="", shard="")
-    listed = lookup.listed_in(tmp_path / "jobs.json")
+    listed = lookup.read_listed_jobs(tmp_path / "jobs.json")
     own = _planned.make_plan(
         args, lambda written: written.shards(job.place for job in listed), lambda s: s.lookup(listed)
     )

@@ -356,7 +356,7 @@ def test_what_an_objective_draws_is_the_plain_engines_at_every_step(name: str) -
 
 
 def test_prefixes_of_every_length_are_drawn() -> None:
-    drawn = [recipe.drawing(replace(TRAINING, objective=DRAWING["prefixes"]))(batch) for batch in batches_of(20)]
+    drawn = [recipe.make_draw(replace(TRAINING, objective=DRAWING["prefixes"]))(batch) for batch in batches_of(20)]
     assert {one.inputs.shape[2] for one in drawn} == {3, 4, 5, 6, 7, 8, 9} and all(one.drawn == () for one in drawn)
 
 

@@ -76,7 +76,7 @@ def terms(view: AttentionView) -> Tensor:
 def value_zeroing(view: AttentionView) -> Tensor:
     """(B, T, T): rows j that sum to one."""
     assert not isinstance(view.join, str)
-    attended = view.attended()
+    attended = view.attend()
     output = view.join(attended)  # (B, T, D)
     added = torch.einsum("bhji,bhid->bjid", view.weights, view.map_values())
     found = []

@@ -116,7 +116,7 @@ def draw_networks(
     parts = [part[part.quantity.isin(DRAWN)].assign(network=name) for name, part in networks.items()]
     by = ["network", "quantity", "kept_tokens", "method", "other", "layer"]
     means = concat(parts).groupby(by, dropna=False)[["value", *QUANTILES.values()]].mean().reset_index()
-    return Picture(figure, caption + finding(networks) + about, means)
+    return Picture(figure, caption + describe_finding(networks) + about, means)
 
 
 def quantity(table: "DataFrame", name: str) -> "DataFrame":
@@ -163,7 +163,7 @@ def ticks(layers: list[int]) -> list[int]:
     return layers if len(layers) <= 8 else [layer for layer in layers if layer == 1 or layer % 3 == 0]
 
 
-def finding(networks: "dict[str, DataFrame]") -> str:
+def describe_finding(networks: "dict[str, DataFrame]") -> str:
     """Median own share after the last layer, of each network, with its deviation over seeds."""
     said = []
     for name, table in networks.items():

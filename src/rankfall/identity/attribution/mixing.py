@@ -78,7 +78,7 @@ def _own_and_other(view: AttentionView, factor: float) -> tuple[Tensor, Tensor]:
     """What token j itself, and what all others, add to its sum (B, T, D)."""
     diagonal = view.weights.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)  # (B, H, T, 1)
     own = torch.einsum("bhtv,hvd->btd", diagonal * view.values, view.output)
-    return factor * own, factor * (view.attended() - view.bias - own)
+    return factor * own, factor * (view.attend() - view.bias - own)
 
 
 def _norm_part(join: JoinView, part: Tensor, whole: Tensor) -> Tensor:

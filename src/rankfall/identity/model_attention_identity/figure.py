@@ -54,7 +54,7 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
         "layers and heads, "
         "bands from the tenth to the ninetieth percentile) and, last two, by layer at the greatest length (a head returns its "
         f"weights times T; ranks of T at relative tolerances 1e-10, solid, and 1e-3, dashed; dotted: what the head width gives). "
-        f"{finding(exactly)}"
+        f"{describe_finding(exactly)}"
     )
     numbers = points.agg(
         mean="mean", low=lambda x: x.quantile(0.1), high=lambda x: x.quantile(0.9), count="count"
@@ -71,7 +71,7 @@ def limits(free: "Axes", rank: "Axes", table: "DataFrame", palette: dict[str, st
         rank.axhline(width, color=palette[name], linestyle=":", linewidth=1)
 
 
-def finding(table: "DataFrame") -> str:
+def describe_finding(table: "DataFrame") -> str:
     """How many directions are free at the greatest length, beside the head width."""
     said = []
     for name, part in table.groupby("line"):

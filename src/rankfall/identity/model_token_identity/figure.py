@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.identity.token_identity.rates import finding, measured_candidates, numbers, panels, select_own
-from rankfall.report.account import lacking, seeds
+from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
+from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
@@ -56,10 +56,10 @@ def model_token_identity(
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
         + "".join(
             (
-                finding(table, names, candidates[-1]),
+                describe_finding(table, names, candidates[-1]),
                 say_cut(figure),
                 coincide(drawn, "map", "layer", "rate", ["network", "candidates"], span=1.0),
-                lacking(table, "rate", ["network"]),
+                describe_missing(table, "rate", ["network"]),
             )
         ).replace("\n", ", "),
         numbers(table.assign(network=table.network.str.replace("\n", ", "))),

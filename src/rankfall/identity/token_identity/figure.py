@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rankfall.identity.token_identity.rates import finding, measured_candidates, numbers, panels, select_own
+from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
@@ -56,7 +56,7 @@ def token_identity(
         "that no map was "
         f"trained on: means over {known.with_bands()}"
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
-        + finding(table, names, candidates[-1], differences(table, but=["depth"]))
+        + describe_finding(table, names, candidates[-1], differences(table, but=["depth"]))
         + say_cut(figure)
         + coincide(drawn[drawn.distance == "cosine"], "map", "layer", "rate", ["network", "candidates"], span=1.0)
         + known.left_out,

@@ -101,7 +101,7 @@ def numbers(table: "DataFrame") -> "DataFrame":
     return found.astype(float).reset_index()
 
 
-def finding(table: "DataFrame", networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
+def describe_finding(table: "DataFrame", networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
     """What a linear map finds at the last layer, by cosine: most and least, of networks of one depth and setting."""
     part = select_own(select(table, ASKED | {"candidates": candidates}))
     part = part[part.network.isin(networks)]

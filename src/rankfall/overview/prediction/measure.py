@@ -68,7 +68,7 @@ def networks(
     cells = table("cells")
     if cells is None or not len(cells):
         return pd.DataFrame()
-    cells = named(cells[cells.status.isin(["done", "diverged"])])
+    cells = name_variants(cells[cells.status.isin(["done", "diverged"])])
     trained, born = cells[cells.epochs > 0], cells[cells.epochs == 0]
     check(trained, born, selection)
     rates = chosen_rates(trained, selection)
@@ -85,7 +85,7 @@ def networks(
         fate=[fate(one, least) for one, least in zip(share.astype(float), wanted)],
         steps=steps.to_numpy(),
     )
-    found = found.assign(largest_depth=largest_depths(found), fold=folded(found.architecture, folds))
+    found = found.assign(largest_depth=largest_depths(found), fold=deal_folds(found.architecture, folds))
     before = born[[*PLACE, "seed", "key"]].drop_duplicates([*PLACE, "seed"])
     before = before.assign(parameters=before.key.map(sizes(table("parameters"))))
     for name, (source, _) in BIRTH.items():
@@ -94,7 +94,7 @@ def networks(
     return found.merge(before.drop(columns="key"), on=[*PLACE, "seed"], how="left").sort_values([*PLACE, "seed"])
 
 
-def named(cells: DataFrame) -> DataFrame:
+def name_variants(cells: DataFrame) -> DataFrame:
     """Cells whose architecture's name holds its variant, where the grid sets parts of it."""
     cells = number_variants(cells)
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
@@ -120,7 +120,7 @@ def check(trained: DataFrame, born: DataFrame, selection: list[int]) -> None:
         )
 
 
-def folded(names: Any, folds: int) -> np.ndarray:
+def deal_folds(names: Any, folds: int) -> np.ndarray:
     """The fold of each architecture: dealt out in an order that is drawn from the names' number alone, so that all of one are in one."""
     each = sorted(set(names))
     order = stream(0, "prediction", "folds").permutation(len(each))

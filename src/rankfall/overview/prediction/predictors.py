@@ -12,7 +12,7 @@ import numpy as np
 
 from rankfall.report.cell_numbers import at_last
 from rankfall.report.headlines import by_name
-from rankfall.report.part_numbers import by_parts, missing, row_of
+from rankfall.report.part_numbers import by_parts, is_missing, row_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -104,7 +104,7 @@ def of_parts(headline: Any, rows: Any, row: Mapping[str, Any]) -> float:
     if isinstance(one, str):
         return float("nan")
     number = headline.number(one).number
-    return float("nan") if missing(number) else float(number)
+    return float("nan") if is_missing(number) else float(number)
 
 
 def sizes(table: DataFrame | None) -> Series:

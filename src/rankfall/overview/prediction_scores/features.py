@@ -20,10 +20,10 @@ def features(train: Array, test: Array) -> tuple[Array, Array]:
 
 def of_column(train: Array, test: Array) -> tuple[Array, Array]:
     known = np.sort(train[np.isfinite(train)])
-    return described(train, known), described(test, known)
+    return rank_values(train, known), rank_values(test, known)
 
 
-def described(values: Array, known: Array) -> Array:
+def rank_values(values: Array, known: Array) -> Array:
     """(n, 3): rank in [-1, 1] among the known numbers, the middle of equal ones; its square about its mean; whether it is missing."""
     missing = ~np.isfinite(values)
     if not len(known):

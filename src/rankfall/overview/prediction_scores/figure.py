@@ -78,11 +78,11 @@ def caption(added: DataFrame, usual: object, outcome: str, statistic: str, task:
         f"How well what is measured before training predicts {TITLES[outcome]}, for architectures that no model has seen ({where}; "
         f"{many(networks, 'network')} of {many(architectures, 'architecture')}): {MEANS[statistic]} of each predictor alone and what it "
         f"adds to depth and parameters, which by themselves have {value:.2f} [{low:.2f}, {high:.2f}]. Lines are intervals of 95% over "
-        "architectures. " + told(added)
+        "architectures. " + describe_additions(added)
     )
 
 
-def told(added: DataFrame) -> str:
+def describe_additions(added: DataFrame) -> str:
     """Which predictors add, which add nothing, and how many are undecided."""
     named = {
         verdict: list(part.predictor.str.replace("_", " ")) for verdict, part in added.groupby("verdict", sort=False)
@@ -94,13 +94,13 @@ def told(added: DataFrame) -> str:
         f"{join(named['adds nothing'])} {'adds' if len(named['adds nothing']) == 1 else 'add'} nothing that matters"
         if "adds nothing" in named
         else "",
-        undecided(named["undecided"]) if "undecided" in named else "",
+        name_undecided(named["undecided"]) if "undecided" in named else "",
     ]
     said = "; ".join(part for part in parts if part)
     return f"{said[0].upper()}{said[1:]}."
 
 
-def undecided(names: list[str]) -> str:
+def name_undecided(names: list[str]) -> str:
     """By name where they are few."""
     return (
         f"{join(names)} {'is' if len(names) == 1 else 'are'} undecided"

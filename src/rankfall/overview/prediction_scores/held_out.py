@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankfall.overview.prediction_scores.features import features
 from rankfall.overview.prediction_scores.fits import linear, logistic, scores
-from rankfall.overview.prediction_scores.pairs import Sums, auc, explained, rank_correlation
+from rankfall.overview.prediction_scores.pairs import Sums, auc, explain_variance, rank_correlation
 from rankfall.overview.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, STATISTICS, TAU, TRAINS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Arr
     return networks, rank / max(1, rank.max()), value
 
 
-def judged(networks: DataFrame, columns: list[str], outcome: str, architectures: list[str]) -> dict[str, Sums]:
+def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: list[str]) -> dict[str, Sums]:
     """Each statistic of a model of these columns, for networks of one task."""
     asked, learned, judged_by = of_outcome(networks, outcome)
     values = asked[columns].astype(float).to_numpy()
@@ -60,6 +60,6 @@ def judged(networks: DataFrame, columns: list[str], outcome: str, architectures:
     made = {
         AUC: lambda: auc(score, judged_by, *about, len(architectures)),
         TAU: lambda: rank_correlation(score, judged_by, *about, len(architectures)),
-        SHARE: lambda: explained(score, learned, usual, about[0], len(architectures)),
+        SHARE: lambda: explain_variance(score, learned, usual, about[0], len(architectures)),
     }
     return {name: made[name]() for name in STATISTICS[outcome]}

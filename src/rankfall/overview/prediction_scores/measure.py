@@ -17,7 +17,7 @@ import numpy as np
 from rankfall.overview.prediction.measure import TABLES as READ
 from rankfall.overview.prediction.measure import networks as all_networks
 from rankfall.overview.prediction.rows import BIRTH, column
-from rankfall.overview.prediction_scores.held_out import judged
+from rankfall.overview.prediction_scores.held_out import judge
 from rankfall.overview.prediction_scores.pairs import Sums
 from rankfall.overview.prediction_scores.rows import ALL, NULL, STATISTICS
 from rankfall.overview.prediction_scores.verdict import LEVEL, of_alone, of_gain
@@ -67,10 +67,10 @@ def prediction_scores(
 ) -> list[dict[str, Any]]:
     """Options as those of `prediction`; `draws`: of architectures, for intervals."""
     found = all_networks(context.table, selection, threshold, thresholds, folds)
-    return list(analysed(found, draws))
+    return list(analyse(found, draws))
 
 
-def analysed(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
+def analyse(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
     """All rows, of the table `prediction`."""
     if not len(networks):
         return
@@ -83,9 +83,7 @@ def analysed(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
     tasks = dict(list(networks.groupby("task")))
     for outcome in STATISTICS:
         found = {
-            model.name: {
-                task: judged(part, list(model.columns), outcome, architectures) for task, part in tasks.items()
-            }
+            model.name: {task: judge(part, list(model.columns), outcome, architectures) for task, part in tasks.items()}
             for model in models(predictors)
         }
         for statistic in STATISTICS[outcome]:

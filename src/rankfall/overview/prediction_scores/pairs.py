@@ -48,7 +48,7 @@ def sum_pairs(drawn: Array, pairs: Array) -> Array:
     return between + drawn @ within
 
 
-def ordered(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> tuple[Array, Array]:
+def count_pairs(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> tuple[Array, Array]:
     """Right pairs and pairs that count, (A, A) each, of A = `count` architectures; outcomes may be infinite."""
     right, pairs = np.zeros((count, count)), np.zeros((count, count))
     for one in np.unique(fold):
@@ -64,14 +64,14 @@ def ordered(score: Array, outcome: Array, architecture: Codes, fold: Codes, coun
 
 
 def auc(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> Sums:
-    return Sums(*ordered(score, outcome, architecture, fold, count))
+    return Sums(*count_pairs(score, outcome, architecture, fold, count))
 
 
 def rank_correlation(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> Sums:
-    return Sums(*ordered(score, outcome, architecture, fold, count), scale=2.0, shift=-1.0)
+    return Sums(*count_pairs(score, outcome, architecture, fold, count), scale=2.0, shift=-1.0)
 
 
-def explained(predicted: Array, outcome: Array, usual: Array, architecture: Codes, count: int) -> Sums:
+def explain_variance(predicted: Array, outcome: Array, usual: Array, architecture: Codes, count: int) -> Sums:
     """1 - sum of squared errors over that of `usual`, the mean of the networks that were learned from: below 0 it is worse than that."""
     errors, spread = np.zeros(count), np.zeros(count)
     np.add.at(errors, architecture, (outcome - predicted) ** 2)

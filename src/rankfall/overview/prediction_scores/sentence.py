@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.overview.prediction_scores.figure import told
+from rankfall.overview.prediction_scores.figure import describe_additions
 from rankfall.overview.prediction_scores.rows import by_gain, null, of
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import Read, TableQuestion
@@ -16,7 +16,7 @@ def say_prediction(read: Read) -> tuple[str, str]:
     added = by_gain(rows[rows.value.notna()])
     if added.empty:
         return "", ""
-    usual, verdicts = null(rows).iloc[0], told(added)
+    usual, verdicts = null(rows).iloc[0], describe_additions(added)
     alone = rows[(rows.kind == "alone") & (rows.verdict == "predicts")].sort_values("value", ascending=False)
     known = [f"{one.predictor.replace('_', ' ')} ({one.value:.0%})" for one in alone.itertuples()]
     better = f"{join(known)} {'does' if len(known) == 1 else 'do'}" if known else "none does"

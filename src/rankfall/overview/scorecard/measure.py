@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.part_numbers import ByParts, by_parts, missing, row_of, text
+from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
 from rankfall.report.parts import MADE_OF
 from rankfall.report.processors import describe_mixture
 from rankfall.report.settings import fill_sizes
@@ -73,7 +73,7 @@ def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame
     """(architecture, design, setting) -> value, of a number of single networks."""
     places = list(cells.groupby(ROW).groups)
     if table is None:
-        return dict.fromkeys(places, lacking(headline, f"this run does not make the table {headline.table}"))
+        return dict.fromkeys(places, leave_empty(headline, f"this run does not make the table {headline.table}"))
     asked = cells.loc[cells.key.isin(table.key), ["key", *ROW, "trained", "status", "reason"]]
     if headline.first == "only trained":
         asked = asked[asked.trained]
@@ -83,7 +83,7 @@ def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame
     return {
         place: mean(headline, found[place])
         if place in found
-        else lacking(headline, say_unasked(headline, trained[place]))
+        else leave_empty(headline, say_unasked(headline, trained[place]))
         for place in places
     }
 
@@ -93,7 +93,7 @@ def say_unasked(headline: Headline, trained: bool) -> str:
     return "it is asked of trained networks, and these are not" if asks else "its networks were not measured"
 
 
-def lacking(headline: Headline, reason: str, **known: Any) -> Value:
+def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
     """No number, and why."""
     of = ["_at"] if headline.components else ["_seeds", "_of"]
     beside = [f"_{name}" for name in headline.beside] + ["_by"] * bool(headline.compared_within)
@@ -107,15 +107,17 @@ def mean(headline: Headline, found: "DataFrame") -> Value:
     gone = say_lost(found)
     known: Value = {"_of": len(found), "_lost": gone}
     if not len(done):
-        return lacking(headline, gone, **known)
+        return leave_empty(headline, gone, **known)
     without = done[done.number.isna()]
     if len(without):
         why = without.iloc[0].why
         why = why if isinstance(why, str) and why else "its rows have no such number"
-        return lacking(headline, why + (f" (in {len(without)} of {len(done)} seeds)" if len(done) > 1 else ""), **known)
+        return leave_empty(
+            headline, why + (f" (in {len(without)} of {len(done)} seeds)" if len(done) > 1 else ""), **known
+        )
     by = {"_by": " and ".join(sorted(done.by.unique()))} if headline.compared_within else {}
     if by and done.by.nunique() > 1:
-        return lacking(headline, f"its seeds are not comparable: {by['_by']}", **known, **by)
+        return leave_empty(headline, f"its seeds are not comparable: {by['_by']}", **known, **by)
     counted = (
         done if headline.counted == "seed" else done.drop_duplicates("number")
     )  # two readings never agree in every digit
@@ -141,18 +143,18 @@ def say_lost(found: "DataFrame") -> str:
 
 
 def number_of(value: Any) -> float | None:
-    return None if missing(value) else float(value)
+    return None if is_missing(value) else float(value)
 
 
 def of_parts(headline: Headline, rows: "ByParts | None", row: Mapping[str, Any]) -> Value:
     """The value of the row with the same components as an architecture."""
     if rows is None:
-        return lacking(headline, f"this run does not make the table {headline.table}")
+        return leave_empty(headline, f"this run does not make the table {headline.table}")
     one = row_of(headline, rows, row)
     if isinstance(one, str):
-        return lacking(headline, one)
+        return leave_empty(headline, one)
     found = headline.number(one)
     known = {"_at": found.at, **{f"_{name}": number_of(value) for name, value in found.beside.items()}}
-    if missing(found.number):
-        return lacking(headline, str(one.reason) or "it has no number", **known)
-    return lacking(headline, "", **known) | {"": float(found.number), "_deviation": number_of(found.deviation)}
+    if is_missing(found.number):
+        return leave_empty(headline, str(one.reason) or "it has no number", **known)
+    return leave_empty(headline, "", **known) | {"": float(found.number), "_deviation": number_of(found.deviation)}

@@ -106,7 +106,8 @@ def together(
         f"mean, with 0 as the smallest value above it){', bands one standard deviation over seeds' * known.several}; "
         f"the rank of T, which a head's weights are multiplied "
         f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of; dotted: where float64 rounds residuals; "
-        f"below, a guess among the tokens, and equal shares ({level}). {finding(values, shown, say_differ(table))}{say_cut(figure)}"
+        f"below, a guess among the tokens, and equal shares ({level}). "
+        f"{describe_finding(values, shown, say_differ(table))}{say_cut(figure)}"
         f"{coincide(every, 'architecture', 'layer', 'value', ['quantity', 'training'], span=1.0)}{known.left_out}"
     )
     return Picture(figure, caption, numbers(values))
@@ -136,7 +137,7 @@ def first_halved(line: "Series") -> Any:
     return found[0] if len(found) else None
 
 
-def finding(values: "dict[str, DataFrame]", shown: list[str], differ: str = "") -> str:
+def describe_finding(values: "dict[str, DataFrame]", shown: list[str], differ: str = "") -> str:
     """How closely the residual goes with the identity of tokens, by training; and in what else than architecture the networks differ."""
     found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")
     said = " and ".join(

@@ -1,6 +1,6 @@
 """What the page draws of it."""
 
-from rankfall.position.extrapolation.rows import kept_by_chance
+from rankfall.position.extrapolation.rows import compute_kept_by_chance
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart, Level
 
 CHARTS = (
@@ -15,7 +15,7 @@ CHARTS = (
         choose=NETWORK,
         within=POSITIVE,
         beside=(Level("chance", "kept_by_chance"),),
-        derive={"kept_by_chance": kept_by_chance},
+        derive={"kept_by_chance": compute_kept_by_chance},
         place=30,
     ),
 )

@@ -10,7 +10,7 @@ from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
-from rankfall.report.panels import drawn_in, panels_of
+from rankfall.report.panels import draw_panels, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
 from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
@@ -45,7 +45,7 @@ def extrapolation(
         raise RankfallError(f"figure extrapolation: no network of {task} runs at any length that was tested")
     lengths = [int(length) for length in sorted(table.length.unique())]
     trained = sorted(drawn.trained_length.unique())
-    grid = drawn_in(shown, drawn, "length", quantity, bounds=SHARE if quantity == "accuracy" else SIZE)
+    grid = draw_panels(shown, drawn, "length", quantity, bounds=SHARE if quantity == "accuracy" else SIZE)
     for length in trained:
         grid.refline(x=length, color="#bbbbbb", linestyle="-", label="trained length", zorder=1)
     guesses = chances(drawn) if quantity == "accuracy" else []
@@ -69,7 +69,7 @@ def extrapolation(
     text = (
         f"{' '.join(LABELS[quantity].split()).capitalize()}{chance} on held-out text of {label(task)} in windows of other lengths than the "
         f"trained one ({', '.join(f'{length:g}' for length in trained)}): means over {known.with_bands()}. "
-        f"{finding(drawn, quantity, differences(table))}{say_cut(grid.figure)}"
+        f"{describe_finding(drawn, quantity, differences(table))}{say_cut(grid.figure)}"
         f"{coincide(drawn, 'architecture', 'length', quantity)}{known.left_out}"
     )
     points = summary(drawn, ["architecture", "length"], quantity)
@@ -77,7 +77,7 @@ def extrapolation(
     return Picture(grid.figure, text, points.merge(refused, how="outer", on=["architecture", "length"]))
 
 
-def finding(drawn: "DataFrame", quantity: str, settings: dict[str, str]) -> str:
+def describe_finding(drawn: "DataFrame", quantity: str, settings: dict[str, str]) -> str:
     """Which is best at the trained length, and at the longest that was tested."""
     trained, longest = drawn.trained_length.max(), drawn.length.max()
     asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept

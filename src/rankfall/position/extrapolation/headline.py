@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rankfall.position.extrapolation.rows import kept_by_chance
+from rankfall.position.extrapolation.rows import compute_kept_by_chance
 from rankfall.report.cell_numbers import plain
 from rankfall.report.headlines import Headline
 
@@ -22,7 +22,7 @@ def longer(table: DataFrame) -> DataFrame:
 
 
 def select_kept(rows: DataFrame) -> DataFrame:
-    return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None, chance=kept_by_chance(rows))
+    return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None, chance=compute_kept_by_chance(rows))
 
 
 HEADLINES = (

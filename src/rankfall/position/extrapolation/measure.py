@@ -77,7 +77,7 @@ def extrapolation(
 ) -> list[dict[str, Any]]:
     """`times`: the tested lengths, in trained lengths: 1, 2, ..., or 0.5, 0.25, ...; `megabytes`: of attention weights at once."""
     text, data = hidden(context), context.data
-    limited = limited_to_training(context.cells[0].architecture)
+    limited = find_limit_of_length(context.cells[0].architecture)
     windows, trained = text.seen.shape[1:]
     usual = grade_windows(context.network, text, data.size_in, megabytes)
     rows = []
@@ -164,7 +164,7 @@ def tested_length(trained: int, times: float) -> int:
     )
 
 
-def limited_to_training(architecture: Architecture) -> str:
+def find_limit_of_length(architecture: Architecture) -> str:
     """Which part of a network cannot run beyond the trained length; empty if all can."""
     for field, kind in parts(Architecture).items():
         component = getattr(architecture, field)

@@ -6,6 +6,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 
-def kept_by_chance(table: "DataFrame") -> "Series":
+def compute_kept_by_chance(table: "DataFrame") -> "Series":
     """Of the accuracy at the trained length, by naming the most frequent word."""
     return table.chance / table.accuracy_trained.where(table.accuracy_trained > 0)

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.cell_numbers import all_rows
 from rankfall.report.headlines import Headline, OfParts, PartNumber
-from rankfall.report.part_numbers import missing, parts_of
+from rankfall.report.part_numbers import is_missing, parts_of
 
 if TYPE_CHECKING:
     from pandas import Series
 
 
 def share_of_places(one: Series) -> PartNumber:
-    number, theory = (None if missing(value) else value / one.tokens for value in (one.untrained_rows, one.theory_rows))
+    number, theory = (
+        None if is_missing(value) else value / one.tokens for value in (one.untrained_rows, one.theory_rows)
+    )
     return PartNumber(
         number, f"{one.tokens} tokens, {one.draws} draws", beside={"chance": 1 / one.tokens, "ceiling": theory}
     )

@@ -17,7 +17,7 @@ from rankfall import components
 from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import describe_error
 from rankfall.nets.network import Shape
-from rankfall.position.agreement import FEWER, agreement, untrained_reason
+from rankfall.position.agreement import FEWER, agreement, explain_untrained
 from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.refusals import refusal
 from rankfall.position.rows import distinct
@@ -158,7 +158,7 @@ def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
         raise
     except Exception as error:  # anything that a component may raise
         return about | nothing | {"reason": describe_error(error)}
-    compared, reason = untrained_reason(verdict, found, network, tokens, design)
+    compared, reason = explain_untrained(verdict, found, network, tokens, design)
     best = int(found.rows.argmax())
     return about | {
         "draws": many,

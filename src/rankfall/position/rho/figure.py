@@ -73,7 +73,7 @@ def rho(
         f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols against the share that is one symbol, training "
         f"{label(training)}{', ' + describe_filter(where) if where else ''}: means over "
         f"{known.with_bands()}; dashed, computed: what can be reached {dashed}. "
-        + finding(table, kinds, names, differences(table, but=["task", "task_component"]))
+        + describe_finding(table, kinds, names, differences(table, but=["task", "task_component"]))
         + say_cut(grid.figure)
         + coincide(table, "architecture", "x", "value", ["panel"], span=1.0)
         + known.left_out
@@ -117,7 +117,7 @@ def set_ticks(panel: "Axes", part: "DataFrame") -> None:
     panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
 
 
-def finding(table: "DataFrame", kinds: list[str], names: list[str], settings: Mapping[str, str]) -> str:
+def describe_finding(table: "DataFrame", kinds: list[str], names: list[str], settings: Mapping[str, str]) -> str:
     """Who still answers where all tokens are one symbol, or nearly all."""
     parts = []
     for kind in kinds:

@@ -109,11 +109,11 @@ def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None
     return same(sums, sums[..., :1, :1, :1].expand_as(sums), weights)
 
 
-def kept_by(component: Any, family: type | str, *methods: str) -> bool:
+def keeps_form(component: Any, family: type | str, *methods: str) -> bool:
     """Whether a component is of a class whose centred form is known and overrides none of these methods. A class may be given by name, as
     of `standing_for`.
     """
-    known = standing_for(family) if isinstance(family, str) else family
+    known = find_imported(family) if isinstance(family, str) else family
     return (
         isinstance(known, type)
         and isinstance(component, known)
@@ -121,7 +121,7 @@ def kept_by(component: Any, family: type | str, *methods: str) -> bool:
     )
 
 
-def standing_for(name: str) -> Any:
+def find_imported(name: str) -> Any:
     """The class or function `module:name`, None while nothing has imported it. A component that is known by name and not imported has its
     code in the keys of networks that have it, and in no others.
     """

@@ -15,14 +15,14 @@ from torch import Tensor
 from rankfall.errors import describe_error
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.positions._base import Position
-from rankfall.rank.centred.assumptions import Unknown, constant_sums, draw_like, function_name, kept_by
+from rankfall.rank.centred.assumptions import Unknown, constant_sums, draw_like, function_name, keeps_form
 from rankfall.rank.centred.derived import derive_weights
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
 from rankfall.rank.centred.scores import Scores, reach, scores
 from rankfall.rank.centred.state import State, member
 from rankfall.rank.centred.traits import Map, single, traits, treats_rows_alike
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
-from rankfall.rank.centred.written import check_rule, written_rule
+from rankfall.rank.centred.written import check_rule, find_written_rule
 
 FORM = (
     "forward",
@@ -39,7 +39,7 @@ SEEN = 1e-10  # if rows of ordinary weights differ by less than this, relative t
 
 def attend(attention: Multihead, state: State) -> State:
     """SA(X) as a split state, of an attention that keeps the methods of FORM."""
-    if not kept_by(attention.position, Position, "context"):
+    if not keeps_form(attention.position, Position, "context"):
         raise Unknown("the position adds to what attention makes of the values: no centred form")
     full = state.full()
     found = weights(attention, state, full)
@@ -120,7 +120,7 @@ def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
     try:
         if not treats_rows_alike(function, like):
             return None
-        beside = written_rule(attention.normaliser)
+        beside = find_written_rule(attention.normaliser)
         if beside is not None:
             check_rule(beside, function, apart, name)
             return beside

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.blocks.attention import Attention as Block
-from rankfall.rank.centred.assumptions import Unknown, confirm, function_name, kept_by
+from rankfall.rank.centred.assumptions import Unknown, confirm, function_name, keeps_form
 from rankfall.rank.centred.attention import FORM, attend
 from rankfall.rank.centred.expanded import expand_map
 from rankfall.rank.centred.state import State, begin
@@ -20,7 +20,7 @@ def step(block: Any, state: State) -> State:
     """One block, in the order of `nets/blocks/attention.py`; any other by its derivatives, as a whole."""
     if not hasattr(block, "attention"):  # a function that somebody hands in: called again, with what it may not expect
         raise Unknown(f"no centred form of {function_name(block)}")
-    if not kept_by(block, Block, "forward"):
+    if not keeps_form(block, Block, "forward"):
         return expand_map(block, state, f"the block {function_name(block)}")
     pre = block.placement == "pre"
     state = join(block.residual, state, mix(block.attention, norm(block.norm1, state) if pre else state))
@@ -33,7 +33,7 @@ def step(block: Any, state: State) -> State:
 
 def mix(attention: Any, state: State) -> State:
     """Multi-head attention by the formulas of its parts, any other by its derivatives."""
-    if kept_by(attention, Multihead, *FORM):
+    if keeps_form(attention, Multihead, *FORM):
         return attend(attention, state)
     return expand_map(attention, state, f"the attention {function_name(attention)}")
 

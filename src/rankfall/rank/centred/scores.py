@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rankfall.nets.positions._base import Position
-from rankfall.rank.centred.assumptions import Unknown, adds, kept_by
+from rankfall.rank.centred.assumptions import Unknown, adds, keeps_form
 from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.state import State, member
 from rankfall.rank.centred.tokenwise import increment
@@ -48,11 +48,11 @@ def scores(attention: "Multihead", state: State) -> Scores | None:
     allowed = attention.mask(len(state.tokens) + len(state.others), state.common.device)
     if allowed is not None and not bool(allowed.all()):
         return None
-    if not kept_by(position, Position, "rotate", "products"):
+    if not keeps_form(position, Position, "rotate", "products"):
         return None
     normaliser: Any = attention.normaliser
     prepares = hasattr(normaliser, "prepare")
-    if prepares and not any(kept_by(normaliser, one, "prepare") for one in PREPARING):
+    if prepares and not any(keeps_form(normaliser, one, "prepare") for one in PREPARING):
         raise Unknown("the normaliser prepares queries and keys in a way of its own: no centred form")
     bias = key_bias(attention, state)
     if bias is None:

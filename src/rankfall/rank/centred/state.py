@@ -65,6 +65,6 @@ def begin(network: "Network", x: Tensor) -> State:
     return State(common, centre(plain(content - common)), x[..., others, :], tokens, others.to(x.device))
 
 
-def scaled_to(state: State, log: Tensor) -> State:
+def rescale(state: State, log: Tensor) -> State:
     """The same direction of R at another scale; `log` is its natural logarithm, (K, B) or with fewer axes."""
     return replace(state, rest=Scaled(state.rest.unit, log.expand_as(state.rest.log)))

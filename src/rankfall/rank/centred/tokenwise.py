@@ -15,7 +15,7 @@ from rankfall.nets.norms.column import ColumnNorm
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none
 from rankfall.nets.norms.rms import Rms
-from rankfall.rank.centred.assumptions import Unknown, factors, kept_by, token_wise, unbound
+from rankfall.rank.centred.assumptions import Unknown, factors, keeps_form, token_wise, unbound
 from rankfall.rank.centred.scaled import Scaled, add, spread
 from rankfall.rank.centred.state import State, centre, member
 
@@ -40,7 +40,7 @@ def join(residual: Callable[[Any, Any], Any], state: State, branch: State) -> St
 def mlp(function: Any, state: State) -> State:
     """The MLP on a split state: for two linear maps from the difference of the activation, for others from the slope along R."""
     full = function(state.full())
-    two_maps = kept_by(function, Mlp, "forward")
+    two_maps = keeps_form(function, Mlp, "forward")
     if not (two_maps and function.activation in ENTRYWISE):
         token_wise(function, state.full(), "MLP")
     if not two_maps:
@@ -93,13 +93,13 @@ def norm(function: Any, state: State) -> State:
     if unbound(function)[0] is none:
         return state
     full = function(state.full())
-    if kept_by(function, Layer, "forward", "plain"):
+    if keeps_form(function, Layer, "forward", "plain"):
         rest = shrunk(state, function.eps, centred=True)
         return state.advance(full, rest.map(rest.unit * function.gain))
-    if kept_by(function, Rms, "forward", "plain"):
+    if keeps_form(function, Rms, "forward", "plain"):
         rest = shrunk(state, function.eps, centred=False)
         return state.advance(full, rest.map(rest.unit * function.gain))
-    if kept_by(function, ColumnNorm, "forward", "plain"):
+    if keeps_form(function, ColumnNorm, "forward", "plain"):
         if len(state.others):
             raise Unknown("a column norm scales tokens by sentinels too: no centred form")
         rest = columns(state.rest, function.eps)

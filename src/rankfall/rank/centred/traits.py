@@ -69,7 +69,7 @@ def traits(f: Map, base: Tensor, level: bool) -> Traits:
 
     def still(g: Map, direction: Tensor, *points: Tensor) -> bool:
         """Whether the slope of g in this direction is zero, compared with that of f."""
-        return all(nothing(slope(g, z, direction), slope(f, z, along)) for z in points)
+        return all(is_rounding(slope(g, z, direction), slope(f, z, along)) for z in points)
 
     anywhere, everywhere_level = (x, x / 10, base), (common, common / 10, base + common)
     shift, total = "felt", "felt"
@@ -85,7 +85,7 @@ def traits(f: Map, base: Tensor, level: bool) -> Traits:
     return Traits(shift, total)
 
 
-def nothing(change: Tensor, beside: Tensor) -> bool:
+def is_rounding(change: Tensor, beside: Tensor) -> bool:
     """Whether a change is rounding compared with another, for each member (K, ...); NaN counts as zero."""
     size = TINY * beside.nan_to_num().flatten(1).abs().amax(1)
     return bool((change.nan_to_num().flatten(1).abs().amax(1) <= size).all())

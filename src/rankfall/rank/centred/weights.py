@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from rankfall.rank.centred.assumptions import function_name, kept_by, standing_for, unbound
+from rankfall.rank.centred.assumptions import find_imported, function_name, keeps_form, unbound
 from rankfall.rank.centred.scaled import Scaled, add, expm1, normal, plain, times
 from rankfall.rank.centred.scores import Scores
 
@@ -59,13 +59,13 @@ def sums_to_one(normaliser: Any) -> bool:
 
 
 def is_urpe(normaliser: Any) -> bool:
-    return kept_by(normaliser, f"{NORMALISERS}urpe:Urpe", "forward", "factors")
+    return keeps_form(normaliser, f"{NORMALISERS}urpe:Urpe", "forward", "factors")
 
 
 def ours(normaliser: Any) -> str:
     """The name of a function among Rankfall's normalisers, empty for any other component, whatever it calls itself."""
     function, name = unbound(normaliser)[0], function_name(normaliser).rpartition(":")[2]
-    return name if standing_for(f"{NORMALISERS}{name}:{name}") is function else ""
+    return name if find_imported(f"{NORMALISERS}{name}:{name}") is function else ""
 
 
 def columns(s: Scores) -> Tensor:

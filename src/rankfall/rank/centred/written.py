@@ -23,7 +23,7 @@ NEAR = math.log(1e-3)  # of what a query or a key adds to a score; of what a pai
 DIGITS = 1e-5  # how far the differences in the test may deviate
 
 
-def written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
+def find_written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
     """The rule written beside a normaliser, with its options bound; None where there is none."""
     if hasattr(type(normaliser), "centred"):
         rule: Callable[[Scores], Weights] = normaliser.centred

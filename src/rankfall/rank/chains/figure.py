@@ -34,10 +34,10 @@ def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = Non
         "median and middle "
         f"half over paths of what the best rank-one part leaves{left_out}. "
     )
-    return Picture(grid.figure, caption + finding(points), points)
+    return Picture(grid.figure, caption + describe_finding(points), points)
 
 
-def finding(points: "DataFrame") -> str:
+def describe_finding(points: "DataFrame") -> str:
     """By which factor a further matrix multiplies the median, of a straight line through its logarithm."""
     import numpy as np
 

@@ -91,7 +91,7 @@ def circle(
     if drawn is not None:
         figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
     below(figure, handles)
-    last = met(table)
+    last = count_meetings(table)
     caption = (
         f"Roll-outs on the circle, training {label(training)}: above, both points at width {shown}, seed "
         f"{first.min()} unless a title has another, light to dark with time (circle and square: open at the start, filled at the "
@@ -103,14 +103,14 @@ def circle(
     return Picture(figure, caption, last)
 
 
-def met(table: "DataFrame") -> "DataFrame":
+def count_meetings(table: "DataFrame") -> "DataFrame":
     """By task, architecture and width: how many roll-outs end with both points in one place, and how far off the circle they are."""
     end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
-    end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
+    end = end.assign(count_meetings=end.ratio < MET, gone=end.distance.isna())
     by = ["task", "architecture", "training", "width"]
     found = end.groupby(by).agg(
         roll_outs=("met", "size"),
-        met=("met", "sum"),
+        count_meetings=("met", "sum"),
         gone=("gone", "sum"),
         median_ratio=("ratio", "median"),
         median_error=("error", "median"),

@@ -78,7 +78,7 @@ def law(
         "log10(-log10 residual), on which doubly exponential collapse is a straight line "
         f"({'bands: one standard deviation over seeds; ' * known.several}{dashed}grey: where passes in float32 and float64 end); right: "
         "decades by which bounds on one layer are too high. "
-        + finding(mean_by_seed(resolved, "log10_residual", "exponent"), names, differences(table))
+        + describe_finding(mean_by_seed(resolved, "log10_residual", "exponent"), names, differences(table))
         + say_cut(figure, names={f"below {twice(0.0):g}": "above 1"})
         + coincide(
             resolved.assign(height=twice(resolved.log10_residual.astype(float))), "architecture", "layer", "height"
@@ -186,7 +186,7 @@ def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # a bound that is broken is seen
 
 
-def finding(each: "DataFrame", names: list[str], settings: dict[str, str]) -> str:
+def describe_finding(each: "DataFrame", names: list[str], settings: dict[str, str]) -> str:
     """Who loses rank most, and with which local exponent d log out / d log in at its last layer; and whose residual is left."""
     last = each[each.layer == each.groupby("architecture").layer.transform("max")].groupby("architecture")
     exponents = last.exponent.mean()

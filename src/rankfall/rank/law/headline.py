@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.rank.law.rows import lacking
+from rankfall.rank.law.rows import has_no_residual
 from rankfall.report.cell_numbers import all_rows, at_last
 from rankfall.report.headlines import Headline
 
@@ -24,7 +24,7 @@ def beyond_range(rows: DataFrame) -> dict[str, str]:
 def log_residual(rows: DataFrame) -> DataFrame:
     """No number from the first layer on at which a sample's rows are equal to the last digit, or rounding noise."""
     last = at_last(rows).groupby("key").log10_residual.mean()
-    gone = rows[lacking(rows)].groupby("key").layer.min().astype(float)
+    gone = rows[has_no_residual(rows)].groupby("key").layer.min().astype(float)
     found = last.where(~last.index.isin(gone.index)).rename("number").to_frame().join(gone.rename("gone"))
     said = beyond_range(rows)
     why = [

@@ -25,8 +25,8 @@ from rankfall.rank.bounds import (
     ALL_LAYERS,
     ONE_LAYER,
     bounds,
+    leave_theory_empty,
     log10_norm,
-    nothing_of_theory,
     one_layer,
     refusal,
     slack,
@@ -117,7 +117,7 @@ def noisy(network: "Network", inputs: Tensor, carried: list[Carried]) -> list[Te
 def centred_columns(network: "Network", states: list[State]) -> list[dict[str, Any]]:
     """The table's columns by layer, each a text or a tensor (K, B)."""
     lost = ~measurable(tokens_of(states[0]))
-    rows = [columns_of(states[0], lost) | nothing_of_theory("the input")]
+    rows = [columns_of(states[0], lost) | leave_theory_empty("the input")]
     start = log10_norm(states[0].rest, "composite")  # (K, B)
     largest = start.new_full((2, *start.shape), -torch.inf)  # factors with and without gamma
     holds = torch.ones_like(start, dtype=torch.bool)
@@ -127,7 +127,7 @@ def centred_columns(network: "Network", states: list[State]) -> list[dict[str, A
         found = columns_of(after, lost) | {"exponent": torch.where(lost, torch.nan, exponent(block, before, after))}
         stopped = stopped or refusal(block, before)
         if stopped:
-            rows.append(found | nothing_of_theory(stopped))
+            rows.append(found | leave_theory_empty(stopped))
             continue
         terms = bounds(block, before)
         largest = torch.maximum(largest, torch.stack([terms.log10_factor, terms.log10_factor_no_gamma]))
@@ -163,7 +163,7 @@ def plain_columns(value: Tensor, floor: Tensor, reason: str) -> dict[str, Any]:
         "floor": floor,
         "log10_absolute": None,
         "exponent": None,
-    } | nothing_of_theory(reason)
+    } | leave_theory_empty(reason)
 
 
 def all_layers(largest: Tensor, start: Tensor, layer: int, log10_left: Tensor) -> dict[str, Any]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 
-def lacking(table: "DataFrame") -> "Series":
+def has_no_residual(table: "DataFrame") -> "Series":
     """Whether a row of the law has no residual, since all its vectors are equal or zero, or one that is rounding noise."""
     return table.log10_residual.isna() | table.floor.fillna(False).astype(bool)
 
@@ -20,5 +20,5 @@ def clear(table: "DataFrame", by: Iterable[str] = SPECS) -> "Series":
     A mean over what is left of a group would be of other networks than the point before it. A group: all seeds and samples, unless `by`
     says more."""
     groups = [table[name] for name in by if name in table]
-    first = table.layer.where(lacking(table)).groupby(groups, dropna=False).transform("min")
+    first = table.layer.where(has_no_residual(table)).groupby(groups, dropna=False).transform("min")
     return ~(table.layer >= first).fillna(False).astype(bool)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rankfall.errors import RankfallError
 from rankfall.rank.law.figure import label_towers, twice
 from rankfall.rank.models.figure import VARIANTS
-from rankfall.report.account import lacking, seeds
+from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
 from rankfall.report.labels import many
@@ -67,16 +67,16 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
         f"{seeds(known.assign(seed=known.seed.fillna(-1)), ['panel', 'variant'])} and samples, on an axis "
         "of log10(-log10 residual), on which a cubic law is a line of the grey slope; grey, across: where float32 and float64 end. "
     )
-    why = lacking(table, "log10_residual", ["panel", "variant"])
+    why = describe_missing(table, "log10_residual", ["panel", "variant"])
     drawn = long[long["pass"] == "log10_residual"]
     return Picture(
         grid.figure,
-        caption + finding(known, points) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why,
+        caption + describe_finding(known, points) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why,
         points,
     )
 
 
-def finding(known: "DataFrame", points: "DataFrame") -> str:
+def describe_finding(known: "DataFrame", points: "DataFrame") -> str:
     """Which variant of each model ends lowest, and the median local exponent of what ends so once it is below 0.01."""
     said = [f"{say_end(part, points[points.panel == name])} ({name})" for name, part in known.groupby("panel")]
     more = f"; so for {len(said) - NAMED} more panels" if len(said) > NAMED else ""

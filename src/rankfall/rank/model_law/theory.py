@@ -20,7 +20,7 @@ from rankfall.models.subject import Request, Subject, subjects
 from rankfall.models.variants import Variant
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank import residual as res
-from rankfall.rank.bounds import bounds, log10_norm, nothing_of_theory, one_layer, refusal_of_attention, withhold
+from rankfall.rank.bounds import bounds, leave_theory_empty, log10_norm, one_layer, refusal_of_attention, withhold
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
@@ -45,7 +45,7 @@ def law(request: Request, seeds: Sequence[int], samples: int) -> list[dict[str, 
 def _variant(subject: Subject, variant: Variant, start: Tensor) -> list[dict[str, Any]]:
     network = as_network(subject, variant)
     state, ordinary = begin(network, start), start
-    rows = _rows(0, state, ordinary, {"exponent": None} | nothing_of_theory("the input"))
+    rows = _rows(0, state, ordinary, {"exponent": None} | leave_theory_empty("the input"))
     for layer, block in enumerate(network.blocks, 1):
         after, ordinary = step(block, state), block(ordinary)
         rows += _rows(layer, after, ordinary, {"exponent": exponent(block, state, after)} | _theory(block, state))
@@ -80,6 +80,6 @@ def _theory(block: Any, before: State) -> dict[str, Any]:
     alone = attention_alone(block)
     stopped = refusal_of_attention(alone, before)
     if stopped:
-        return nothing_of_theory(stopped)
+        return leave_theory_empty(stopped)
     left = log10_norm(attend(block.attention, before).rest, "composite")
     return {"log10_attention": left} | one_layer(bounds(alone, before), left)

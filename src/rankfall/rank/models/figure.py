@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rankfall.report.account import lacking, seeds
+from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colour, colours
 from rankfall.report.lines import SIZE, legend_below, lines, note_cut, say_cut
@@ -109,9 +109,9 @@ def models(
             f"Hollow: at the floor, where most is rounding (grey, dotted: 16 units of the last digit, {heights}). "
         )
     cut = say_cut(grid.figure, "a band or a dotted line")
-    why = lacking(table, "value", ["panel", "variant"])
+    why = describe_missing(table, "value", ["panel", "variant"])
     alike = coincide(each, "variant", "layer", "value", ["panel"], log=log, span=None if log else 1.05)
-    return Picture(grid.figure, caption + finding(points) + cut + alike + why, points)
+    return Picture(grid.figure, caption + describe_finding(points) + cut + alike + why, points)
 
 
 def floors_of(rows: "DataFrame") -> dict[str, float]:
@@ -132,7 +132,7 @@ def summary(table: "DataFrame", by: "list[str] | tuple[str, ...]" = ("variant", 
     return result.fillna({"seeds": 0.0, "samples": 0.0}).reset_index()  # a mean that is null stays so
 
 
-def finding(points: "DataFrame") -> str:
+def describe_finding(points: "DataFrame") -> str:
     """In which panels SAN is lost and where, and the least that a whole model keeps."""
     san = points[points.variant == "SAN"]
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()

@@ -10,7 +10,7 @@ import torch
 from rankfall.design import Architecture
 from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.network import Network, Shape, build
-from rankfall.rank.centred.state import State, begin, scaled_to
+from rankfall.rank.centred.state import State, begin, rescale
 from rankfall.rank.centred.tokenwise import norm
 from rankfall.streams import stream
 
@@ -74,4 +74,4 @@ def at(state: State, scales: np.ndarray) -> State:
             state.rest, unit=state.rest.unit.expand(-1, many, -1, -1), log=state.rest.log.expand(-1, many).clone()
         ),
     )
-    return scaled_to(wide, log)
+    return rescale(wide, log)

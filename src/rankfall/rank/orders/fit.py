@@ -30,7 +30,7 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
         decades.append(float(x.max() - x.min()))
     if not slopes:
         reason = "rows come out identical to the last digit" if identical else "nothing above rounding"
-        return nothing(method, reason, identical)
+        return leave_order_empty(method, reason, identical)
     scatter = float(np.std(slopes, ddof=1)) if len(slopes) > 1 else 0.0
     order, uncertainty = float(np.mean(slopes)), math.hypot(scatter, float(np.sqrt(np.mean(np.square(errors)))))
     if uncertainty > SHARP:
@@ -40,7 +40,7 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
             if len(found) > 1
             else f"{min(slopes):.2f} to {max(slopes):.2f} in {len(slopes)}"
         )
-        return nothing(method, reason, identical) | {"uncertainty": uncertainty}
+        return leave_order_empty(method, reason, identical) | {"uncertainty": uncertainty}
     return {
         "method": method,
         "identical_draws": identical,
@@ -52,7 +52,7 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
     }
 
 
-def nothing(method: str, reason: str, identical: int = 0) -> dict[str, Any]:
+def leave_order_empty(method: str, reason: str, identical: int = 0) -> dict[str, Any]:
     """A result without an order, with the reason."""
     empty = dict.fromkeys(("order", "uncertainty", "decades", "log10_constant"))
     return {"method": method, "identical_draws": identical, "reason": reason} | empty

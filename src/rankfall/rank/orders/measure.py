@@ -19,7 +19,7 @@ from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import RankfallError, describe_error
 from rankfall.filters import matches
 from rankfall.rank.centred.assumptions import Unknown
-from rankfall.rank.orders.fit import nothing
+from rankfall.rank.orders.fit import leave_order_empty
 from rankfall.rank.orders.slopes import measure_slopes
 from rankfall.rank.orders.theory import expect_order
 
@@ -212,5 +212,7 @@ def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
         raise
     except Exception as error:  # anything that a component may raise
         known_kind = isinstance(error, RankfallError | Unknown)  # whose text says all
-        res = ratio = nothing("none", describe_error(error).partition(": ")[2] if known_kind else describe_error(error))
+        res = ratio = leave_order_empty(
+            "none", describe_error(error).partition(": ")[2] if known_kind else describe_error(error)
+        )
     return [about | {"quantity": "res"} | res | known, about | {"quantity": "sigma_ratio"} | ratio]

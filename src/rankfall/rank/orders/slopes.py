@@ -23,7 +23,7 @@ from rankfall.rank.centred.block import step
 from rankfall.rank.centred.scaled import spread
 from rankfall.rank.centred.state import State
 from rankfall.rank.orders.draws import at, networks, start, wake
-from rankfall.rank.orders.fit import fit, nothing
+from rankfall.rank.orders.fit import fit, leave_order_empty
 from rankfall.rank.powers import length, measurable, outside, unit
 from rankfall.rank.residual import residual, sigma_ratio
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
@@ -135,9 +135,9 @@ def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
         noise = relative_difference(residual(output), residual(other), "frobenius") > NOISE
     finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps makes 0 / 0 of equal rows
     if not bool(finite.any()):
-        return nothing("float64", "the output is not finite")
+        return leave_order_empty("float64", "the output is not finite")
     if not bool(measurable(output).any()):
-        return nothing("float64", outside(output.dtype))
+        return leave_order_empty("float64", outside(output.dtype))
     values = torch.where(finite & ~noise, measure(torch.where(spread(finite, output), output, 0.0)), 0.0)  # (K, B)
     logs = torch.where(values > FLOOR, values.log10(), -torch.inf)
     return fit(NEAR, logs, "float64", last=FITTED)

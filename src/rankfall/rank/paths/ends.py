@@ -47,11 +47,11 @@ def path_ends(
         )  # rows (parent, head)
         parent_of = parent_of.reshape(-1)
         frozen = None if full is None else weigh(block, full_input(block, full[layer]))
-        x = following(block, x, children, frozen, weigh)
+        x = follow_layer(block, x, children, frozen, weigh)
     return x if np.array_equal(parent_of, np.arange(x.shape[1])) else x[:, parent_of]
 
 
-def following(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None, weigh: Weights) -> Tensor:
+def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None, weigh: Weights) -> Tensor:
     """The states (K, C, B, T, D) after a layer, from those before it (K, N, B, T, D); children (C, 2) are rows (parent, head)."""
     parents, heads = children.T
     found = x.new_empty(x.shape[0], len(children), *x.shape[2:])

@@ -90,14 +90,14 @@ def residuals(
         f"{known.with_bands('bands one standard deviation of the logarithm over seeds')}; "
         f"open marks are at the floor of float64{dotted}, where rows that are equal to the last digit are drawn "
         "at the smallest value there is. "
-        + finding(each, names)
+        + describe_finding(each, names)
         + coincide(drawn, "architecture", "layer", title, ["training"], log=True)
         + known.left_out,
         summary(drawn, by, title, log=True),
     )
 
 
-def finding(each: "DataFrame", names: list[str]) -> str:
+def describe_finding(each: "DataFrame", names: list[str]) -> str:
     """How many networks of each architecture have lost rank at their own last layer with a residual, which is not everybody's."""
     network = ["architecture", "training", "seed"]
     lines = each.dropna(subset="value").sort_values("layer").groupby(network)

@@ -9,7 +9,7 @@ from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import join
 from rankfall.report.page.question import Question
 from rankfall.report.page.sentences import at, count_seeds, list_names, name, write_number, write_tie
-from rankfall.report.part_numbers import missing
+from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import find_extreme
 from rankfall.report.settings import Setting, check_one
 from rankfall.report.style import power
@@ -216,7 +216,7 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
 def say_layer(row: Series) -> str:
     """The layer that all seeds have, or their mean, which is no layer."""
     layer, deviation = f"{row.depth_below_tenth:.1f}".removesuffix(".0"), row.depth_below_tenth_deviation
-    several = not missing(deviation) and deviation > 0
+    several = not is_missing(deviation) and deviation > 0
     return f"layers {layer} ± {deviation:.1f} (mean over seeds)" if several else f"layer {layer}"
 
 

@@ -91,9 +91,9 @@ def of_layer(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str,
         less = left_out in ("largest channels", "both")
         labels = {"left_out": left_out, "channels": channels if less else 0}
         if less and kept is None:
-            yield from nothing(labels, f"the state has {width} channels, and {channels} are left out")
+            yield from leave_empty(labels, f"the state has {width} channels, and {channels} are left out")
         elif first >= x.shape[1]:
-            yield from nothing(labels, ONE_TOKEN)
+            yield from leave_empty(labels, ONE_TOKEN)
         else:
             part = [one[:, first:, kept] if less else one[:, first:] for one in (x, y)]
             yield from of_part(labels, part[0], part[1], state, lost)
@@ -132,6 +132,6 @@ def numbers(
     }
 
 
-def nothing(labels: dict[str, Any], why: str) -> Iterator[dict[str, Any]]:
+def leave_empty(labels: dict[str, Any], why: str) -> Iterator[dict[str, Any]]:
     for quantity in ("norm", "cosine", "stable_rank", "stable_rank_gram", "residual"):
         yield numbers(labels, quantity, torch.full((1,), torch.nan), why)

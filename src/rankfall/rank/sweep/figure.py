@@ -10,7 +10,7 @@ import numpy as np
 
 from rankfall.design import Training, names
 from rankfall.errors import RankfallError
-from rankfall.rank.law.rows import clear, lacking
+from rankfall.rank.law.rows import clear, has_no_residual
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours
@@ -57,7 +57,7 @@ def sweep(
     if x != "layer":
         data = data[data.layer == data.depth]
     one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
-    left_out, data = data[lacking(data)], without_gaps(data, x)
+    left_out, data = data[has_no_residual(data)], without_gaps(data, x)
     if data.empty:
         raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
     names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
@@ -84,7 +84,7 @@ def sweep(
     text = (
         f"Relative residual by {x} (composite norm, token mean), {describe_filter(where) or 'all cells'}: geometric means over "
         f"{known.with_bands('bands one standard deviation over seeds of the logarithm')}. {dropped}"
-        f"{finding(each, x)}{others(data, [*lines, *panels, x])}"
+        f"{describe_finding(each, x)}{others(data, [*lines, *panels, x])}"
         f"{coincide(each.assign(height=height(each.log10_residual)), 'line', x, 'height', ['panel'] if panels else [])}"
         f"{known.left_out}"
     )
@@ -97,7 +97,7 @@ def without_gaps(data: "DataFrame", x: str) -> "DataFrame":
     line = ["panel", "line"]
     if x == "layer":
         return data[clear(data, line)]
-    return data[~lacking(data).groupby([data[column] for column in (*line, x)]).transform("any")]
+    return data[~has_no_residual(data).groupby([data[column] for column in (*line, x)]).transform("any")]
 
 
 def height(log10: "Series") -> "Series":
@@ -145,7 +145,7 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
         axis.xaxis.set_major_formatter("{x:g}")
 
 
-def finding(each: "DataFrame", x: str) -> str:
+def describe_finding(each: "DataFrame", x: str) -> str:
     """Where rank is lost most and where it is kept best at the end of the axis, by panel: what is in two differs in more than lines."""
     ends = [(str(panel), *say_end(part, x)) for panel, part in each.groupby("panel")]
     if len(ends) == 1:

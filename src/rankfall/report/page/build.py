@@ -22,7 +22,7 @@ from rankfall.report.page.glossary import linker, terms, write_glossary
 from rankfall.report.page.library import bundle
 from rankfall.report.page.opening import choose_findings, choose_picture
 from rankfall.report.page.pack import compress, pack, share_values
-from rankfall.report.page.rows import chart_rows, encode, lacking_rows, level_rows
+from rankfall.report.page.rows import chart_rows, encode, level_rows, select_missing
 from rankfall.report.page.sections import (
     SECTIONS,
     SHORT,
@@ -73,7 +73,7 @@ def page(given: Given, most: int = MOST) -> str:
     read = frames.get
     cells = number_variants(frames["cells"])
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
-    shown = relabel(cells.assign(apart=differing_fields(cells)))
+    shown = relabel(cells.assign(apart=find_differing_fields(cells)))
     shown = shown.assign(label=shown.architecture + variant)
     places = {key: place for place, key in enumerate(cells.key)}
     full = {name for name, frame in frames.items() if len(frame)}
@@ -115,7 +115,7 @@ def page(given: Given, most: int = MOST) -> str:
         "title": html.escape(f"Rankfall: {given.name}"),
         "nav": "".join(f'<a href="#{name}">{SHORT[name]}</a>' for name in sections)
         + '<a href="#downloads">Tables</a><a href="#glossary">Glossary</a>',
-        "was_run": html.escape(was_run(cells)) + lacking(given.lacks),
+        "was_run": html.escape(was_run(cells)) + describe_missing(given.lacks),
         "findings": write_findings(story, first, sections, link),
         "opening": write_opening(
             choose_picture(drawn, [chart.name for chart in charts() if chart.opening]),
@@ -150,7 +150,7 @@ def script() -> str:
     )
 
 
-def lacking(lacks: Mapping[str, str]) -> str:
+def describe_missing(lacks: Mapping[str, str]) -> str:
     """What the page would show if all had been made, and why it does not."""
     if not lacks:
         return ""
@@ -167,7 +167,7 @@ def relabel(frame: DataFrame) -> DataFrame:
     return frame.assign(setting=frame.setting.map(say_setting), **names)
 
 
-def differing_fields(cells: DataFrame) -> list[str]:
+def find_differing_fields(cells: DataFrame) -> list[str]:
     """What settings differ in beside task, training and depth."""
     known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
     return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, known, strict=True)]
@@ -207,7 +207,7 @@ def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str,
         | ({"rows": encode(level_rows(chart, table, level.where).replace(texts), known)} if level.where else {})
         for level in chart.beside
     ]
-    about["lacking"] = encode(lacking_rows(chart, table).replace(texts), known)
+    about["lacking"] = encode(select_missing(chart, table).replace(texts), known)
     about["labelled"] = {name: one for one, name in texts.get(chart.line, {}).items()}
     about["start"] = {column: texts.get(column, {}).get(name, name) for column, name in chart.start.items()}
     return about | {"data": encode(rows.replace(texts), known), "spec": spec(chart)}

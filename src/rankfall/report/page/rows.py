@@ -61,7 +61,7 @@ def level_rows(chart: Chart, table: DataFrame, where: Mapping[str, Any]) -> Data
     return known.groupby(by, dropna=False, sort=True)[chart.measured].mean().astype(float).reset_index()
 
 
-def lacking_rows(chart: Chart, table: DataFrame) -> DataFrame:
+def select_missing(chart: Chart, table: DataFrame) -> DataFrame:
     """Places at which a network's table has no value, with `why`."""
     table = of_chart(chart, prepare(chart, table))
     none = table[table[chart.measured].isna() & table[chart.x].notna()]

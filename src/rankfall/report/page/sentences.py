@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.report.headlines import Headline
 from rankfall.report.labels import join, many
-from rankfall.report.part_numbers import missing
+from rankfall.report.part_numbers import is_missing
 from rankfall.report.score_text import name_row
 from rankfall.report.settings import Setting, say_setting
 
@@ -73,10 +73,14 @@ def write_number(row: Series, headline: Headline, write: Write) -> str:
     value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
     logs = headline.unit == "log10"  # whose deviation is one of exponents
     plain = (
-        "{:,.1f}".format if logs and not missing(deviation) and deviation < 10 else "{:,.0f}".format if logs else write
+        "{:,.1f}".format
+        if logs and not is_missing(deviation) and deviation < 10
+        else "{:,.0f}".format
+        if logs
+        else write
     )
     spread = (
-        "" if missing(deviation) or plain(deviation) == plain(0.0) else f" ± {plain(deviation)}{' in log10' * logs}"
+        "" if is_missing(deviation) or plain(deviation) == plain(0.0) else f" ± {plain(deviation)}{' in log10' * logs}"
     )
     return f"{write(value)}{spread}"
 
@@ -101,7 +105,7 @@ def find_side(row: Series, headline: Headline, write: Write) -> str:
     """above, below, or at: where a number is no farther from chance than its seeds are from each other, or the same as written."""
     value, chance = row[headline.name], row[f"{headline.name}_chance"]
     deviation = row[f"{headline.name}_deviation"]
-    near = 0.0 if missing(deviation) else deviation
+    near = 0.0 if is_missing(deviation) else deviation
     if abs(value - chance) <= near or write(value) == write(chance):
         return "at"
     return "above" if value > chance else "below"

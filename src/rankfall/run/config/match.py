@@ -77,7 +77,7 @@ def matches(cell: Designed, wanted: Filter) -> bool:
     return all(_among(value(cell, field), items) for field, items in wanted.items())
 
 
-def matching(cells: Seeded, wanted: Filter) -> Sequence[int]:
+def select_seeds(cells: Seeded, wanted: Filter) -> Sequence[int]:
     """The seeds of those that have one of the values in every field."""
     if not all(_among(value(cells, field), items) for field, items in wanted.items() if field != "seed"):
         return ()

@@ -53,8 +53,8 @@ class Rules:
         a = architecture
         facts = self.of("task", task.task.name, f"tasks.{task.name}")
         change: dict[str, Any] = {
-            "embedding": self.fitting("embedding", a.embedding, facts["INPUTS"], task, path),
-            "head": self.fitting("head", a.head, facts["TARGETS"], task, path),
+            "embedding": self.check_fit("embedding", a.embedding, facts["INPUTS"], task, path),
+            "head": self.check_fit("head", a.head, facts["TARGETS"], task, path),
         }
         unread = self.unread(a, path)
         if a.head_width is None and "head_width" not in unread:
@@ -82,7 +82,7 @@ class Rules:
             found += ignored
         return found
 
-    def fitting(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
+    def check_fit(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
         """An embedding, a head or an objective that is made for what the task has."""
         if part.name == AUTO:
             if (kind, accepted) not in self.automatic:
@@ -104,7 +104,7 @@ class Rules:
     def complete_training(self, training: Training, task: Task, path: str) -> Training:
         """The training with an objective that is made for the task."""
         targets = self.of("task", task.task.name, f"tasks.{task.name}")["TARGETS"]
-        return replace(training, objective=self.fitting("objective", training.objective, targets, task, path))
+        return replace(training, objective=self.check_fit("objective", training.objective, targets, task, path))
 
     def refuse(self, cell: Designed, path: str) -> None:
         """Raise if one of the cell's components refuses the company of the others."""

@@ -215,7 +215,7 @@ def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
     from rankfall.run.plan.written import WrittenPlan
 
     plans: list[Any] = []
-    written = WrittenPlan.beside(Path(config))
+    written = WrittenPlan.load_beside(Path(config))
     # Of the written plan a cell of each kind of code: all of a large grid would keep the first jobs waiting.
     yield lambda: plans.append(make_plan(config, written.sample if written else None))
     plan = plans[0] if plans else None
@@ -223,17 +223,17 @@ def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
     measured = [measure for name, measure in plan.measures.items() if f"measure {name}" in jobs] if plan else []
     yield analyse_trials
     if engines - {"plain"}:
-        yield from (importing(name) for name in FAST)
+        yield from (make_importer(name) for name in FAST)
         yield read_kernels
     names = [*NUMERICS, *(FIGURES if jobs & {"figure", "page"} else ())]
     if any("rankfall/models/load.py" in measure.code for measure in measured):
         names += MODELS
     plans.clear()
     measured.clear()
-    yield from (importing(name) for name in names)
+    yield from (make_importer(name) for name in names)
 
 
-def importing(name: str) -> Callable[[], object]:
+def make_importer(name: str) -> Callable[[], object]:
     return lambda: importlib.import_module(name)
 
 

@@ -64,7 +64,9 @@ CALLS: Mapping[str, Forbidden] = {
 }
 
 
-def asking(declared: Declared, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> FrameType | None:
+def find_asking_frame(
+    declared: Declared, event: str, arguments: tuple[Any, ...], frame: FrameType | None
+) -> FrameType | None:
     """Where a component asks for it; None if it is not a component that does. `frame` is where the event was raised."""
     call = CALLS[event]
     if call is LIBRARY and _is_of_a_package(arguments[0], declared):

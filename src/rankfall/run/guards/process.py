@@ -27,11 +27,11 @@ class Altered(Unproved):
 def same_process() -> Iterator[None]:
     """Around a job: within, files of components are executed and numbers are computed in a process that stays as it is."""
     NAMES.append(Names())
-    loader.AROUND.append(executing)
+    loader.AROUND.append(watch_execution)
     try:
         yield
     finally:
-        loader.AROUND.remove(executing)
+        loader.AROUND.remove(watch_execution)
         NAMES.pop()
 
 
@@ -53,7 +53,7 @@ def check_unaltered(who: Callable[[], str], names: bool = True) -> Iterator[None
 
 
 @contextmanager
-def executing(module: ModuleType, file: str) -> Iterator[None]:
+def watch_execution(module: ModuleType, file: str) -> Iterator[None]:
     """Around the execution of a module's text; of this package's own it is noted what they define."""
     if module.__name__.partition(".")[0] == loader.OWN:
         yield

@@ -53,7 +53,7 @@ def _check_imported(code: Mapping[str, str]) -> None:
     for name, planned in code.items():
         if not name.endswith(".py") or (module := module_of(name)) not in sys.modules:
             continue
-        content = loader.executed_text(module)
+        content = loader.read_executed_text(module)
         if content is None:
             raise Edited(
                 f"{name} was imported before anything could tell from which text; start with `python -m rankfall.cli`, or call "
@@ -67,7 +67,7 @@ def _digests(name: str, planned: str, sources: Sources) -> Iterator[str]:
     """What the code or file of this name hashes to: the code that ran, or else is there now; nothing where there is none."""
     if name.endswith(".py"):
         module = module_of(name)
-        content = loader.executed_text(module)
+        content = loader.read_executed_text(module)
         try:
             if content is not None:
                 yield digest_like(planned, module, name, content)

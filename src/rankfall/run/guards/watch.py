@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from rankfall.errors import describe_error
-from rankfall.run.guards.calls import CALLS, asking, line
+from rankfall.run.guards.calls import CALLS, find_asking_frame, line
 from rankfall.run.guards.declared import MACHINERY, READER, Code, Declared, Unproved, is_ours, short_path, source_of
 from rankfall.run.guards.outside import Outside
 from rankfall.run.guards.process import check_unaltered, components_of
@@ -52,7 +52,7 @@ class Watch:
             )
 
     def look(self, declared: Declared, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in CALLS and (frame := asking(declared, event, arguments, sys._getframe(2))) is not None:
+        if event in CALLS and (frame := find_asking_frame(declared, event, arguments, sys._getframe(2))) is not None:
             declared.forbid(line(_place(frame, declared), event, arguments))
         if event not in EVENTS:
             return

@@ -81,7 +81,7 @@ class Repeats:
 
     def measure_anew(self, candidate: Candidate, cell: "Cell", before: Rows) -> None:
         when = "when no other cell was measured before it"
-        with imported_anew(map(module_of, components_of(self.job.measure.code))):
+        with import_anew(map(module_of, components_of(self.job.measure.code))):
             try:
                 components.load("measure", candidate.component.name)
             except (StoreError, Unproved):
@@ -117,7 +117,7 @@ def compare(candidate: Candidate, before: Rows, after: Rows, when: str) -> None:
 
 
 @contextmanager
-def imported_anew(modules: Iterable[str]) -> Iterator[None]:
+def import_anew(modules: Iterable[str]) -> Iterator[None]:
     """Within, who imports one of these modules has it as it is when nothing was called yet; afterwards all are as they were."""
     names = list(modules)
     before = {name: sys.modules.pop(name) for name in names if name in sys.modules}

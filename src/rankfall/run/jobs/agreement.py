@@ -12,7 +12,7 @@ from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
 from rankfall.run.plan.engines import MACHINE
 from rankfall.train.data import Data, steps_per_epoch
-from rankfall.train.recipe import drawing
+from rankfall.train.recipe import make_draw
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -70,5 +70,5 @@ def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":
     size, shuffle, seeds = cell.training.batch, cell.training.shuffle, [cell.seed, cell.seed + 1]
     last = steps_per_epoch(data.samples, size) - 1
     found = [next(data.epoch(seeds, 0, size, shuffle, first)) for first in sorted({0, last})]
-    draws = drawing(cell.training)(found[0]).drawn is not None
+    draws = make_draw(cell.training)(found[0]).drawn is not None
     return found[:1] if found[0].inputs.shape == found[-1].inputs.shape and not draws else found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.run.jobs.agreement import check_agreement
 from rankfall.run.jobs.cells import dataset_of
-from rankfall.run.jobs.trials import refused_cells
+from rankfall.run.jobs.trials import find_refused_cells
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -24,7 +24,7 @@ class Checked:
 
 def check_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> Checked:
     """Raise where an engine computes something else; a component that is refused takes its own cells with it."""
-    refused = refused_cells(cells, store, note, lambda cell: dataset_of(cell, store))
+    refused = find_refused_cells(cells, store, note, lambda cell: dataset_of(cell, store))
     passed = [cell for cell in cells if cell.key not in refused]
     untraced = check_agreement(passed, store, note)
     return Checked(passed, refused, untraced)

@@ -125,7 +125,7 @@ class Bench:
         self.passed.clear()
 
 
-def refused_cells(
+def find_refused_cells(
     cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None], data_of: "Callable[[Cell], Dataset]"
 ) -> dict[str, str]:
     """Cell key -> why one of its components cannot be used. `data_of` makes or reads a cell's data."""

@@ -18,7 +18,7 @@ from typing import Any
 from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
 from rankfall.run.keys.imports import Imports
-from rankfall.run.keys.loader import executed_text
+from rankfall.run.keys.loader import read_executed_text
 
 ANALYSES = (
     "rankfall.run.keys.fingerprint",
@@ -66,7 +66,7 @@ def _load_analyses() -> tuple[dict[str, Written], dict[str, Written]]:
 @functools.cache
 def _path() -> Path | None:
     """None where there is no home folder, or where it is not known which text analyses."""
-    home, texts = cache_home(), [executed_text(name) for name in ANALYSES]
+    home, texts = cache_home(), [read_executed_text(name) for name in ANALYSES]
     if home is None or None in texts:
         return None
     made_by = hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]

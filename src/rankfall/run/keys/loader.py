@@ -125,7 +125,7 @@ def frozen_text(module: str) -> Text | None:
     return found.frozen.get(module) if found is not None else None
 
 
-def executed_text(module: str) -> bytes | None:
+def read_executed_text(module: str) -> bytes | None:
     """The text that a module was made of, or will be; None where that is not known, or the module is not imported."""
     loaded = sys.modules.get(module)
     if loaded is not None:

@@ -28,7 +28,7 @@ from rankfall.run.plan.entries import (
     figure_plan,
     measure_plan,
     modules_of,
-    own_among,
+    select_own,
 )
 from rankfall.run.plan.grid import SECTIONS, Grid, resolve_config
 from rankfall.run.plan.own import check_own, columns_of_table
@@ -78,7 +78,7 @@ class Plan:
     @property
     def modules(self) -> list[str]:
         """The quantities of users that it has."""
-        return own_among([*self.tables, *(measure.component.name for measure in self.measures.values())])
+        return select_own([*self.tables, *(measure.component.name for measure in self.measures.values())])
 
     def shards_of(self, task: str) -> list[str]:
         """The shards of a task."""
@@ -148,7 +148,7 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     addresses: Addresses = {}
     if only is not None:
         cells = cells_of_slice(only, grid, config.compute, sources)
-        selected = only.selected(cells, measures)
+        selected = only.select(cells, measures)
     else:
         filters = {name: entry.cells for name, entry in config.measures.items()}
         series = list(grid.series())

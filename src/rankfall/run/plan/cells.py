@@ -11,7 +11,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.design import Component, canonical
-from rankfall.run.config.match import Filter, matching
+from rankfall.run.config.match import Filter, select_seeds
 from rankfall.run.config.problems import problem
 from rankfall.run.config.rules import check_precision, parts
 from rankfall.run.config.types import Compute
@@ -193,7 +193,7 @@ def _dearest(draft: Draft, costs: Sequence[Costs]) -> dict[int, float]:
     found = dict.fromkeys(draft.series.seeds, draft.shared.cost.seconds)
     for of, seconds in costs:
         if seconds > draft.shared.cost.seconds:
-            for seed in matching(draft.series, of):
+            for seed in select_seeds(draft.series, of):
                 found[seed] = max(found[seed], seconds)
     return found
 

@@ -71,15 +71,15 @@ def modules_of(config: Config) -> list[str]:
     """The quantities of users that a configuration measures, or whose tables it fills: such a table is named by its module."""
     components_of = {f"measures.{name}": entry.component for name, entry in config.measures.items()}
     tables = [str(_facts("measure", component, path).get("TABLE")) for path, component in components_of.items()]
-    return own_among([*tables, *(component.name for component in components_of.values())])
+    return select_own([*tables, *(component.name for component in components_of.values())])
 
 
-def own_among(names: Iterable[str]) -> list[str]:
+def select_own(names: Iterable[str]) -> list[str]:
     """Of measures and tables those that are modules of users."""
     return sorted({name for name in names if "." in name and ":" not in name})
 
 
-def found_by(facts: Mapping[str, Any], modules: Iterable[str]) -> list[str]:
+def find_quantity_modules(facts: Mapping[str, Any], modules: Iterable[str]) -> list[str]:
     """The modules that a component loads which FINDS what quantities declare: all that there are, and those of users."""
     modules = list(modules)
     located = [components.locate(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, modules)]
@@ -104,7 +104,7 @@ def measure_plan(config: Config, name: str, sources: Sources, modules: Iterable[
     table = _declared_table(facts.get("TABLE"), path, "TABLE = {}")
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {show_value(needs)}", allowed=NEEDS, given=needs)
-    roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs], *found_by(facts, modules)]
+    roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs], *find_quantity_modules(facts, modules)]
     files = files_of("measure", component, path) | files_found_by(facts, modules, path)
     if "BUILDS" in facts and needs != "nothing":
         raise problem(
@@ -169,7 +169,7 @@ def figure_plan(
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
     files = files_of("figure", component, path)
-    roots = [module_of("figure", component, sources), *found_by(facts, modules)]
+    roots = [module_of("figure", component, sources), *find_quantity_modules(facts, modules)]
     return FigurePlan(name, component, tables, *_code(sources, roots, files))
 
 

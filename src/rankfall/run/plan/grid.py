@@ -20,8 +20,8 @@ from rankfall.run.config.match import (
     TRAINING,
     Filter,
     find_unmatched,
-    matching,
     parse_filter,
+    select_seeds,
     values,
 )
 from rankfall.run.config.options import check_plain, resolve
@@ -87,9 +87,9 @@ class Grid:
             nobody = find_unmatched(crossed, wanted)
             if nobody:
                 raise problem(f"{inner}.{nobody[0]}", f"{show_value(nobody[1])} matches no cell of this entry")
-            if not any(matching(one, wanted) for one in crossed):
+            if not any(select_seeds(one, wanted) for one in crossed):
                 raise problem(inner, "matches no cell of this entry")
-            left = [kept for one in left if (kept := drop_seeds(one, matching(one, wanted))).seeds]
+            left = [kept for one in left if (kept := drop_seeds(one, select_seeds(one, wanted))).seeds]
         if not left and not entry.include:
             raise problem(path, "makes no cells: everything is excluded")
         yield from left

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
-from rankfall.run.config.match import find_unmatched, matching, parse_filter
+from rankfall.run.config.match import find_unmatched, parse_filter, select_seeds
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.rules import (
@@ -61,7 +61,7 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
     nobody = find_unmatched(cells, wanted)
     if nobody:
         raise problem(f"{path}.{nobody[0]}", f"{show_value(nobody[1])} matches no cell of the grid")
-    found = [kept for some in cells if (kept := some.of(matching(some, wanted))).cells]
+    found = [kept for some in cells if (kept := some.of(select_seeds(some, wanted))).cells]
     if not found:
         raise problem(path, "matches no cell of the grid")
     why_not = _objections(measure, found, path if raw else path.removesuffix(".cells"))

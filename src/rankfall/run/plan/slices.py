@@ -33,7 +33,7 @@ class Slice:
     measured: dict[str, list[int]] = field(default_factory=dict)  # measure -> places of its cells in the slice
     keys: list[str] = field(default_factory=list)  # of the cells, as they were planned
 
-    def selected(self, cells: list[Cell], measures: Iterable[str]) -> dict[str, frozenset[str]]:
+    def select(self, cells: list[Cell], measures: Iterable[str]) -> dict[str, frozenset[str]]:
         return {name: frozenset(cells[place].key for place in self.measured.get(name, ())) for name in measures}
 
     def keys_of(self, measure: str) -> list[str]:

@@ -37,7 +37,7 @@ class WrittenPlan:
     folder: Path
 
     @classmethod
-    def beside(cls, config: Path) -> "WrittenPlan | None":
+    def load_beside(cls, config: Path) -> "WrittenPlan | None":
         """The one that a configuration's file belongs to; None for a file that nobody has written as a plan's."""
         found = cls(config.parent)
         return found if config.name == CONFIG and found.jobs_file.is_file() else None

@@ -79,7 +79,7 @@ class Driver:
                 say(lines.say_ended(self.state, job, self.reached, time.time()))
             if self.began and not said:
                 said = True
-                say(lines.opening(self.state, self.title))
+                say(lines.describe_start(self.state, self.title))
             if code is not None:
                 return code
 

@@ -70,7 +70,7 @@ def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
         yield f"==> all that Snakemake said: {log}"
 
 
-def lacking(state: RunState, results: Path) -> Iterator[str]:
+def describe_missing_page(state: RunState, results: Path) -> Iterator[str]:
     """Of the page, after jobs failed."""
     if state.no_page:
         yield f"==> no page: {state.no_page}"

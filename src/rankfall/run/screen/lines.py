@@ -8,7 +8,7 @@ from rankfall.run.screen.state import STAGES, Job, RunState
 from rankfall.run.screen.words import clock, count
 
 
-def opening(state: RunState, title: str) -> str:
+def describe_start(state: RunState, title: str) -> str:
     """What there is to do."""
     parts = [f"{STAGES.get(rule, rule)} {state.totals[rule]}" for rule in state.rules]
     return f"==> {title}: {count(state.total, 'job')} ({', '.join(parts)})"

@@ -40,7 +40,7 @@ def look(results: Path) -> Seen:
     if about is None and not file_of(results).exists():
         raise RankfallError(f"{file_of(results)} is missing: `make run` writes it; no run of these results has begun")
     try:
-        seen = seen_in(about or {}, results)
+        seen = read_seen(about or {}, results)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RankfallError(
             f"{file_of(results)} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
@@ -49,7 +49,7 @@ def look(results: Path) -> Seen:
     return seen
 
 
-def seen_in(about: Mapping[str, Any], results: Path) -> Seen:
+def read_seen(about: Mapping[str, Any], results: Path) -> Seen:
     state = RunState.of_record(about["run"])
     found: dict[str, Reached] = {}
     for number, job in state.running.items():

@@ -59,7 +59,7 @@ class Internals:
 
         self.workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
 
-    def forced(self) -> tuple[bool, list[str]]:
+    def read_forced(self) -> tuple[bool, list[str]]:
         """Whether all jobs are forced (`--forceall`), and which rules or files (`--forcerun`). Without: what is made of shards does not
         wait for shards that are forced."""
         settings = self.workflow.dag_settings
@@ -73,7 +73,7 @@ class Internals:
         """Whether all of these are to be made again. Snakemake makes its graph anew for some options, and forgets them."""
         return files <= self.workflow.dag.forcefiles
 
-    def failed_for_page(self) -> dict[str, Path]:
+    def find_failed_for_page(self) -> dict[str, Path]:
         """After a run that failed: first file of each job that did -> its log. Nothing where the page was not asked for, or the run was
         interrupted: then jobs are not done that will be, and nothing is to be said of them. Without: one failed figure leaves no page."""
         scheduler = self.workflow.scheduler

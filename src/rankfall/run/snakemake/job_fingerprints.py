@@ -22,7 +22,7 @@ from rankfall.errors import RankfallError
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import CELL_TABLES, Plan
 from rankfall.run.plan.cell import Cell, alike, digest, digest_of
-from rankfall.run.plan.entries import found_by
+from rankfall.run.plan.entries import find_quantity_modules
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.outputs import Outputs
 
@@ -167,7 +167,7 @@ class JobFingerprints:
         """The page of all tables; figures are linked from it, with their captions."""
 
         def make() -> JobFingerprint:
-            found = found_by({"FINDS": [*components.LISTS]}, self.plan.modules)
+            found = find_quantity_modules({"FINDS": [*components.LISTS]}, self.plan.modules)
             code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
             given = [self.table(table).digest for table in self.tables]
             drawn = [self.figure(figure).digest for figure in sorted(self.plan.figures)]
@@ -220,7 +220,7 @@ class JobFingerprints:
         if table not in self._row_codes:
             declared = components.describe("table", table)
             assert declared is not None
-            found = found_by(declared.facts, self.plan.modules)
+            found = find_quantity_modules(declared.facts, self.plan.modules)
             self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.location.module, *found])
         return self._row_codes[table]
 

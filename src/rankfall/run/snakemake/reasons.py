@@ -5,7 +5,7 @@ from collections.abc import Mapping
 MANY = 3  # causes that are named one by one
 
 
-def changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+def describe_changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """The files that differ, in words."""
     files = {file: "changed" for file in now if file in before and now[file] != before[file]}
     files |= {file: "is now used" for file in now if file not in before}

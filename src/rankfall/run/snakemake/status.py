@@ -18,7 +18,7 @@ from rankfall.run.snakemake.estimates import Estimate, estimates
 from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.run.snakemake.lookups import FINISHED
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.reasons import changed_code, list_reasons
+from rankfall.run.snakemake.reasons import describe_changed_code, list_reasons
 from rankfall.run.snakemake.up_to_date import inspect_outputs
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     keys = {record.key for record in records if record.status in FINISHED}
     failed = {record.key: str(record.record.get("reason", "")) for record in records if record.key not in keys}
     specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
-    gone = _unasked_results(records, {cell.spec for cell in plan.cells})
+    gone = _select_unasked_results(records, {cell.spec for cell in plan.cells})
     found = Status(shards=len(plan.shards))
     outputs = Outputs.under(results)
     there = inspect_outputs(plan, JobFingerprints(plan), outputs)
@@ -90,9 +90,9 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
         if cell.key in failed:
             state, why = STALE, f"failed before: {failed[cell.key]}"
         elif cell.spec in specs:
-            state, why = STALE, changed_code(specs[cell.spec].record.get("code", {}), cell.code)
+            state, why = STALE, describe_changed_code(specs[cell.spec].record.get("code", {}), cell.code)
         else:
-            state, why = NEW, changed_spec(cell, gone.get((*cell.labels, cell.seed), []))
+            state, why = NEW, describe_changed_spec(cell, gone.get((*cell.labels, cell.seed), []))
         line.stale += state == STALE
         line.new += state == NEW
         found.reasons[state, why] += 1
@@ -102,7 +102,7 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     return found
 
 
-def changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
+def describe_changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
     """Which fields of the spec differ from the most similar of the candidates, in words."""
     flat = dict(_flat(cell.content))
     best: list[str] | None = None
@@ -146,7 +146,7 @@ def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
     return sorted(records, key=lambda record: times[record.stack])
 
 
-def _unasked_results(
+def _select_unasked_results(
     records: "Iterable[CellRecord]", specs: set[str]
 ) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
     """Results that no cell of the plan asks for any more, by labels and seed."""

@@ -22,7 +22,7 @@ from rankfall.run.plan.build import Plan
 from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints, Part
 from rankfall.run.snakemake.lookups import InStore, ShardJob
 from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.reasons import changed_code
+from rankfall.run.snakemake.reasons import describe_changed_code
 
 Record = dict[
     str, str
@@ -140,7 +140,7 @@ def _why(record: Record, fingerprint: JobFingerprint) -> str:
     try:
         before = json.loads(record["made_of"])
         if before["code"] != dict(fingerprint.files()):
-            return changed_code(before["code"], fingerprint.files())
+            return describe_changed_code(before["code"], fingerprint.files())
         if before["what"] != fingerprint.what:
             return f"made of {before['what']}, where the configuration says {fingerprint.what}"
         return "made for other cells or options, or from other files"

@@ -25,7 +25,7 @@ from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.needs import Needs, needs
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.up_to_date import OutputStates, inspect_outputs
-from rankfall.run.snakemake.writing import name_of, write_plan, written_for
+from rankfall.run.snakemake.writing import load_written, name_of, write_plan
 
 SHARD_RULES = frozenset({"data", "train", "measure"})
 MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
@@ -41,7 +41,7 @@ class Wiring:
         self.runs = runs
         self.forced: bool | None = None  # whether the command line forces jobs of shards; None: not asked yet
         self._known_needs: dict[ShardJob, Needs] = {}
-        self.written = None if runs or beside is None else written_for(beside, self._text)
+        self.written = None if runs or beside is None else load_written(beside, self._text)
         known = parse(read(self.raw)) if self.written else self.plan.config
         self.name, self.threads = known.name, known.compute.threads
         self.outputs = Outputs.under(known.results)

@@ -66,9 +66,9 @@ def sample(plan: Plan) -> list[Any]:
     return list({id(cell.code): cell for cell in reversed(plan.cells)}.values())
 
 
-def written_for(config: Path, text: str) -> WrittenPlan | None:
+def load_written(config: Path, text: str) -> WrittenPlan | None:
     """The plan that was written with this very configuration, if it can be read."""
-    found = WrittenPlan.beside(config)
+    found = WrittenPlan.load_beside(config)
     try:
         if found is None or found.config.read_text() != text:
             return None

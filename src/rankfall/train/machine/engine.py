@@ -66,7 +66,7 @@ class Machined:
         parts = tuple(components.load(kind, one.name) for kind, one in used)
         self.design = architecture, shape, training.dtype, training.objective, parts
         self.code = digest_code(code)  # once: the programs of steps are looked up by it
-        self.draw = recipe.drawing(training)
+        self.draw = recipe.make_draw(training)
         self.numbers = np.dtype(training.dtype)
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
         move(members, self.numbers)

@@ -92,7 +92,7 @@ def corrupt(batch: Samples, rate: float, hidden: float, random: float) -> tuple[
         raise RankfallError("masked_tokens: the task's data name no symbol that hides a token (`special` is 0)")
     count = max(1, round(rate * batch.inputs.shape[2]))
     on_device = waits(batch.inputs.device)
-    where, kind, word = drawn_on_device(batch, count) if on_device else drawn_by_numpy(batch, count)
+    where, kind, word = draw_on_device(batch, count) if on_device else draw_by_numpy(batch, count)
     stood = batch.inputs.gather(2, where)
     put = torch.where(kind < hidden, batch.special - 1, torch.where(kind < hidden + random, word, stood))
     may = stood >= batch.special
@@ -100,7 +100,7 @@ def corrupt(batch: Samples, rate: float, hidden: float, random: float) -> tuple[
     return seen, where, torch.where(may, stood, -1)
 
 
-def drawn_by_numpy(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def draw_by_numpy(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """For `count` tokens of each sample, all (K, B, M): which, a number in [0, 1) that decides what happens to it, and a random word."""
     members, samples, length = batch.inputs.shape
     places = np.empty((members, samples, count), dtype=np.int64)
@@ -116,7 +116,7 @@ def drawn_by_numpy(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.from_numpy(places), torch.from_numpy(kinds), torch.from_numpy(put)
 
 
-def drawn_on_device(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def draw_on_device(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The same numbers, made on the device for all members at once."""
     members, samples, length = batch.inputs.shape
     below, each, asked = batch.size_in - batch.special, samples * length, samples * count

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rankfall.report.headlines import by_name
 from rankfall.report.labels import join
 from rankfall.report.page.sentences import find_side, is_are, list_names, name, percent, write_number
-from rankfall.report.part_numbers import missing
+from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import say_span
 from rankfall.report.settings import Setting, rows_at, say_setting
 
@@ -40,12 +40,12 @@ def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
 def say_chance(pairs: list[tuple[Series, Series]], depths: tuple[int, int]) -> str:
     """What a guess has, and which of these are no better, at each of the two depths."""
     headline = by_name("accuracy")
-    guesses = [float(row.accuracy_chance) for pair in pairs for row in pair if not missing(row.accuracy_chance)]
+    guesses = [float(row.accuracy_chance) for pair in pairs for row in pair if not is_missing(row.accuracy_chance)]
     if not guesses:
         return ""
     parts = [f"the best guess that never sees an input has {say_span(guesses, percent)}"]
     for depth, rows in zip(depths, zip(*pairs)):
-        sides = {name(row): find_side(row, headline, percent) for row in rows if not missing(row.accuracy_chance)}
+        sides = {name(row): find_side(row, headline, percent) for row in rows if not is_missing(row.accuracy_chance)}
         for side in ("at", "below"):
             names = [one for one, found in sides.items() if found == side]
             if names:

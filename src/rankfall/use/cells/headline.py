@@ -30,10 +30,10 @@ def step_ms(rows: DataFrame) -> DataFrame:
     none = (rows.steps.fillna(0) > 0).map(
         {True: "too few of its steps were timed to say how long one takes", False: "it takes no step"}
     )
-    return plain(rows, "step_ms", none).assign(by=computed_by(rows))
+    return plain(rows, "step_ms", none).assign(by=describe_computation(rows))
 
 
-def computed_by(rows: DataFrame) -> Series:
+def describe_computation(rows: DataFrame) -> Series:
     """Engine, device, threads, size of the stack and processor, as far as they are known."""
     threads, together = rows.threads.astype("Int64"), rows.together.astype("Int64")
     said = rows.engine.fillna("engine unknown") + " on " + rows.device.fillna("a device unknown")

@@ -10,7 +10,7 @@ from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
-from rankfall.report.panels import drawn_in, panels_of
+from rankfall.report.panels import draw_panels, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
 from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
@@ -50,7 +50,7 @@ def curves(
     cells = read("cells")
     guesses = chances(table, cells) if metric == "accuracy" else []
     chance = say_span(guesses, "{:.3f}".format)
-    grid = drawn_in(shown, table, "epoch", "value", bounds=SHARE if metric.startswith("accuracy") else SIZE)
+    grid = draw_panels(shown, table, "epoch", "value", bounds=SHARE if metric.startswith("accuracy") else SIZE)
     if chance and " to " not in chance:
         grid.refline(y=guesses[0], color=CHANCE, linestyle="--", label="chance")
     grid.set(ylabel=f"{split} {metric}")

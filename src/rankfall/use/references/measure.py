@@ -22,7 +22,7 @@ def references(context: "Context") -> list[dict[str, Any]]:
     """Accuracy of each predictor on each member's test set; for vectors, no two of which are equal, by position only."""
     data, rows = context.data, []
     for member in range(len(data.test.inputs)):
-        train, test = (seen(split.inputs[member]) for split in (data.train, data.test))
+        train, test = (read_features(split.inputs[member]) for split in (data.train, data.test))
         wanted, answers = data.train.targets[member], data.test.targets[member]
         asked, right = wanted != -1, answers != -1
         for predictor in train:
@@ -36,7 +36,7 @@ def references(context: "Context") -> list[dict[str, Any]]:
     return rows
 
 
-def seen(inputs: Tensor) -> dict[str, Tensor]:
+def read_features(inputs: Tensor) -> dict[str, Tensor]:
     """Predictor -> what it uses of every token, as integers (N, T, number of features)."""
     position = torch.arange(inputs.shape[1], device=inputs.device).expand(inputs.shape[:2])
     if inputs.dim() == 3:
