@@ -125,7 +125,7 @@ def test_more_networks_are_drawn_where_the_best_has_fewer_rows_than_theory(
     monkeypatch.setattr(
         module, "distinct", lambda rows: Distinct(torch.tensor(counts), apart / 1e16, apart, torch.zeros(2, 3))
     )
-    monkeypatch.setattr(module, "untrained_reason", lambda *given: ("", ""))
+    monkeypatch.setattr(module, "explain_untrained", lambda *given: ("", ""))
     design = replace(module.PROBED, normaliser=Component("exp"), position=Component("toeplitz"), mask=Component("none"))
     row = module.entry(design, 3, 2)
     best = counts.index(max(counts))

@@ -88,7 +88,7 @@ def test_only_what_some_job_needs_is_imported(tmp_path: Path, monkeypatch: pytes
     measures = {"chains": {"measure": "chains", "model": "bert"}, "law": {"measure": "law"}}
     path.write_text(json.dumps(config(measures=measures)))
     named: list[str] = []
-    monkeypatch.setattr(server, "importing", lambda name: lambda: named.append(name))
+    monkeypatch.setattr(server, "make_importer", lambda name: lambda: named.append(name))
 
     def imported(*jobs: str) -> set[str]:
         named.clear()

@@ -106,11 +106,11 @@ def circle(
 def count_meetings(table: "DataFrame") -> "DataFrame":
     """By task, architecture and width: how many roll-outs end with both points in one place, and how far off the circle they are."""
     end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
-    end = end.assign(count_meetings=end.ratio < MET, gone=end.distance.isna())
+    end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
     by = ["task", "architecture", "training", "width"]
     found = end.groupby(by).agg(
         roll_outs=("met", "size"),
-        count_meetings=("met", "sum"),
+        met=("met", "sum"),
         gone=("gone", "sum"),
         median_ratio=("ratio", "median"),
         median_error=("error", "median"),

@@ -193,7 +193,7 @@ class _Reader(ast.NodeVisitor):
             if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
                 self.add_use(node)
         self.found.reads_text = any(map(self.reads_text, nodes))
-        self.found.outside = outside(tree, self.resolve_name)
+        self.found.outside = outside(tree, self.name_of)
         return self.found
 
     def add_import(self, node: ast.Import) -> None:
@@ -217,7 +217,7 @@ class _Reader(ast.NodeVisitor):
         """`t = time`, `self.clock = time`, `def f(t=time)`: other names of what was imported, and names of those. An import goes before,
         and of several things that a name is given the first."""
         pairs = [pair for node in nodes for pair in assignments_in(node)]
-        while found := {name: meant for name, value in reversed(pairs) if (meant := self.resolve_name(value))}:
+        while found := {name: meant for name, value in reversed(pairs) if (meant := self.name_of(value))}:
             if found.keys() <= self.aliases.keys():
                 break
             self.aliases = found | self.aliases
@@ -235,7 +235,7 @@ class _Reader(ast.NodeVisitor):
             self.found.needed.setdefault(name, node.lineno)
 
     def add_call(self, node: ast.Call) -> None:
-        target = self.resolve_name(node.func)
+        target = self.name_of(node.func)
         if target in BY_NAME and node.args and isinstance(node.args[0], ast.Constant):
             name = str(node.args[0].value)
             level = len(name) - len(name.lstrip("."))
@@ -243,14 +243,12 @@ class _Reader(ast.NodeVisitor):
             if level == 0 or anchored in (["__package__"], ["__name__"]):
                 self.found.sure.setdefault(self.absolute(name[level:], level), node.lineno)
                 self.settled.add(node.func)
-        elif (
-            target == "getattr" and node.args and self.resolve_name(node.args[0]) in ("importlib", "builtins", "runpy")
-        ):
+        elif target == "getattr" and node.args and self.name_of(node.args[0]) in ("importlib", "builtins", "runpy"):
             self.found.dynamic.append((node.lineno, ast.unparse(node)))
 
     def add_use(self, node: ast.Attribute | ast.Name) -> None:
         """A loader used other than by a literal name; or `package.module` reached through a name that was imported."""
-        target = self.resolve_name(node)
+        target = self.name_of(node)
         if target in LOADERS and node not in self.settled:
             self.found.dynamic.append((node.lineno, ast.unparse(node)))
         elif target and isinstance(node, ast.Attribute) and "." in target:
@@ -266,7 +264,7 @@ class _Reader(ast.NodeVisitor):
                 named = {f"{module}.{alias.name}" for alias in node.names}
                 return any(_tells(name) or name.rpartition(".")[2] in TELLING for name in named)
             case ast.Attribute() | ast.Name():
-                return _tells(self.resolve_name(node) or "")
+                return _tells(self.name_of(node) or "")
         return False
 
     def absolute(self, module: str, level: int) -> str:
@@ -276,15 +274,15 @@ class _Reader(ast.NodeVisitor):
         base = ".".join(parts[: len(parts) - level + 1])
         return f"{base}.{module}" if module else base
 
-    def resolve_name(self, node: ast.expr) -> str | None:
+    def name_of(self, node: ast.expr) -> str | None:
         """The dotted name that an expression stands for, from imports and other names of these; a plain name may be a builtin."""
         if isinstance(node, ast.Name):
             return self.aliases.get(node.id, node.id if node.id in LOADERS or node.id == "getattr" else None)
         if isinstance(node, ast.Attribute):
-            base = self.resolve_name(node.value)
+            base = self.name_of(node.value)
             return f"{base}.{node.attr}" if base else self.aliases.get(ast.unparse(node))
         match node:
-            case ast.Call(args=[ast.Constant(value=str(name)), *_]) if self.resolve_name(node.func) in BY_NAME:
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]) if self.name_of(node.func) in BY_NAME:
                 return name
         return None
 
