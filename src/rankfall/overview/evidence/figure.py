@@ -93,7 +93,8 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
     rows = table[(table.quantity == quantity) & table.value.notna()]
     what, _, by = quantity.rpartition(", by ")
     palette = steps(lines_of(table, claim)[:LINES])
-    on(panel, rows, "x", "value", "line", palette)
+    if palette:  # nothing to draw where nothing was measured
+        on(panel, rows, "x", "value", "line", palette)
     for name, part in rows.groupby("line"):
         colour = palette.get(of_theory(str(name)) or "")
         if colour:
