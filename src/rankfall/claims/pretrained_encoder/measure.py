@@ -20,6 +20,7 @@ from rankfall.claims.pretrained_encoder.names import (
     CUT,
     EVERY,
     FIRST,
+    FLOOR,
     NO_FIRST,
     NO_LARGEST,
     RANK,
@@ -54,7 +55,6 @@ READS = {
 }
 ABSENT = "the model is not installed: pip install 'rankfall[models,minilm]'"
 WHOLE, BARE = "transformer", "SAN"
-LEAST = 1e-13  # of a residual in float64
 
 
 def pretrained_encoder(
@@ -108,8 +108,8 @@ def of_states(x: Tensor, layer: int, seed: int) -> Rows:
 
 def of_cut(x: Tensor, layer: int, seed: int) -> Rows:
     left = residual(x)
-    value = left if left > LEAST else math.nan
-    return [row(SKIPS, RESIDUAL, CUT, layer, seed, value, f"below {LEAST:g}: rounding")]
+    value = left if left > FLOOR else math.nan
+    return [row(SKIPS, RESIDUAL, CUT, layer, seed, value, f"below {FLOOR:g}: rounding")]
 
 
 def of_weights(view: AttentionView, seed: int) -> Rows:

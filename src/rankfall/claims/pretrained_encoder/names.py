@@ -14,3 +14,4 @@ PARTS = (ALL, NO_FIRST, NO_LARGEST)
 CUT = "attention alone, the same weights"
 STATES = "states"
 EVERY, FIRST, SEPARATOR = "any token", "first token", "separators"
+FLOOR = 1e-13  # of a relative residual in float64: what is below it is rounding, and not given
