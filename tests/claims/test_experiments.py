@@ -44,6 +44,7 @@ def test_rows_are_of_the_table_and_decide(name: str) -> None:
         shown = set(rows[rows.claim == claim.name].quantity)
         assert all(", by " in quantity for quantity in shown)
         assert {value.quantity for value in claim.published} | ({claim.shown} if claim.shown else set()) <= shown
+        assert {number.quantity for number in claim.thresholds if ", by " in number.quantity} <= shown
 
 
 def test_every_experiment_fills_the_evidence() -> None:

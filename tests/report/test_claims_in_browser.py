@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from in_browser import Opened, browser
 
+from rankfall.overview.evidence import chart
 from rankfall.report import tables
+from rankfall.report.claim import Threshold
 from rankfall.report.page.build import Given, page
 
 pytestmark = pytest.mark.slow
@@ -61,8 +64,12 @@ EVIDENCE += [
 ]  # fmt: skip
 
 
+RULE = (Threshold(2.75, "above", "spread, by layer"), Threshold(0.25, "below", "share, by layer"))
+
+
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
+def opened(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+    monkeypatch.setattr(chart, "claims", lambda: (SimpleNamespace(name="first", thresholds=RULE),))
     rows: dict[str, list[dict[str, Any]]] = {"cells": [], "claims": CLAIMS, "evidence": EVIDENCE}
     for name, of in rows.items():
         tables.write(name, of, tmp_path / f"{name}.parquet")
@@ -126,6 +133,17 @@ def test_a_claim_leads_to_its_rows_with_their_seeds_and_to_its_figure(opened: Op
     assert opened.page.locator("#cell-body tbody tr").count() == 4 and "4 rows" in opened.page.text_content(
         "#cell-body .hint"
     )
+
+
+@pytest.mark.parametrize(("claim", "named"), [("first", ["rule: above 2.75"]), ("second", [])])
+def test_a_rule_is_a_line_of_its_own_claim(opened: Opened, claim: str, named: list[str]) -> None:
+    box = opened.chart("evidence")
+    box.locator('[data-choose="claim"]').select_option(claim)
+    box.locator('[data-choose="quantity"]').select_option("spread, by layer")
+    opened.page.wait_for_timeout(500)
+    texts = box.locator(".view svg text").all_text_contents()
+    assert [one for one in texts if one.startswith("rule")] == named
+    assert ("Grey, dotted: rule: above." in box.locator("[role=status]").first.text_content()) == bool(named)
 
 
 def test_nothing_is_wider_than_a_phone(browser: Any, opened: Opened) -> None:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rankfall import components
 from rankfall.errors import RankfallError, describe_error
@@ -33,6 +33,7 @@ SEEN = {  # what of a source has been read
 OF_VALUES = ("table", "figure", "text", "code")  # enough to quote a number
 LINK = re.compile(r"https://\S+")
 LEVEL = 0.95  # of an interval over seeds
+SIDES = ("above", "below", "at", "split at")  # split at: some lines belong above, others below
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,34 @@ class Published:
     value: float
     seen: str  # one of OF_VALUES
     place: str  # such as "table 2"
+
+
+class Threshold(float):
+    """A number of a rule that knows what it is of: the rule asks that `quantity` lies on this `side`. A quantity of the evidence has a line
+    in figures; what no axis shows is said in words. `where`: for which lines, and at which place."""
+
+    side: str
+    quantity: str
+    where: str
+
+    def __new__(cls, value: float, side: str, quantity: str, where: str = "") -> Self:
+        if side not in SIDES or not quantity.strip():
+            raise RankfallError(
+                f"threshold {value:g} of {quantity!r}: side is {side!r}; allowed: {', '.join(SIDES)}, and a quantity has a name"
+            )
+        made = super().__new__(cls, value)
+        made.side, made.quantity, made.where = side, quantity, where
+        return made
+
+    def __str__(self) -> str:
+        """In a caption."""
+        what = self.quantity.rpartition(", by ")[0] or self.quantity
+        return f"{what} {self.side} {float(self):.3g}" + (f" ({self.where})" if self.where else "")
+
+
+def within(centre: float, reach: float, quantity: str, where: str = "") -> tuple[Threshold, Threshold]:
+    """The two ends of what lies near `centre`."""
+    return Threshold(centre - reach, "above", quantity, where), Threshold(centre + reach, "below", quantity, where)
 
 
 @dataclass(frozen=True)
@@ -75,9 +104,10 @@ Read = Callable[[str], Any]  # a table, or None where the run has none; of `evid
 
 @dataclass(frozen=True)
 class Claim:
-    """`says`: the statement in a sentence; `setting`: what is measured here; `threshold`: when it counts as true, and why there; `reads`:
-    the tables that decide it, and the columns of each; `changed`: what of rule or experiment was changed after numbers were seen, and why;
-    `defects`: what is wrong in published code, with file and line."""
+    """`says`: the statement in a sentence; `setting`: what is measured here; `threshold`: when it counts as true, and why there;
+    `thresholds`: the numbers of that rule, which `decide` compares with and figures draw; `reads`: the tables that decide it, and the
+    columns of each; `changed`: what of rule or experiment was changed after numbers were seen, and why; `defects`: what is wrong in
+    published code, with file and line."""
 
     name: str
     says: str
@@ -90,6 +120,7 @@ class Claim:
     reads: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: {"evidence": ("quantity", "line", "x", "seed", "value")}
     )
+    thresholds: tuple[Threshold, ...] = ()
     published: tuple[Published, ...] = ()
     changed: str = ""  # empty: nothing
     defects: str = ""
@@ -120,6 +151,12 @@ def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
         if not LINK.fullmatch(claim.link):
             raise RankfallError(f"{where}: link {claim.link!r} leads nowhere; write https://...")
         _check_words(where, "seen", claim.seen, tuple(SEEN))
+        for number in claim.thresholds:
+            if not isinstance(number, Threshold):
+                raise RankfallError(
+                    f"{where}: thresholds has {number!r}, which does not say what it is of; write "
+                    f"Threshold({number!r}, 'above', QUANTITY)"
+                )
         for value in claim.published:
             _check_words(f"{where}, published value of {value.quantity!r}", "seen", (value.seen,), OF_VALUES)
         for table, columns in claim.reads.items():

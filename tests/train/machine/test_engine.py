@@ -190,6 +190,7 @@ OTHERS = {
     "attention over layers": network(depth=2, residual="attentive", norm_placement="pre"),
     "dense connections": network(depth=2, block="dense", norm="by_depth", norm_placement="pre"),
     "streams": network(block=Component("hyper", {"mixing": "doubly_stochastic", "rounds": 3}), residual="add"),
+    "streams with numbers of each token": network(block="dynamic_hyper", residual="add"),
     "norms around the branch": network(block="peri", residual="layer_scale", norm_placement="pre"),
     "two layers": network(depth=2, attention="linear", mlp_residual=Component("scaled")),
 }

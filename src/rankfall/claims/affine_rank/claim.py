@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from rankfall.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    of,
+)
+
+SAME = Threshold(0.0, "at", CHANGE, "every draw at every rank")
 
 
 def decide(read: Read) -> Decision:
@@ -13,17 +24,17 @@ def decide(read: Read) -> Decision:
     for name in (BESIDE, THROUGH):
         found = of(rows, CHANGE, name)
         below, top = found[found.x < full].value, found[found.x == full].value
-        parts.append(((below == 0).mean(), (top == 0).mean()))
+        parts.append(((below == SAME).mean(), (top == SAME).mean()))
         said.append(
-            f"{name}: unchanged in {(below == 0).mean():.0%} of draws of lower rank (changes by {below.min():+.0f} to "
+            f"{name}: unchanged in {(below == SAME).mean():.0%} of draws of lower rank (changes by {below.min():+.0f} to "
             f"{below.max():+.0f}), in "
-            f"{(top == 0).mean():.0%} of full rank"
+            f"{(top == SAME).mean():.0%} of full rank"
         )
     ratio = of(rows, RESIDUAL).value
     text = "; ".join(said) + f". The relative residual changes by a factor of {ratio.min():.2g} to {ratio.max():.2g}."
     everywhere = all(share == 1 for one in parts for share in one)
     anywhere = any(share == 1 for one in parts for share in one)
-    number = float((of(rows, CHANGE).value == 0).mean())
+    number = float((of(rows, CHANGE).value == SAME).mean())
     return Decision(HOLDS if everywhere else IN_PART if anywhere else CONTRADICTED, text, number=number)
 
 
@@ -41,6 +52,7 @@ CLAIMS = (
         "exceptions. The number is the "
         "share of draws in which it is unchanged.",
         decide,
+        thresholds=(SAME,),
         place=47,
     ),
 )

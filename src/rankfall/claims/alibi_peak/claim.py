@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band_of, compare, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+    compare,
+    of,
+)
 
 PEAK = "distance of the largest entry of the last row, by layers"
 OFF = "total variation distance from the closed form, by layers"
@@ -11,8 +22,8 @@ PUBLISHED = "published, t / (e^m - 1)"
 EQUAL, WEAK, STRONG = "equal scores", "weak scores", "strong scores"
 # Tokens: binomials with t - 1 and with t have peaks 1 / (e^m - 1) = 4 apart, and the sum's own is one below. Two entries there are equal,
 # up to rounding.
-BESIDE = 5.0
-CLOSE = 0.05
+BESIDE = Threshold(5.0, "below", "tokens between the largest entry of the last row and the published peak")
+CLOSE = Threshold(0.05, "below", OFF)
 
 
 def decide(read: Read) -> Decision:
@@ -64,6 +75,7 @@ CLAIMS = (
         "layers of equal scores.",
         decide,
         shown=PEAK,
+        thresholds=(CLOSE, BESIDE),
         place=340,
         changed="Peaks may lie 5 tokens apart up to rounding, and not to the last digit: two neighbouring entries of the product are "
         "equal there.",

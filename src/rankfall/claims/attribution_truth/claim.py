@@ -14,6 +14,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     compare,
     of,
@@ -34,7 +35,11 @@ NAMES = {
     6: "a key that moves attention",
     7: "a saturated answer",
 }
-ALL_RIGHT = 1.0
+ALL_RIGHT = Threshold(1.0, "at", RIGHT, "decomposed, in all seven networks")
+BY_HAND = Threshold(0.0, "above", "chance to put a needed token above a needless one, less that of the other method")
+IN_RANKS = Threshold(
+    0.0, "above", "rank correlation with the effect of a token behind the first layer, less that of the other method"
+)
 SETTING = (
     "Seven networks of one or two layers and five tokens made by hand, so that what the last token depends on is known (in five "
     "rotated bases), and "
@@ -53,7 +58,7 @@ def better(read: Read, first: tuple[str, ...], second: tuple[str, ...], among: s
             hand = band(by_seed(rows, among + RIGHT, method) - by_seed(rows, among + RIGHT, other))
             rank = band(by_seed(rows, among + RANKS, method) - by_seed(rows, among + RANKS, other))
             number = number or hand
-            answers += [compare(hand, 0.0), compare(rank, 0.0)]
+            answers += [compare(hand, BY_HAND), compare(rank, IN_RANKS)]
     said = "; ".join(f"{method} {say_ranks(rows, method, among)}" for method in (*first, *second))
     assert number is not None
     return verdict(answers, f"Right by hand, rank correlation at random: {said}.", number)
@@ -91,7 +96,7 @@ def faithful(read: Read) -> Decision:
     rank = band(by_seed(rows, RANKS, "decomposed") - by_seed(rows, RANKS, "norms"))
     hand = band(by_seed(rows, RIGHT, "decomposed") - by_seed(rows, RIGHT, "norms"))
     text = f"Right by hand, rank correlation at random: decomposed {say_ranks(rows, 'decomposed')}; norms {say_ranks(rows, 'norms')}."
-    found = verdict([compare(hand, 0.0), compare(rank, 0.0)], text, hand)
+    found = verdict([compare(hand, BY_HAND), compare(rank, IN_RANKS)], text, hand)
     if found.verdict == HOLDS and right.value.min() < ALL_RIGHT - 1e-9:
         return Decision(IN_PART, text, **hand.fields())
     return found
@@ -119,6 +124,7 @@ CLAIMS = (
         WHEN.format("rollout, and flow, are each"),
         against(("raw attention",), "rollout", "flow"),
         shown=RANKS,
+        thresholds=(BY_HAND, IN_RANKS),
         place=400,
         changed="12 seeds instead of 5.",
     ),
@@ -134,6 +140,7 @@ CLAIMS = (
         WHEN.format("ALTI is"),
         against(("Jacobian",), "ALTI"),
         shown=RIGHT,
+        thresholds=(BY_HAND, IN_RANKS),
         place=410,
         changed="12 seeds instead of 5.",
     ),
@@ -151,6 +158,7 @@ CLAIMS = (
         "(res=False), so what a token keeps of itself is lost from the second layer on; a row in which nothing turns the output is "
         "divided by zero.",
         shown=AMONG + RIGHT,
+        thresholds=(BY_HAND, IN_RANKS),
         place=420,
         changed="Compared among the other tokens alone, since it says nothing of what a token keeps of itself. The rule first compared "
         "it with rollout alone, and said contradicted; the statement is about attention weights, so those of the last layer are "
@@ -168,6 +176,7 @@ CLAIMS = (
         + " To hold it must be right in all seven networks too: it keeps weights and open units as they are.",
         faithful,
         shown=RIGHT,
+        thresholds=(BY_HAND, IN_RANKS, ALL_RIGHT),
         place=430,
         changed="12 seeds instead of 5.",
     ),

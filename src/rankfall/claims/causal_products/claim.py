@@ -12,6 +12,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
@@ -21,8 +22,12 @@ from rankfall.report.claim import (
 LEFT = "log10 of the last row's share outside the first token, by layer"
 RATE = "log10 of the factor a layer in the second half, by network"
 NETWORKS = ("weak scores", "strong scores", "weak scores, window of 4")
-GONE = -2.0  # a hundredth
-SLOWER = 0.00432  # log10 of 1.01: a factor a layer that is at least a hundredth larger
+GONE = Threshold(-2.0, "below", LEFT, "all networks, after the last layer")  # a hundredth
+# log10 of 1.01: a factor a layer that is at least a hundredth larger.
+SLOWER = Threshold(0.00432, "above", "log10 of the factor a layer with a window over that without")
+WITHIN = Threshold(
+    0.0, "below", "log10 of the factor a layer over the published bound", "masks that see everything before"
+)
 
 
 def decide(read: Read) -> Decision:
@@ -32,7 +37,7 @@ def decide(read: Read) -> Decision:
     measured = {line: of(rows, RATE, "measured", number).value.to_numpy() for number, line in enumerate(NETWORKS)}
     bound = {line: of(rows, RATE, "published bound", number).value.to_numpy() for number, line in enumerate(NETWORKS)}
     # The bound is for masks that see everything before; both are logarithms, so the smaller is the faster.
-    under = {line: compare(band(measured[line] - bound[line]), 0.0) for line in NETWORKS[:2]}
+    under = {line: compare(band(measured[line] - bound[line]), WITHIN) for line in NETWORKS[:2]}
     slower = compare(band(measured[NETWORKS[2]] - measured[NETWORKS[0]]), SLOWER)
     converged = {line: compare(left[line], GONE) for line in NETWORKS}
     said = (
@@ -80,6 +85,7 @@ CLAIMS = (
         "or a rate exceeds the bound.",
         decide,
         shown=LEFT,
+        thresholds=(GONE, WITHIN, SLOWER),
         place=330,
         changed="A window counts as slower if its factor a layer is larger by a hundredth or more. Without that limit a difference in "
         "the sixth digit was told from zero, and counted.",

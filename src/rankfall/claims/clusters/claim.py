@@ -12,18 +12,22 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
     of,
+    within,
 )
 
 GROUPS = "number of groups, by time"
 COUNT = "number of groups at one time, by score scale"
 LAST = "number of groups at score scale 4, by time"
 VALUES = ("V = 1", "V = -1", "V of rank 1", "V = diag(1, 1, -1)")
-MANY = 16.0  # half of the tokens
-POWER, NEAR = 0.5, 0.1
+ONE = Threshold(1.5, "below", GROUPS, "V = 1, in the end")
+MANY = Threshold(16.0, "above", GROUPS, "V = -1, in the end")  # half of the tokens
+SLOW, FAST = within(0.5, 0.1, "power of the number of groups in the score scale")
+MET = Threshold(ONE, "below", LAST, "in the end")
 
 
 def spectrum(read: Read) -> Decision:
@@ -34,7 +38,7 @@ def spectrum(read: Read) -> Decision:
         f"{line}: {one}" for line, one in found.items()
     )
     number = found["V = 1"].fields()
-    one = compare(found["V = 1"], 1.5)
+    one = compare(found["V = 1"], ONE)
     none = compare(found["V = -1"], MANY)
     answers = [one == "below", none == "above"]
     if "undecided" in (one, none):
@@ -59,15 +63,15 @@ def temperature(read: Read) -> Decision:
         f"{means.index[-1]:g}, as the power "
         f"{power} of it; at score scale 4 there are {end} at time {late:g}."
     )
-    low, high = compare(power, POWER - NEAR), compare(power, POWER + NEAR)
+    low, high = compare(power, SLOW), compare(power, FAST)
     number = power.fields()
     if low == "below" or high == "above":
         return Decision(CONTRADICTED, said, **number)
     if (low, high) != ("above", "below"):
         return Decision(UNDECIDED, said, **number, wants="more seeds, or a wider range of scales")
-    if compare(end, 1.5) == "undecided":
+    if compare(end, MET) == "undecided":
         return Decision(UNDECIDED, said, **number, wants="more time: groups that face each other take long to meet")
-    return Decision(HOLDS if compare(end, 1.5) == "below" else IN_PART, said, **number)
+    return Decision(HOLDS if compare(end, MET) == "below" else IN_PART, said, **number)
 
 
 CLAIMS = (
@@ -86,6 +90,7 @@ CLAIMS = (
         "groups than half the tokens; in part if one of both.",
         spectrum,
         shown=GROUPS,
+        thresholds=(ONE, MANY),
         place=600,
     ),
     Claim(
@@ -103,6 +108,7 @@ CLAIMS = (
         "are one group in the end; in part if only the power is. Contradicted if the interval lies outside.",
         temperature,
         shown=COUNT,
+        thresholds=(SLOW, FAST, MET),
         place=610,
         changed="Tokens are followed ten times as long, to time 4000, since at 400 some still had two groups that face each other; "
         "where the count of seeds overlaps its limit the claim is undecided.",

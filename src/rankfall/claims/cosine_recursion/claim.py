@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from rankfall.claims.cosine_recursion.names import BOTH_SEE, COSINE, EARLIER
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Published, Read, band, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Published,
+    Read,
+    Threshold,
+    band,
+    of,
+)
 
-CLOSE = 0.05
+CLOSE = Threshold(0.05, "below", "size of network minus recursion at the layer where it is largest")
 GOLDT = "Giorlandino and Goldt: Two failure modes of deep transformers and how to avoid them, 2025"
 ENCODER, DECODER = "deep_prop_encoder.ipynb, picture, read to .01", "deep_prop_decoder.ipynb, picture, read to .01"
 FULL = {0.5: {10: 0.28, 20: 0.705, 30: 0.94}, 3.0: {10: 0.14, 20: 0.33, 30: 0.60, 40: 0.885, 50: 0.98}}
@@ -69,6 +81,7 @@ CLAIMS = (
         decide,
         published=published(FULL, ENCODER),
         defects=DEFECTS.format(notebook="deep_prop_encoder.ipynb"),
+        thresholds=(CLOSE,),
         place=23,
         shown=COSINE,
         changed="512 tokens, as in the source, instead of 256, at which the difference lay on the bound (-.053, interval -.071 to "
@@ -85,6 +98,7 @@ CLAIMS = (
         decide,
         published=published(CAUSAL, DECODER),
         defects=DEFECTS.format(notebook="deep_prop_decoder.ipynb"),
+        thresholds=(CLOSE,),
         place=24,
         shown=COSINE,
         changed="512 tokens, as in the source, instead of 256, and 24 seeds instead of 5, in float32.",

@@ -15,12 +15,14 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     compare,
     of,
 )
 
-RANGE, APART = 1.0, 0.95  # decades between gradients of layers; cosine
+RANGE = Threshold(1.0, "below", "decades between the largest and the smallest gradient of layers", DEEP)
+APART = Threshold(0.95, "below", COSINE, DEEP)
 
 
 def decide(read: Read) -> Decision:
@@ -59,6 +61,7 @@ CLAIMS = (
         "is below .95 (intervals); in part if one of both.",
         decide,
         shown=GRADIENT,
+        thresholds=(RANGE, APART),
         place=59,
     ),
 )

@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 from rankfall.claims.delta_erasure.names import ADDED, ERASED, KINDS, NAME, RESIDUAL
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, compare, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    compare,
+    of,
+)
+
+LARGER = Threshold(0.0, "above", "decades of relative residual with erasure less those with adding")
+TENTH = Threshold(-1.0, "above", RESIDUAL, f"{ERASED}, after the last layer")
+LOSES = Threshold(0.0, "below", "decades gained over the last doubling of layers", "with adding, and not with erasure")
 
 
 def decide(read: Read) -> Decision:
@@ -24,13 +40,13 @@ def decide(read: Read) -> Decision:
         + ", ".join(f"{one.mean:+.2f} {kind}" for kind, one in late.items())
         + " decades."
     )
-    found = compare(gain, 0.0)
+    found = compare(gain, LARGER)
     if found == "undecided":
         return Decision(UNDECIDED, text, **gain.fields(), wants="more layers or seeds")
     if found == "below":
         return Decision(CONTRADICTED, text, **gain.fields())
-    stops = compare(late[ADDED], 0.0) == "below" and compare(late[ERASED], 0.0) != "below"
-    return Decision(HOLDS if stops and compare(bands[ERASED], -1.0) == "above" else IN_PART, text, **gain.fields())
+    stops = compare(late[ADDED], LOSES) == "below" and compare(late[ERASED], LOSES) != "below"
+    return Decision(HOLDS if stops and compare(bands[ERASED], TENTH) == "above" else IN_PART, text, **gain.fields())
 
 
 CLAIMS = (
@@ -48,6 +64,7 @@ CLAIMS = (
         "by seed, above 0) and above a tenth, and if over the last doubling of layers adding loses of it (interval below 0) and "
         "erasure does not; in part if it is larger alone; it is contradicted if smaller. The number is the difference.",
         decide,
+        thresholds=(LARGER, TENTH, LOSES),
         place=60,
         changed="The rule asked nothing of adding, of which the statement says that it loses rank: what is lost over the last "
         "doubling decides too. The verdict is the same.",

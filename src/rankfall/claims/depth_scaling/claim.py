@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from rankfall.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, band_of, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    of,
+)
 
-BELOW, EQUAL, STILL = 0.95, 0.99, 0.02
+BELOW = Threshold(0.95, "below", COSINE, f"{SCALED}, at the greatest depth")
+EQUAL = Threshold(0.99, "above", COSINE, f"{PLAIN}, at the greatest depth")
+STILL = Threshold(0.02, "below", "size of the change of the cosine over the last doubling of layers", SCALED)
 
 
 def decide(read: Read) -> Decision:
@@ -38,6 +52,7 @@ CLAIMS = (
         "It holds if at 512 layers the cosine is below .95 and has changed by less than .02 since 256, as one that has a limit does, while "
         "branches as they are with norms after end above .99; in part if those do not, so that no scaling was needed.",
         decide,
+        thresholds=(BELOW, EQUAL, STILL),
         place=41,
         changed="40 seeds instead of 5, since the change over the last doubling was not told from its bound.",
     ),

@@ -12,6 +12,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
@@ -27,7 +28,13 @@ BIAS = "log of the first item's influence over the middle one's, by layers"
 FIRST = "first token's share of influence, by layers"
 NETWORKS = ("no positions", "ALiBi", "RoPE")
 SHALLOW, DEEP = 2.0, 6.0  # layers, as in the source's table
-LARGE = 0.5
+GROWN = Threshold(
+    0.0,
+    "above",
+    f"change of the log of the first item's influence over the middle one's from {SHALLOW:.0f} to {DEEP:.0f} layers",
+    "every kind of position, without skips",
+)
+LARGE = Threshold(0.5, "above", FIRST, "every network, after the most layers")
 PAPER = "Wu, Wang, Jegelka and Jadbabaie: On the emergence of position bias in transformers, 2025"
 LINK = "https://arxiv.org/abs/2502.01951"
 DEFECTS = (
@@ -69,7 +76,7 @@ def _at(rows: DataFrame, line: str, x: float) -> str:
 
 
 def _decide(changes: list[Band], said: str, number: Band) -> Decision:
-    answers = [compare(one, 0.0) for one in changes]
+    answers = [compare(one, GROWN) for one in changes]
     if set(answers) == {"above"}:
         return Decision(HOLDS, said, **number.fields())
     if "above" in answers:
@@ -112,6 +119,7 @@ CLAIMS = (
         amplifies,
         defects=DEFECTS,
         shown=BIAS,
+        thresholds=(GROWN,),
         place=350,
     ),
     Claim(
@@ -126,6 +134,7 @@ CLAIMS = (
         "and without skips, for all three kinds of positions; in part if for some.",
         only,
         shown=FIRST,
+        thresholds=(LARGE,),
         place=370,
     ),
 )

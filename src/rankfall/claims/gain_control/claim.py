@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from rankfall.claims.gain_control.names import COSINE, NAME, STRONG
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Published, Read, band_of, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Published,
+    Read,
+    Threshold,
+    band_of,
+    of,
+)
 
-KEPT, LOST = 0.9, 0.95
+KEPT = Threshold(0.9, "below", COSINE, "mean off, after the last layer")
+KEPT_STRONG = Threshold(KEPT, "below", STRONG, "mean off, after the last layer")
+LOST = Threshold(0.95, "above", COSINE, "with the mean, after the last layer")
 PLACE = "Gain-controlled-propagation.ipynb, picture of the recursion, read to .01"
 READ = {  # the source's lines, which are of its recursion
     "norms after": {10: 1.00, 100: 1.00},
@@ -30,7 +43,7 @@ def decide(read: Read) -> Decision:
         + ", ".join(f"{strong[name].mean:.3g} with {name}" for name in names)
         + "."
     )
-    works = [one.high < KEPT for one in (*cured.values(), *strong.values())]
+    works = [one.high < KEPT for one in cured.values()] + [one.high < KEPT_STRONG for one in strong.values()]
     needed = [one.low > LOST for one in plain.values()]
     verdict = HOLDS if all(works) and all(needed) else IN_PART if any(works) else CONTRADICTED
     return Decision(verdict, text, **cured["norms after"].fields())
@@ -58,6 +71,7 @@ CLAIMS = (
         defects="Gain-controlled-propagation.ipynb, cell 0: with norms before, the critical scale is taken from the states' own q "
         "and p, which grow with depth, though attention is given normed ones (it has beta_c of q (q - p), where q = 1 and p = rho "
         "belong). At beta .1 this has no effect: without the mean, attention then adds nothing at all.",
+        thresholds=(KEPT, KEPT_STRONG, LOST),
         place=25,
         shown=COSINE,
     ),

@@ -17,12 +17,14 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     compare,
     of,
 )
 
-GROWS = 1.1  # a layer: 2.6 times in ten
+# 2.6 times in ten layers.
+GROWS = Threshold(1.1, "split at", "factor a layer of the gradient", "above it as they are, below it with the mean off")
 
 
 def decide(read: Read) -> Decision:
@@ -65,6 +67,7 @@ CLAIMS = (
         "they are.",
         decide,
         defects=DEFECTS,
+        thresholds=(GROWS,),
         place=44,
     ),
 )

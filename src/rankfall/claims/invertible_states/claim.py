@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    of,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -15,6 +25,7 @@ THEIRS = ("pre-norm decoder", "post-norm decoder")
 OTHERS = ("attention and MLP without skips", "attention alone")
 AVERAGES = "averages, -layers log10 n"
 FORMATS = ("float64", "float32", "bfloat16")
+ALL = Threshold(1.0, "at", FOUND, "every token at every layer")
 
 
 def decide(read: Read) -> Decision:
@@ -43,7 +54,7 @@ def decide(read: Read) -> Decision:
 def first_lost(rows: DataFrame, line: str) -> int | None:
     """The first layer at which a token of a seed is not found."""
     found = of(rows, FOUND, line)
-    wrong = found[found.value < 1]
+    wrong = found[found.value < ALL]
     return int(wrong.x.min()) if len(wrong) else None
 
 
@@ -73,6 +84,7 @@ CLAIMS = (
         "differences of words fall below the spacing of the format.",
         decide,
         shown=NEAREST,
+        thresholds=(ALL,),
         place=350,
         changed="Distances of states below 1e-14 of their size are rounding, and no number is given.",
     ),

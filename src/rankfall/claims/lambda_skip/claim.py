@@ -5,9 +5,18 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band_of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+)
 
-STILL = -1e-3  # decades a layer: half in 300 layers
+STILL = Threshold(-1e-3, "above", LOSS, f"every kind at lambda {LAMBDAS[-1]:g}")  # half in 300 layers
 
 
 def decide(read: Read) -> Decision:
@@ -41,6 +50,7 @@ CLAIMS = (
         "is bounded below at any depth one may build; in part if this is so for some kinds, or a larger lambda only makes the loss slower.",
         decide,
         shown=LOSS,
+        thresholds=(STILL,),
         place=48,
         changed="Tokens begin near each other, at a hundredth of what they share: from unlike ones a residual near one hides what is "
         "lost.",

@@ -10,6 +10,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
@@ -22,8 +23,9 @@ APART = "log10 of the largest distance of last states over their size, by layers
 READ = "largest n up to which every n is read off, by digits"
 POSITIONS = ("softmax, no positions", "softmax, ALiBi", "softmax, RoPE", "softmax, sinusoids")
 OTHERS = ("l2, no positions", "exp, no positions")
-HALF_SPACING = -9 * 0.30103  # log10 of 2^-9: half the spacing of bfloat16 numbers near one
-ROUNDING = -12.0  # of float64 after a few layers
+# log10 of 2^-9: half the spacing of bfloat16 numbers near one.
+HALF_SPACING = Threshold(-9 * 0.30103, "below", DISTANCE, "softmax with every position, at the most tokens")
+ROUNDING = Threshold(-12.0, "below", APART, "after the last layer")  # of float64 after a few layers
 PAPER = "Barbero, Banino, Kapturowski, Kumaran, Araujo, Vitvitskyi, Pascanu and Velickovic: Transformers need glasses!, 2024"
 
 
@@ -88,6 +90,7 @@ CLAIMS = (
         "half the spacing of bfloat16 (2^-9 of their size), with the whole interval; in part if for some of them.",
         converge,
         shown=DISTANCE,
+        thresholds=(HALF_SPACING,),
         place=310,
     ),
     Claim(
@@ -103,6 +106,7 @@ CLAIMS = (
         "that do not sum to one; in part if for softmax alone only: a language model has a BOS.",
         count,
         shown=READ,
+        thresholds=(ROUNDING,),
         place=320,
     ),
 )

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from rankfall.claims.layer_collapse.names import ERROR, NAME, NONE, NORMED, ONE
 from rankfall.claims.trends import slopes
-from rankfall.report.claim import CONTRADICTED, HOLDS, UNDECIDED, Claim, Decision, Read, band, compare, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    compare,
+    of,
+)
 
 SMALL = 0.05  # eta up to which a power of it is fitted
+
+# 1 itself is reached up to the fit: the bound holds from .95 on.
+AT_LEAST = Threshold(0.95, "above", "power of eta in the distance", "one layer, with norms and without")
 
 
 def decide(read: Read) -> Decision:
@@ -18,8 +32,7 @@ def decide(read: Read) -> Decision:
     )
     text += ": one layer is closer than the bound says, which leaving all layers out meets."
     number = powers[ONE].fields()
-    # 1 itself is reached up to the fit: the bound holds from .95 on.
-    found = [compare(powers[name], 0.95) for name in (ONE, NORMED)]
+    found = [compare(powers[name], AT_LEAST) for name in (ONE, NORMED)]
     if "undecided" in found:
         return Decision(UNDECIDED, text, **number, wants="smaller eta")
     return Decision(HOLDS if set(found) == {"above"} else CONTRADICTED, text, **number)
@@ -40,6 +53,7 @@ CLAIMS = (
         "fitted where eta is "
         "below .05, with norms and without. A larger p says that the bound is not sharp.",
         decide,
+        thresholds=(AT_LEAST,),
         place=58,
     ),
 )

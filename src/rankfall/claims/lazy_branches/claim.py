@@ -12,6 +12,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
@@ -21,7 +22,9 @@ from rankfall.report.claim import (
 CURVED = "share of a branch's change that its derivative misses, by layers"
 MOVED = "change of a branch's output over its size, by layers"
 WHOLE, ROOT = "1 / L", "1 / sqrt(L)"
-STEADY, FALLS = -0.1, -0.3  # powers of depth; the argument gives 0 and -1/2
+# The argument gives 0 and -1/2.
+STEADY = Threshold(-0.1, "above", "power of depth in what derivatives miss", f"branches times {WHOLE}")
+FALLS = Threshold(-0.3, "below", "power of depth in what derivatives miss", f"branches times {ROOT}")
 
 
 def decide(read: Read) -> Decision:
@@ -63,6 +66,7 @@ CLAIMS = (
         "with whole intervals over seeds (the argument gives -1/2 and 0); in part if one of both.",
         decide,
         shown=CURVED,
+        thresholds=(STEADY, FALLS),
         place=660,
     ),
 )

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band_of, compare
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+    compare,
+)
 
 LARGEST = "largest weight, by number of scores"
 OFF = "distance from softmax over the size of its output, by number of tokens"
@@ -10,7 +21,9 @@ SUM = "mean row sum, by number of tokens"
 SCALED = "softmax of scores times 0.43 log n"
 GAPS = (1.0, 2.0, 3.0, 5.0)
 SIZES = ("scores of size 0.1", "scores of size 1", "scores of size 3")
-KEPT, FADED, CLOSE = 0.9, 0.1, 0.2
+KEPT = Threshold(0.9, "above", LARGEST, "scaled, every gap, at the most scores")
+FADED = Threshold(0.1, "below", LARGEST, "softmax, every gap, at the most scores")
+CLOSE = Threshold(0.2, "below", OFF, "every size, with the shift")
 
 
 def peak(read: Read) -> Decision:
@@ -65,6 +78,7 @@ CLAIMS = (
         "arithmetic n^(s gap) must win against n.",
         peak,
         shown=LARGEST,
+        thresholds=(KEPT, FADED),
         place=630,
     ),
     Claim(
@@ -81,6 +95,7 @@ CLAIMS = (
         "if for some, and is contradicted if at each size a length is beyond it.",
         sigmoid,
         shown=OFF,
+        thresholds=(CLOSE,),
         place=640,
     ),
 )

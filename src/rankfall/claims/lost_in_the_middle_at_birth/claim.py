@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band_of, compare
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+    compare,
+)
 
 RANKS = "rank correlation with the network, by layers"
 OFF = "total variation distance from the network, by layers"
 SHARE = "share of influence, by place"
 NETWORKS = ("attention, no positions", "attention, RoPE", "transformer, no positions", "transformer, RoPE")
-ORDERED, NEAR = 0.95, 0.1
+ORDERED = Threshold(0.95, "above", RANKS, "averaging, after the last layer")
+NEAR = Threshold(0.1, "below", OFF, "averaging, after the last layer")
 
 
 def decide(read: Read) -> Decision:
@@ -48,6 +60,7 @@ CLAIMS = (
         "variation, with whole intervals over seeds. It holds if both do in all four networks, in part if the order does in some.",
         decide,
         shown=SHARE,
+        thresholds=(ORDERED, NEAR),
         place=375,
         changed="The sum in squares is given for attention alone, where its weight is known and not fitted.",
     ),

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band_of, compare, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+    compare,
+    of,
+)
 
 SHARE = "share of energy in the first direction, by length of the first token"
 ENTROPY = "entropy of the spectrum, by length of the first token"
 RANK = "stable rank, by length of the first token"
 DRAWN = "attention on the first token, by length of the first token"
-LOW = 1.1
-KEPT = 0.9
-ROUNDING = 1e-9
+LOW = Threshold(1.1, "below", RANK, "all tokens, at the greatest length")
+KEPT = Threshold(0.9, "above", "stable rank without the first token at its greatest length over that at its least")
+DOUBLED = Threshold(2.0, "above", "attention on the first token at its greatest length over that at its least")
+# Zero, up to rounding.
+BOUNDED = Threshold(-1e-9, "above", "share of energy less its bound, and the bound of the entropy less the entropy")
 
 
 def decide(read: Read) -> Decision:
@@ -30,11 +43,11 @@ def decide(read: Read) -> Decision:
         f"Attention on it goes from {drawn[0]:.3f} to {drawn[1]:.3f}."
     )
     number = rank.fields()
-    if over < -ROUNDING or under < -ROUNDING:
+    if over < BOUNDED or under < BOUNDED:
         return Decision(CONTRADICTED, said, **number)
     if compare(rank, LOW) != "below":
         return Decision(CONTRADICTED, said, **number)
-    sinks = drawn[1] > 2 * drawn[0]
+    sinks = drawn[1] > DOUBLED * drawn[0]
     return Decision(HOLDS if without.mean >= KEPT * alone.mean and sinks else IN_PART, said, **number)
 
 
@@ -56,6 +69,7 @@ CLAIMS = (
         "doubles. In part if the bounds and the rank are so, and not the rest.",
         decide,
         shown=SHARE,
+        thresholds=(BOUNDED, LOW, KEPT, DOUBLED),
         place=620,
     ),
 )

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from rankfall.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    of,
+)
 
-STILL = -10.0
+STILL = Threshold(-10.0, "below", MOVED, EXACT)
 
 
 def decide(read: Read) -> Decision:
@@ -51,6 +60,7 @@ CLAIMS = (
         "says that equilibria exist, not that they are stable.",
         decide,
         shown=RANK,
+        thresholds=(STILL,),
         place=46,
         changed="The rule first asked that equilibria be kept after a disturbance, by which only rank one passed. The statement says "
         "that they exist, not that they are stable: existence decides now, and what is stable is counted beside it.",

@@ -7,10 +7,30 @@ from typing import Any
 
 from rankfall.claims.norm_growth.names import ADDED, AROUND, SHARED, SIZE, SQUARE, VARIANCE
 from rankfall.claims.trends import slope
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Band, Claim, Decision, Read, band, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Band,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    of,
+    within,
+)
 
-EXPONENTIAL = 0.5  # of a rate's own earlier value; a power of the layer has 1/16
+# Of a rate's own earlier value; a power of the layer has 1/16.
+EXPONENTIAL = Threshold(
+    0.5, "above", "rate of growth over the last octave of layers as a share of that four octaves before", "every start"
+)
 NEAR = 0.15  # of a power
+SIZE_FROM, SIZE_TO = within(1, NEAR, "power of the layer in the size of what layers have added", "every start")
+SQUARE_FROM, SQUARE_TO = within(
+    1, NEAR, "power of the layer in the mean square of what layers have added", "both starts"
+)
 SETTING = (
     "Causal networks of attention and GELU MLP, width 64, 4 heads, 16 random tokens, 256 layers, 8 seeds, before training: Xavier's start, "
     "N(0, .02^2), branches by 1/sqrt(2 L), norms by 1/sqrt(l), and the same weights in all layers."
@@ -76,8 +96,8 @@ def decide_linear(read: Read) -> Decision:
         + "."
     )
     shared = found[SHARED]
-    linear = [line for line, (low, high) in halves.items() if low > 1 - NEAR and high < 1 + NEAR]
-    slower = [line for line, (_, high) in halves.items() if high < 1 - NEAR]
+    linear = [line for line, (low, high) in halves.items() if low > SIZE_FROM and high < SIZE_TO]
+    slower = [line for line, (_, high) in halves.items() if high < SIZE_FROM]
     number = Band(shared.mean / 2, shared.low / 2, shared.high / 2, shared.seeds)
     if len(linear) + len(slower) < len(found):
         return Decision(UNDECIDED, text, **number.fields(), wants="more seeds or layers")
@@ -91,8 +111,8 @@ def decide_peri(read: Read) -> Decision:
         f"l^{one.mean:.2f} for {line}" for line, one in found.items()
     )
     first = next(iter(found.values()))
-    inside = [one.low > 1 - NEAR and one.high < 1 + NEAR for one in found.values()]
-    outside = [one.low > 1 + NEAR or one.high < 1 - NEAR for one in found.values()]
+    inside = [one.low > SQUARE_FROM and one.high < SQUARE_TO for one in found.values()]
+    outside = [one.low > SQUARE_TO or one.high < SQUARE_FROM for one in found.values()]
     if not all(a or b for a, b in zip(inside, outside, strict=True)):
         return Decision(UNDECIDED, text + ".", **first.fields(), wants="more seeds or layers")
     verdict = HOLDS if all(inside) else IN_PART if any(inside) else CONTRADICTED
@@ -112,6 +132,7 @@ CLAIMS = (
         "least half of that over layers 8 to 16: an exponential keeps it, a power of the layer has a sixteenth. It holds if this is so for "
         "every start, in part for some.",
         decide_exponential,
+        thresholds=(EXPONENTIAL,),
         place=30,
         shown=SQUARE,
         changed="8 seeds instead of 5.",
@@ -127,6 +148,7 @@ CLAIMS = (
         "the last three octaves of 256 "
         "layers; independent branches would have p = .5. The number is p where all layers have the same weights.",
         decide_linear,
+        thresholds=(SIZE_FROM, SIZE_TO),
         place=31,
         shown=SQUARE,
         changed="8 seeds instead of 5.",
@@ -141,6 +163,7 @@ CLAIMS = (
         "It holds if the mean square of what layers have added grows like l^p with p within .15 of 1 over the last three octaves of "
         "256 layers, for both starts.",
         decide_peri,
+        thresholds=(SQUARE_FROM, SQUARE_TO),
         place=32,
         shown=SQUARE,
         changed="Intervals decide for every start, as the rule says: one that was unclear had counted as outside. 8 seeds instead of 5.",

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band_of, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+    of,
+)
 
 QUANTITY = "log10 of the spread of tokens, by layer"
 MASKS = ("every token", "earlier tokens", "next neighbours")
-KEPT = -3.0  # a thousandth of a unit, where tokens have the length sqrt(D) = 8
+# A thousandth of a unit, where tokens have the length sqrt(D) = 8.
+KEPT = Threshold(-3.0, "above", QUANTITY, "every mask, without rounding, after the last layer")
 
 
 def decide(read: Read) -> Decision:
@@ -41,6 +52,7 @@ CLAIMS = (
         "It holds for a mask if the spread without rounding stays above a thousandth after the last layer: what float32 shows may be its "
         "rounding, to which the norm gives the length of a token again.",
         decide,
+        thresholds=(KEPT,),
         place=10,
     ),
 )

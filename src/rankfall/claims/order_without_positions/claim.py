@@ -10,6 +10,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
@@ -17,10 +18,11 @@ from rankfall.report.claim import (
 )
 
 LOSS = "loss in nats, by training step"
-LOSS = "loss in nats, by training step"
 RIGHT = "share of right answers, by training step"
-LEARNED = 0.8
-NEAR, FAR = 0.1, 0.3  # in shares of right answers
+LEARNED = Threshold(0.8, "above", RIGHT, "causal, learned positions; else undecided")
+LEARNED_MASKED = Threshold(0.6, "above", RIGHT, "masked, learned positions; else undecided")
+NEAR = Threshold(0.1, "below", "share of right answers with learned positions less that without", "causal")
+FAR = Threshold(0.3, "above", "share of right answers with learned positions less that without", "masked")
 
 
 def decide(read: Read) -> Decision:
@@ -44,7 +46,10 @@ def decide(read: Read) -> Decision:
         for task in ("causal", "masked")
     }
     number = gaps["masked"].fields()
-    if compare(right["causal", "learned"], LEARNED) != "above" or compare(right["masked", "learned"], 0.6) != "above":
+    if (
+        compare(right["causal", "learned"], LEARNED) != "above"
+        or compare(right["masked", "learned"], LEARNED_MASKED) != "above"
+    ):
         return Decision(UNDECIDED, said + ".", **number, wants="models with positions that have learned the task")
     works, fails = compare(gaps["causal"], NEAR), compare(gaps["masked"], FAR)
     if (works, fails) == ("below", "above"):
@@ -70,6 +75,7 @@ CLAIMS = (
         "fewer, with whole intervals over seeds, where models with positions get 80% and 60% right; in part if one of both.",
         decide,
         shown=RIGHT,
+        thresholds=(LEARNED, LEARNED_MASKED, NEAR, FAR),
         place=720,
         changed="600 training steps became 1500, at a rate of .01 instead of .003: causal models were still improving.",
     ),

@@ -18,12 +18,20 @@ from rankfall.report.claim import (
     Decision,
     Published,
     Read,
+    Threshold,
     band,
     compare,
     of,
 )
 
-BELOW, ABOVE, VANISHES = (0.43, 1.0), (2.0, 3.0), -0.1
+BELOW, ABOVE = (0.43, 1.0), (2.0, 3.0)
+VANISHES = Threshold(
+    -0.1,
+    "split at",
+    "power of the number of tokens in the scaled gradient over the last doubling",
+    f"below it at beta {' and '.join(f'{beta:g}' for beta in BELOW)}, above it at {' and '.join(f'{beta:g}' for beta in ABOVE)}",
+)
+WITH_WIDTH = Threshold(-0.5, "below", "power of the width in the gradient far below the transition", "to hold in part")
 LARGEST = 9.0  # of the source's picture, in 1e-6, at beta 3
 PICTURE = {0.43: 0.15, 0.86: 1.2, 1.29: 3.6, 1.5: 4.7, 2.15: 7.1}
 
@@ -53,7 +61,7 @@ def decide(read: Read) -> Decision:
     # Where one of them levels off for sure, the others cannot make it hold.
     if "above" not in falls and "undecided" in falls + stays:
         return Decision(UNDECIDED, text, **number, wants="more tokens and seeds: powers of T near -.1")
-    with_width = compare(by_width, -0.5)
+    with_width = compare(by_width, WITH_WIDTH)
     if with_width == "undecided":
         return Decision(UNDECIDED, text, **number, wants="more widths")
     return Decision(IN_PART if with_width == "below" or "below" in falls else CONTRADICTED, text, **number)
@@ -103,6 +111,7 @@ CLAIMS = (
         ),
         defects="gradients.ipynb, cell 4: the loss is called with the masked input as its own answer (labels=input_ids), not with the "
         "collator's labels, so nothing that is masked has to be found.",
+        thresholds=(VANISHES, WITH_WIDTH),
         place=26,
         shown=SHARE,
         changed="The rule first took any fall with the number of tokens for vanishing, and found one where the gradient levels off. Now "

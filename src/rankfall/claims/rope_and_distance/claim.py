@@ -10,40 +10,45 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
     of,
+    within,
 )
 
 MEAN = "mean score over its standard error, by distance"
 SIZE = "standard deviation of scores, by distance"
 ALIKE = "score of a query that equals its key, by distance"
 OWN = "attention on the own token, by score scale"
-UNLIKELY = 4.5  # standard errors; of 60 normal numbers one is beyond it in one of 2000 experiments
-WIDER = 0.03  # of the standard deviation, whose own error is 1 / sqrt(2 * 20000) = 0.005
-DIAGONAL = 0.99
+# Standard errors; of 60 normal numbers one is beyond it in one of 2000 experiments.
+LEAST, MOST = within(0.0, 4.5, MEAN)
+# The standard deviation's own error is 1 / sqrt(2 * 20000) = 0.005.
+WIDER = Threshold(0.03, "below", "largest standard deviation over the smallest, less one")
+DIAGONAL = Threshold(0.99, "below", OWN, "at the largest scale")
 PAPER = "Barbero, Vitvitskyi, Perivolaropoulos, Pascanu and Velickovic: Round and round we go!, 2025"
 LINK = "https://arxiv.org/abs/2410.06205"
 
 
 def decay(read: Read) -> Decision:
     rows = read("evidence")
-    largest = float(of(rows, MEAN).value.abs().max())
+    means = of(rows, MEAN).value
+    centred = means.min() >= LEAST and means.max() <= MOST
     sizes = of(rows, SIZE).value
     most = float(rows.x.max())
     near, far = band_of(rows, ALIKE, "mean of queries", 0.0), band_of(rows, ALIKE, "mean of queries", most)
     said = (
-        f"Scores of independent queries and keys have a mean within {largest:.1f} standard errors of zero at all distances up to "
+        f"Scores of independent queries and keys have a mean within {means.abs().max():.1f} standard errors of zero at all distances up to "
         f"{most:.0f}, and a "
         f"standard deviation from {sizes.min():.3f} to {sizes.max():.3f}; of a query that equals its key they fall from "
         f"{near.mean:.2f} to {far.mean:.2f}."
     )
     steady = sizes.max() / sizes.min() - 1 <= WIDER
     number = band(of(rows, SIZE, x=most).value).fields()
-    if largest <= UNLIKELY and steady:
+    if centred and steady:
         return Decision(HOLDS, said, **number)
-    return Decision(IN_PART if largest <= UNLIKELY else CONTRADICTED, said, **number)
+    return Decision(IN_PART if centred else CONTRADICTED, said, **number)
 
 
 def diagonal(read: Read) -> Decision:
@@ -79,6 +84,7 @@ CLAIMS = (
         "within 3% of each other; in part if only the means are.",
         decay,
         shown=SIZE,
+        thresholds=(LEAST, MOST, WIDER),
         place=500,
     ),
     Claim(
@@ -95,6 +101,7 @@ CLAIMS = (
         "a token occurs twice.",
         diagonal,
         shown=OWN,
+        thresholds=(DIAGONAL,),
         place=510,
     ),
 )

@@ -33,13 +33,24 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
     of,
+    within,
 )
 
-CLOSE, NEAR = 0.05, 0.1  # of a cosine or a sum of squares, and of a critical scale over its limit
+CLOSE = Threshold(0.05, "below", "distance from the limit", "of every cosine, at the most tokens")
+LOW, HIGH = within(1, 0.1, CRITICAL, "at the most tokens")
+FALLS = Threshold(
+    0.0, "below", "power of the number of tokens in the sum of squared weights", "under the critical scale"
+)
+REACHED = Threshold(
+    CLOSE, "below", "distance of the extrapolated sum of squared weights from its limit", "over the critical scale"
+)
+CONDENSES = Threshold(0.8, "above", WRONG, "independent scores times log n, to hold in part")
+AVERAGES = Threshold(0.2, "below", WRONG, "cosines times sqrt(log n), to hold in part")
 CHEN = "Chen, Lin, Polyanskiy and Rigollet: Critical attention scaling in long-context transformers, 2025"
 GOLDT = "Giorlandino and Goldt: Two failure modes of deep transformers and how to avoid them, 2025"
 
@@ -68,7 +79,7 @@ def decide_cosines(read: Read) -> Decision:
                 f"{name}: {found} for {limit:.3g}"
             )
     critical = {rho_of(name): band_of(rows, CRITICAL, name, last) for name in lines_of(rows, CRITICAL)}
-    off = [rho for rho, found in critical.items() if abs(found.mean - 1) > NEAR]
+    off = [rho for rho, found in critical.items() if not LOW <= found.mean <= HIGH]
     middle = critical[sorted(critical)[len(critical) // 2]]
     text = (
         f"At {last:,.0f} tokens half of the weight is on the token itself from "
@@ -92,7 +103,7 @@ def decide_noise(read: Read) -> Decision:
         found = of(rows, SQUARES, name)
         if share < 1:
             fall = band(slopes(found, log=True))
-            below.append(compare(fall, 0.0))
+            below.append(compare(fall, FALLS))
             said.append(f"n^{fall.mean:.2f} (theory {decay_of_squares(share * 2**0.5):.2f}) at {name}")
         else:
             limit = squares_of_weights(rho, share * critical_of_noise(rho))
@@ -103,8 +114,8 @@ def decide_noise(read: Read) -> Decision:
     text = f"The sum of squared weights goes, over the number of tokens and extrapolated in 1 / log n, like {'; '.join(said)}."
     if "above" in below:
         return Decision(CONTRADICTED, text, **worst.fields())
-    far = [one for one in gaps if one.low > CLOSE or one.high < -CLOSE]
-    near = [one for one in gaps if one.low > -CLOSE and one.high < CLOSE]
+    far = [one for one in gaps if one.low > REACHED or one.high < -REACHED]
+    near = [one for one in gaps if one.low > -REACHED and one.high < REACHED]
     if "undecided" in below or len(far) + len(near) < len(gaps):
         return Decision(
             UNDECIDED, text, **worst.fields(), wants="more seeds, or more tokens: corrections are of order 1 / log n"
@@ -134,9 +145,9 @@ def decide_both(read: Read) -> Decision:
         + ", ".join(f"{found.mean:.2f} times what theory says for {name}" for name, found in crossings.items())
         + "."
     )
-    if compare(noise, 0.8) == "above" and compare(like, 0.2) == "below":
+    if compare(noise, CONDENSES) == "above" and compare(like, AVERAGES) == "below":
         return Decision(IN_PART, text, **noise.fields())
-    if compare(noise, 0.8) == "below":
+    if compare(noise, CONDENSES) == "below":
         return Decision(HOLDS, text, **noise.fields())
     return Decision(UNDECIDED, text, **noise.fields(), wants="more tokens")
 
@@ -166,6 +177,7 @@ CLAIMS = (
         ".05 of its limit, and the scale at which half of the weight is on the token itself within 10% of the published one: what is "
         "left of order 1 / log n at a thousand tokens.",
         decide_cosines,
+        thresholds=(CLOSE, LOW, HIGH),
         place=20,
         changed="10 seeds instead of 5.",
     ),
@@ -182,6 +194,7 @@ CLAIMS = (
         "It holds if below (half and three quarters of the critical scale) the sum of squared weights falls with T in all seeds' interval, "
         "and above (1.5 and 2 times) its value extrapolated in 1 / log T lies within .05 of the limit.",
         decide_noise,
+        thresholds=(FALLS, REACHED),
         place=21,
         changed="Maps have 1,024 dimensions instead of 256, at which the largest of 65,536 scores are not normal any more, and an "
         "extrapolation takes that for a limit; 32 seeds instead of 5. Intervals decide, where the mean alone did.",
@@ -199,6 +212,7 @@ CLAIMS = (
         "critical in their own scale independent scores times log n have a sum of squared weights above .8, and cosines times sqrt(log n) "
         "one below .2: then each scale is right for its own kind of scores.",
         decide_both,
+        thresholds=(CONDENSES, AVERAGES),
         place=22,
         shown=OWN,
         changed="10 seeds instead of 5.",

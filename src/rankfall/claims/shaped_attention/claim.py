@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, compare, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    compare,
+    of,
+)
 
 KEPT = "relative residual, by layer"
 FORMS = ("shaped, scores of zero", "shaped, random scores", "mixed, a tenth")
 MASKS = ("none", "causal")
-ENOUGH = 0.5
+ENOUGH = Threshold(0.5, "above", KEPT, "shaped, both kinds of scores and masks, after the last layer")
 LEAST = 1e-13
 
 
@@ -52,6 +64,7 @@ CLAIMS = (
         "without a causal mask; in part if for some of the four.",
         decide,
         shown=KEPT,
+        thresholds=(ENOUGH,),
         place=650,
     ),
 )

@@ -10,6 +10,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
@@ -23,7 +24,11 @@ SOFTMAX, OWN_KEY = "softmax", "softmax with a learned key of no value"
 NORMED = (SOFTMAX, "relu2, rows sum to one")
 FREE = ("sigmoid, no normalisation", "relu2, no normalisation")
 SINK = 0.3  # the source's own limit
-LEARNED = 0.9
+APART = Threshold(SINK, "split at", DRAWN, "above it where rows sum to one, below it where they need not")
+LEARNED = Threshold(0.9, "above", COPIED, "every model; else undecided")
+NEEDED = Threshold(SINK, "above", DRAWN, "softmax without the key; else undecided")
+TAKES = Threshold(SINK, "above", TAKEN)
+HALVED = Threshold(0.0, "below", "weight on the first token with the key less half of that without")
 A_SINK = "softmax models with a sink in every seed: larger ones, trained for longer and on text, as the source's"
 PAPER = "Gu, Pang, Du, Liu, Zhang, Du, Wang and Lin: When attention sink emerges in language models, 2024"
 LINK = "https://arxiv.org/abs/2410.10781"
@@ -45,10 +50,10 @@ def need(read: Read) -> Decision:
     number = found[SOFTMAX].fields()
     lazy = [line for line in found if compare(copied[line], LEARNED) != "above"]
     wants = [f"models that have learned to copy with {', '.join(lazy)}"] if lazy else []
-    wants += [A_SINK] if compare(found[SOFTMAX], SINK) != "above" else []
+    wants += [A_SINK] if compare(found[SOFTMAX], APART) != "above" else []
     if wants:
         return Decision(UNDECIDED, said + ".", **number, wants="; ".join(wants))
-    answers = {line: compare(one, SINK) for line, one in found.items()}
+    answers = {line: compare(one, APART) for line, one in found.items()}
     if "undecided" in answers.values():
         return Decision(UNDECIDED, said + ".", **number, wants="more seeds or steps")
     normed = [answers[line] == "above" for line in NORMED]
@@ -65,16 +70,16 @@ def key(read: Read) -> Decision:
     last = float(rows.x.max())
     before, after = (of(rows, DRAWN, line, last).value.to_numpy() for line in (SOFTMAX, OWN_KEY))
     taken, drawn = band_of(rows, TAKEN, OWN_KEY, last), band(after)
-    fallen = compare(band(after - before / 2), 0.0)
+    fallen = compare(band(after - before / 2), HALVED)
     plain = band(before)
     said = (
         f"With a learned key without a value the first token has {drawn.mean:.2f} of the weight instead of {plain.mean:.2f}, and "
         f"the key {taken.mean:.2f}."
     )
     number = drawn.fields()
-    if compare(plain, SINK) != "above":
+    if compare(plain, NEEDED) != "above":
         return Decision(UNDECIDED, said, **number, wants=A_SINK)
-    answers = (fallen, compare(taken, SINK))
+    answers = (fallen, compare(taken, TAKES))
     if answers == ("below", "above"):
         return Decision(HOLDS, said, **number)
     if "undecided" in answers:
@@ -96,6 +101,7 @@ CLAIMS = (
         "seeds; in part if for one of each.",
         need,
         shown=DRAWN,
+        thresholds=(APART, LEARNED),
         place=700,
         changed="500 training steps became 1500, at a rate of .01 instead of .003, at which models had not learned to copy.",
     ),
@@ -111,6 +117,7 @@ CLAIMS = (
         "softmax model whose first token gets more than 0.3.",
         key,
         shown=DRAWN,
+        thresholds=(HALVED, TAKES, NEEDED),
         place=710,
         changed="500 training steps became 1500, at a rate of .01 instead of .003, at which models had not learned to copy.",
     ),

@@ -14,6 +14,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
@@ -28,7 +29,11 @@ REACHED = "share of a change that is in other tokens, by score of the first toke
 DRAWN = "attention on the first token, by score of the first token"
 LINES = ("skips, value kept", "skips, value zero", "no skips, value kept", "no skips, value zero")
 LEAST = 1e-13  # what is below it is rounding, and is not given: it stands for it here
-ROUNDING = 1e-9  # of shares
+RISES = Threshold(
+    0.0, "above", "change of the log of the residual of other tokens from score 0 to the highest", "every network"
+)
+# Less than zero, up to rounding.
+FALLS = Threshold(-1e-9, "below", "change of the share of a change that is in other tokens", "every network")
 OURS = "skips, value zero"  # what is nearest to trained models
 
 
@@ -54,11 +59,11 @@ def decide(read: Read) -> Decision:
 
 def slows(rows: DataFrame, line: str, high: float) -> str:
     """yes: the residual is larger and the share of a change in other tokens smaller; no: one of them has decidedly gone the other way."""
-    kept = compare(band(np.log(_values(rows, KEPT, line, high) / _values(rows, KEPT, line, 0.0))), 0.0)
+    kept = compare(band(np.log(_values(rows, KEPT, line, high) / _values(rows, KEPT, line, 0.0))), RISES)
     reached = band(_values(rows, REACHED, line, high) - _values(rows, REACHED, line, 0.0))
-    if kept == "above" and compare(reached, -ROUNDING) == "below":
+    if kept == "above" and compare(reached, FALLS) == "below":
         return "yes"
-    return "no" if kept == "below" or compare(reached, ROUNDING) == "above" else "undecided"
+    return "no" if kept == "below" or compare(reached, -FALLS) == "above" else "undecided"
 
 
 def _values(rows: DataFrame, quantity: str, line: str, x: float) -> np.ndarray:
@@ -87,6 +92,7 @@ CLAIMS = (
         "apart from zero. It holds if it counts in all four, in part if in some: a mechanism of attention alone would not need skips.",
         decide,
         shown=KEPT,
+        thresholds=(RISES, FALLS),
         place=300,
         changed="A residual in float64 below 1e-13 is rounding, and counts as 1e-13.",
     ),

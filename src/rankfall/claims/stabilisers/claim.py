@@ -6,9 +6,20 @@ from itertools import pairwise
 from typing import Any
 
 from rankfall.claims.stabilisers.names import DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band, band_of, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    of,
+)
 
-EXACT = 0.05  # of an order
+EXACT = Threshold(0.05, "below", "distance of an order of contraction from the predicted one", "every seed")
 PREDICTED = {  # orders where every token and where earlier ones are seen; rows of twelve equal tokens, without position and with ALiBi
     GATE: ((1.0, 1.0), (1, 1)),
     SOFTPICK: ((3.0, 1.0), (1, 6)),
@@ -71,6 +82,7 @@ CLAIMS = (
         SETTING,
         THRESHOLD,
         lambda read: decide(read, GATE),
+        thresholds=(EXACT,),
         place=55,
         shown=ORDER,
     ),
@@ -85,6 +97,7 @@ CLAIMS = (
         SETTING,
         THRESHOLD,
         lambda read: decide(read, SOFTPICK),
+        thresholds=(EXACT,),
         place=56,
         shown=ORDER,
     ),
@@ -99,6 +112,7 @@ CLAIMS = (
         SETTING + " Lambda 0 to 1 without the norm of heads, for tokens that share half of their variance.",
         THRESHOLD + " And the relative residual has to grow with lambda (intervals at 0, .5 and .9 apart).",
         lambda read: decide(read, DIFFERENTIAL),
+        thresholds=(EXACT,),
         place=57,
         shown=LEFT,
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rankfall.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, STOCHASTIC
 from rankfall.claims.trends import slopes
 from rankfall.report.claim import (
@@ -12,15 +14,17 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
     of,
 )
 
-EXPLODES = 0.01  # decades a layer: 4.4 times in 64
-NEAR = 1.6  # as in the source
-GONE = -2.0  # a hundredth of what streams differed by
+# 4.4 times in 64 layers.
+EXPLODES = Threshold(0.01, "above", "decades a layer of the gain over the second half of the maps", "every d")
+NEAR = Threshold(math.log10(1.6), "below", GAIN, "a gain of 1.6, as in the source")
+GONE = Threshold(-2.0, "below", APART, "a hundredth of what they did, after the last map")
 XIE = "Xie et al.: mHC: manifold-constrained hyper-connections, 2025"
 LINK = "https://arxiv.org/abs/2512.24880"
 
@@ -50,7 +54,7 @@ def decide_kept(read: Read) -> Decision:
     listed = ", ".join(f"{value:.6f} ({name})" for name, value in largest.items())
     worst = max(value for name, value in largest.items() if "one round" not in name)
     text = f"The largest gain of products of up to {last:.0f} maps is {listed}."
-    return Decision(HOLDS if worst < NEAR else CONTRADICTED, text, number=worst)
+    return Decision(HOLDS if math.log10(worst) < NEAR else CONTRADICTED, text, number=worst)
 
 
 def decide_equal(read: Read) -> Decision:
@@ -89,6 +93,7 @@ CLAIMS = (
         "layer over the last "
         "32 maps; it holds if this is so for all d, in part for some.",
         decide_free,
+        thresholds=(EXPLODES,),
         place=50,
     ),
     Claim(
@@ -100,6 +105,7 @@ CLAIMS = (
         "Products of up to 64 maps of 4 streams: Sinkhorn of e^N, and of e^(N + 4 1), 20 rounds; one round beside them. 20 seeds, float64.",
         "It holds if no product has a gain (largest absolute sum of a row or a column) above 1.6, the source's own largest.",
         decide_kept,
+        thresholds=(NEAR,),
         place=51,
     ),
     Claim(
@@ -115,6 +121,7 @@ CLAIMS = (
         "near the "
         "identity; in part for one of both.",
         decide_equal,
+        thresholds=(GONE,),
         place=52,
         shown=APART,
     ),

@@ -14,6 +14,7 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 GAP = "how much more often the first item's label is said than the middle one's, by layers"
 ENDS = "how much more often the first item's label is said than the last one's, by layers"
 RIGHT = "share of right labels, by layers"
-LEARNED = 0.5  # one label of eight is right by chance
+LEARNED = Threshold(0.5, "above", RIGHT, "networks that count")  # one label of eight is right by chance
+GROWN = Threshold(0.0, "above", "change of the gap from the shallowest network to the deepest")
+FALLS = Threshold(
+    0.0, "below", "change of the gap between neighbouring depths", "without skips at none, with skips at one"
+)
 SETTING = (
     "Causal attention of one head without positions, width 24, and an MLP on the query, trained for 600 steps of 64 texts of 8 "
     "items and a query; items and their "
@@ -44,12 +49,12 @@ def grows(read: Read) -> Decision:
     if len(layers) < 2:
         return Decision(UNDECIDED, said, wants="deeper networks without skips that learn the task")
     change = change_of(rows, "no skips", layers[0], layers[-1])
-    answer = compare(change, 0.0)
+    answer = compare(change, GROWN)
     if answer == "undecided":
         return Decision(UNDECIDED, said, **change.fields(), wants="more seeds")
     if answer == "below":
         return Decision(CONTRADICTED, said, **change.fields())
-    steps = [compare(change_of(rows, "no skips", a, b), 0.0) for a, b in pairwise(layers)]
+    steps = [compare(change_of(rows, "no skips", a, b), FALLS) for a, b in pairwise(layers)]
     return Decision(IN_PART if "below" in steps else HOLDS, said, **change.fields())
 
 
@@ -59,7 +64,7 @@ def turns(read: Read) -> Decision:
     said = say_depths(rows, "skips")
     if len(layers) < 3:  # a step may rise or fall
         return Decision(UNDECIDED, said, wants="deeper networks with skips that learn the task")
-    steps = [compare(change_of(rows, "skips", a, b), 0.0) for a, b in pairwise(layers)]
+    steps = [compare(change_of(rows, "skips", a, b), FALLS) for a, b in pairwise(layers)]
     number = change_of(rows, "skips", layers[0], layers[-1]).fields()
     if "below" in steps:
         return Decision(HOLDS, said, **number)
@@ -103,6 +108,7 @@ CLAIMS = (
         grows,
         defects=DEFECTS,
         shown=GAP,
+        thresholds=(LEARNED, GROWN, FALLS),
         place=355,
         changed="A gap that falls at a step is in part now: the rule had compared the deepest network with the shallowest alone, and "
         "three layers have less than two.",
@@ -119,6 +125,7 @@ CLAIMS = (
         "interval over seeds; contradicted if every step rises.",
         turns,
         shown=GAP,
+        thresholds=(LEARNED, FALLS),
         place=365,
         changed="A second claim of this statement, on untrained networks, is gone: their bias grows steadily with skips too (its rows are "
         "with `depth_amplifies_early_bias`), which says nothing of trained ones and left it undecided.",

@@ -8,10 +8,21 @@ from typing import Any
 from rankfall.claims.masks import ALL_OR_EARLIER as MASKS
 from rankfall.claims.trends import slopes
 from rankfall.claims.value_residuals.names import AFTER, FLOOR, OUTPUTS, PLAIN, RESIDUAL, VALUES
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, Read, band, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    of,
+)
 
-KEPT, STILL = -3.0, 0.3  # decades
 WITH = "with first values"
+KEPT = Threshold(-3.0, "above", RESIDUAL, f"{WITH}, and not without, after the last layer")
+STILL = Threshold(-0.3, "above", "decades gained over the second half of the layers", f"{WITH}, and not without")
 
 
 def decide(read: Read, name: str) -> Decision:
@@ -39,7 +50,7 @@ def keeps(rows: Any, line: str, last: float) -> bool:
     if end.value.isna().any() or half.value.isna().any():
         return False
     pairs = end.merge(half, on="seed")
-    return band(end.value).low > KEPT and band(pairs.value_x - pairs.value_y).low > -STILL
+    return band(end.value).low > KEPT and band(pairs.value_x - pairs.value_y).low > STILL
 
 
 def say(rows: Any, line: str, last: float) -> str:
@@ -67,6 +78,7 @@ CLAIMS = (
         SETTING,
         THRESHOLD,
         partial(decide, name="half of the values"),
+        thresholds=(KEPT, STILL),
         place=53,
         shown=RESIDUAL,
     ),
@@ -79,6 +91,7 @@ CLAIMS = (
         SETTING + " Read in the code of Zhou et al.: .4 (V_1 - V_l).",
         THRESHOLD,
         partial(decide, name=".4 of the difference, beside the output"),
+        thresholds=(KEPT, STILL),
         place=54,
         shown=RESIDUAL,
     ),

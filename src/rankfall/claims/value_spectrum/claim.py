@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from rankfall.claims.value_spectrum.names import EIGENVALUES, GAIN, NAME, NORMED, RANDOM, SCALED
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band_of, compare
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+    compare,
+)
+
+KEPT = Threshold(0.0, "split at", GAIN, "above it where |1 + h| < 1, below it where that is more")
 
 
 def decide(read: Read) -> Decision:
@@ -15,7 +28,7 @@ def decide(read: Read) -> Decision:
         f"{kind} {', '.join(f'{of_kind[h].mean:+.2g}' for h in shown)}" for kind, of_kind in found.items()
     )
     expected = {h: "below" if abs(1 + h) > 1 else "above" for h in EIGENVALUES}
-    said = {kind: [(compare(found[kind][h], 0.0), expected[h]) for h in EIGENVALUES] for kind in (SCALED, NORMED)}
+    said = {kind: [(compare(found[kind][h], KEPT), expected[h]) for h in EIGENVALUES] for kind in (SCALED, NORMED)}
     right = {kind: [a == b for a, b in one] for kind, one in said.items()}
     number = found[SCALED][-0.5].fields()
     wrong = any(a not in (b, "undecided") for one in said.values() for a, b in one)
@@ -41,6 +54,7 @@ CLAIMS = (
         "the right side of "
         "0), with norms and without; in part if for one of both. The number is the gain at h = -.5.",
         decide,
+        thresholds=(KEPT,),
         place=49,
     ),
 )

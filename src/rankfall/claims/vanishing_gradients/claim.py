@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from rankfall.claims.trends import slopes
 from rankfall.claims.vanishing_gradients.names import GRADIENT, NAME, WEIGHTS
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Claim, Decision, Read, band, compare, of
+from rankfall.report.claim import (
+    CONTRADICTED,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band,
+    compare,
+    of,
+)
 
-VANISHES, STAYS = 0.5, 0.1
+VANISHES = Threshold(0.5, "above", "power of what tokens differ by in a gradient", "queries and keys")
+STAYS = Threshold(0.1, "below", "power of what tokens differ by in a gradient", "the other weights")
 
 
 def decide(read: Read) -> Decision:
@@ -41,6 +54,7 @@ CLAIMS = (
         "values, "
         "output and MLP do not, in part if others vanish too. The number is p of queries.",
         decide,
+        thresholds=(VANISHES, STAYS),
         place=40,
     ),
 )

@@ -13,13 +13,16 @@ from rankfall.report.claim import (
     Claim,
     Decision,
     Read,
+    Threshold,
     band,
     band_of,
     compare,
     of,
 )
 
-ONE, GROWS = 1.1, 0.8
+ONE = Threshold(1.1, "below", FOURTH.format(1), "at the most tokens")
+ONE_USUAL = Threshold(ONE, "below", USUAL.format(1), "at the most tokens")
+GROWS = Threshold(0.8, "above", "power of the number of tokens in the stable rank of X X^T")
 SAADA = "Nait Saada, Naderi and Tanner: Mind the gap: a spectral analysis of rank collapse and signal propagation in attention layers, 2025"
 LINK = "https://arxiv.org/abs/2410.07799"
 
@@ -38,15 +41,14 @@ def decide_lost(read: Read) -> Decision:
         f"{_say(usual)} "
         f"({_say(second)} after two); where tokens see earlier ones that of X X^T is {_say(causal)}."
     )
-    of_theirs, of_others = (
-        [compare(one, ONE) for group in groups for one in group.values()] for groups in ((theirs,), (usual, causal))
-    )
+    of_theirs, of_causal = ([compare(one, ONE) for one in group.values()] for group in (theirs, causal))
+    of_usual = [compare(one, ONE_USUAL) for one in usual.values()]
     number = theirs[WEIGHTS[0]].fields()
     if "undecided" in of_theirs:
         return Decision(UNDECIDED, text, **number, wants="more tokens or seeds")
     if "above" in of_theirs:
         return Decision(CONTRADICTED, text, **number)
-    return Decision(HOLDS if set(of_others) == {"below"} else IN_PART, text, **number)
+    return Decision(HOLDS if {*of_usual, *of_causal} == {"below"} else IN_PART, text, **number)
 
 
 def decide_cured(read: Read) -> Decision:
@@ -102,6 +104,7 @@ CLAIMS = (
         "and more.",
         decide_lost,
         defects=DEFECTS,
+        thresholds=(ONE, ONE_USUAL),
         place=42,
         shown=FOURTH.format(1),
         changed="15 seeds instead of 5.",
@@ -117,6 +120,7 @@ CLAIMS = (
         "for both kinds "
         "of weights, where all see all and with causal masks; in part if only where all see all.",
         decide_cured,
+        thresholds=(GROWS,),
         place=43,
         shown=FOURTH.format(1),
         changed="15 seeds instead of 5.",

@@ -1,6 +1,38 @@
-"""What the page draws of it."""
+"""What the page draws of it: the numbers, and those of the rules that are of the same quantity."""
 
-from rankfall.report.page.chart import Chart
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rankfall.report.claim import SIDES, claims
+from rankfall.report.page.chart import Chart, Level
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MOST = 2  # numbers of a rule on one side of a quantity, such as what two kinds of models have to reach
+# A level has one name and one column.
+LEVELS = [(f"rule: {side}" + f" ({at + 1})" * (at > 0), side, at) for side in SIDES for at in range(MOST)]
+
+
+def rule(side: str, at: int) -> Callable[[DataFrame], list[float]]:
+    """For each row of the evidence the number of its claim's rule that is of its quantity, the `at`-th on this side; NaN where there is
+    none."""
+
+    def column(rows: DataFrame) -> list[float]:
+        found: dict[tuple[str, str], list[float]] = {}
+        for claim in claims():
+            for number in claim.thresholds:
+                if number.side == side:
+                    found.setdefault((claim.name, number.quantity), []).append(float(number))
+        return [
+            dict(enumerate(found.get(one, ()))).get(at, float("nan"))
+            for one in zip(rows.claim, rows.quantity, strict=True)
+        ]
+
+    return column
+
 
 CHARTS = (
     Chart(
@@ -15,6 +47,8 @@ CHARTS = (
         choose=("claim", "quantity"),
         named_by="quantity",
         scale="wide",
+        beside=tuple(Level(name, name) for name, _, _ in LEVELS),
+        derive={name: rule(side, at) for name, side, at in LEVELS},
         study="claims",
         place=10,
     ),

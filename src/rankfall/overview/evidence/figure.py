@@ -23,6 +23,8 @@ MOST = 12  # panels, where no claims are named
 THEORY = ("limit", "recursion", "theory")  # begin the name of a line that says what another one should be
 LINES = 12  # of a legend
 AMONG = 2  # lines whose names stand among them
+INK = "#444444"  # of what is neither measured nor of one line
+EDGE = 0.07  # of an axis: a name needs as much
 FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
 
@@ -53,11 +55,16 @@ def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Pic
     return Picture(
         figure,
         "What decides claims: means over seeds, bands one standard deviation; dashed lines are what theory says, "
-        "crosses published numbers. "
-        + " ".join(f"{name.replace('_', ' ')}: {said[name]}" for name in shown)
+        "dotted ones what rules compare with, crosses published numbers. "
+        + " ".join(f"{name.replace('_', ' ')}: {said[name]}{say_rule(known[name])}" for name in shown)
         + say_left_out(table, known, shown),
         pd.concat(parts, ignore_index=True),
     )
+
+
+def say_rule(claim: Claim) -> str:
+    """The numbers of a rule, those that no axis shows too."""
+    return f" The rule: {'; '.join(map(str, claim.thresholds))}." if claim.thresholds else ""
 
 
 def say_left_out(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
@@ -86,7 +93,8 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
     rows = table[(table.quantity == quantity) & table.value.notna()]
     what, _, by = quantity.rpartition(", by ")
     palette = steps(lines_of(table, claim)[:LINES])
-    on(panel, rows, "x", "value", "line", palette)
+    if palette:  # nothing to draw where nothing was measured
+        on(panel, rows, "x", "value", "line", palette)
     for name, part in rows.groupby("line"):
         colour = palette.get(of_theory(str(name)) or "")
         if colour:
@@ -101,6 +109,7 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
     if low > 0 and high >= WIDE * low:
         panel.set_xscale("log")
         panel.xaxis.set_minor_formatter(NullFormatter())
+    draw_thresholds(panel, claim, quantity)
     handles = [line for line in panel.get_lines() if str(line.get_label()) in palette]
     # Many lines leave no room for their names among them.
     below = (
@@ -110,6 +119,36 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
     )
     panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, **below)
     return rows
+
+
+def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:
+    """A line with its name for each number of the rule that is of this quantity, where the axis has a place for it."""
+    drawn = [number for number in claim.thresholds if number.quantity == quantity]
+    if panel.get_yscale() == "log":
+        drawn = [number for number in drawn if number > 0]
+    for number in drawn:
+        panel.axhline(float(number), color=INK, linestyle=":", linewidth=1.0, label="_threshold")
+    for number in (
+        drawn
+    ):  # on the side that the rule names, unless the axis ends there; two near each other have theirs at both ends
+        under = number.side == "below"
+        height = panel.transAxes.inverted().transform(panel.transData.transform((panel.get_xlim()[0], float(number))))[
+            1
+        ]
+        over = height < EDGE if under else height < 1 - EDGE
+        panel.annotate(
+            f"rule: {number.side} {float(number):.3g}",
+            (0.0 if under else 1.0, float(number)),
+            xycoords=("axes fraction", "data"),
+            xytext=(3 if under else -3, 2 if over else -2),
+            textcoords="offset points",
+            ha="left" if under else "right",
+            va="bottom" if over else "top",
+            fontsize=6,
+            color=INK,
+            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5},
+            zorder=4,
+        )
 
 
 def scale_values(panel: Axes, rows: DataFrame) -> None:

@@ -1,0 +1,101 @@
+"""Guards that what a rule compares with is seen: a named line in figure and chart where the axis is of its quantity, and words in the
+caption for all."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rankfall.overview.evidence import chart, figure
+from rankfall.report.claim import HOLDS, Claim, Decision, Threshold, within
+
+SPREAD, SHARE = "spread, by layer", "share, by layer"
+CLAIM = Claim(
+    "deep",
+    "Deeper is worse.",
+    "Someone: A paper, 2024",
+    "https://example.org/paper",
+    ("abstract",),
+    "Nothing.",
+    "If it is above one.",
+    lambda read: Decision(HOLDS, "It is."),
+    shown=SPREAD,
+    thresholds=(
+        Threshold(2.5, "above", SPREAD, "the last layer"),
+        Threshold(0.0, "below", SPREAD),
+        Threshold(0.5, "at", SHARE),
+        Threshold(3.0, "below", "power of depth"),
+    ),
+)
+
+
+def rows(*values: float) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"claim": "deep", "quantity": quantity, "line": "a", "x": float(x), "seed": 0, "value": value}
+        for quantity in (SPREAD, SHARE)
+        for x, value in enumerate(values)
+    )
+
+
+@pytest.fixture
+def picture(monkeypatch: pytest.MonkeyPatch) -> Any:
+    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is."}])
+
+    def draw(*values: float, claim: Claim = CLAIM) -> Any:
+        monkeypatch.setattr(figure, "declared_claims", lambda: (claim,))
+        return figure.evidence({"evidence": rows(*values), "claims": verdicts}.__getitem__)
+
+    return draw
+
+
+def drawn(found: Any) -> dict[str, float]:
+    """Names of lines of rules, and where they are."""
+    (panel,) = found.figure.axes
+    heights = [line.get_ydata()[0] for line in panel.get_lines() if line.get_label() == "_threshold"]
+    names = [text.get_text() for text in panel.texts]
+    for height in heights:
+        low, high = panel.get_ylim()
+        assert low <= height <= high
+    return dict(zip(names, heights, strict=True))
+
+
+def test_a_line_for_each_number_of_what_the_axis_shows(picture: Any) -> None:
+    assert drawn(picture(1.0, 2.0)) == {"rule: above 2.5": 2.5, "rule: below 0": 0.0}
+    assert drawn(picture(1.0, 2.0, claim=replace(CLAIM, shown=SHARE))) == {"rule: at 0.5": 0.5}
+    assert drawn(picture(1.0, 2.0, claim=replace(CLAIM, thresholds=()))) == {}
+
+
+def test_zero_has_no_place_on_a_logarithmic_axis(picture: Any) -> None:
+    found = picture(1e-6, 2.0)
+    assert found.figure.axes[0].get_yscale() == "log" and drawn(found) == {"rule: above 2.5": 2.5}
+
+
+def test_the_caption_has_all_numbers_of_the_rule_in_words(picture: Any) -> None:
+    caption = picture(1.0, 2.0).caption
+    assert (
+        "deep: It is. The rule: spread above 2.5 (the last layer); spread below 0; share at 0.5; power of depth below 3."
+        in caption
+    )
+    assert "The rule" not in picture(1.0, 2.0, claim=replace(CLAIM, thresholds=())).caption
+
+
+def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = replace(CLAIM, name="both", thresholds=(*within(1.0, 0.5, SHARE), Threshold(0.7, "above", SHARE)))
+    monkeypatch.setattr(chart, "claims", lambda: (CLAIM, both))
+    (own,) = chart.CHARTS
+    table = pd.concat([rows(1.0), rows(1.0).assign(claim="both"), rows(1.0).assign(claim="nobody's")])
+    nan = math.nan
+    wanted = {
+        "rule: above": [2.5, nan, nan, 0.5, nan, nan],
+        "rule: above (2)": [nan, nan, nan, 0.7, nan, nan],
+        "rule: below": [0.0, nan, nan, 1.5, nan, nan],
+        "rule: at": [nan, 0.5, nan, nan, nan, nan],
+    }
+    columns = table.assign(**own.derive)
+    for level in own.beside:
+        assert columns[level.column].tolist() == pytest.approx(wanted.get(level.name, [nan] * 6), nan_ok=True), (
+            level.name
+        )
+    assert set(wanted) < {level.name for level in own.beside}
