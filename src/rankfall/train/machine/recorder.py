@@ -78,8 +78,6 @@ class AtenRecorder(TorchDispatchMode):
         if torch.Tag.data_dependent_output in func.tags and is_known:
             return func(*self.graph.values(args))
         check(func)
-        if func is torch.ops.aten.lift_fresh.default:
-            func = torch.ops.aten.lift_fresh_copy.default
         return self.tensors(self.graph.add(func, args, kwargs, partial(self.forms, func, args, kwargs)))
 
     def parts(self, func: Any, made: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> AtenGraph:
