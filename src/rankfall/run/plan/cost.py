@@ -39,7 +39,7 @@ USUAL, LEAST = (
     3e8,
     0.1,
 )  # operations of a pass over the test set of a cell that a measure's COST is about; its share in the smallest
-TRACE = 0.16  # seconds a layer of a group of cells that the machine trains, before its first step
+TRACE = 0.04  # seconds a layer of a group of cells that the machine trains, before its first step
 BEGIN = 5.0  # seconds of a run before its first job: Snakemake and the plan
 RANGE = (0.6, 1.5)
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from rankfall.train.machine.codes import FIRST_SLOT, GRAD, NORM, PARAM, PW, RATES
+from rankfall.train.machine.graph import form
 from rankfall.train.machine.program.atoms import Unsupported, Value, View, contiguous
 from rankfall.train.machine.program.build import Program, finish
 from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
@@ -122,7 +123,7 @@ def lower_operation(draft: ProgramDraft, operation: OptimizerOperation, get: Any
     name = operation.target._schema.name.split("::")[1]
     if name == "pow" and isinstance(args[1], View) and not args[1].dims:
         raise Unsupported("a power that changes with the step")
-    value = torch.empty(operation.shape, dtype=operation.dtype, device="meta")
+    value = form(operation.shape, (), operation.dtype)
     return LOWERINGS[name](draft, AtenCall(name, operation.target, args, kwargs, value, (dtype,)))
 
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from rankfall.train.machine.decompositions import decompositions
 from rankfall.train.machine.program.calls import LOWERINGS
-from rankfall.train.machine.trace import Untraceable, decompositions
+from rankfall.train.machine.recorder import Untraceable
 from rankfall.train.members import Optimizer
 
 NUMBERS = (
@@ -111,7 +112,7 @@ class OptimizerRecorder(TorchDispatchMode):
         return changed
 
     def by_others(self, target: Any, args: Any, kwargs: Any) -> Any:
-        made = known_decompositions().get(target)
+        made = decompositions().get(target)
         if made is None:
             raise Untraceable(f"the optimiser's operation {target}")
         with self:
@@ -201,8 +202,3 @@ def about(target: Any) -> tuple[frozenset[str], bool]:
 
 def name_of(target: Any) -> str:
     return str(target._schema.name.split("::")[1])
-
-
-@cache
-def known_decompositions() -> Mapping[Any, Any]:
-    return decompositions()

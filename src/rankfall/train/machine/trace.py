@@ -6,29 +6,22 @@ masks of dropout, for which the graph has an operation of its own; and the place
 is traced. Decisions by numbers of the data cannot be made there either: tensors have none.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor, fx, nn
-from torch._decomp import core_aten_decompositions, get_decompositions
-from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils import _pytree as pytree
+from torch import Tensor, nn
 
 from rankfall.nets.dropout import no_dropout
 from rankfall.streams import words
 from rankfall.train.dropout import LEVELS
+from rankfall.train.machine.graph import AtenGraph, form_of
+from rankfall.train.machine.recorder import AtenRecorder, Untraceable
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.philox import to_signed
 
 MASK = "rankfall::dropout_mask"
-
-
-class Untraceable(Exception):
-    """The message says what cannot be traced."""
 
 
 @torch.library.custom_op(MASK, mutates_args=())
@@ -38,15 +31,6 @@ def dropout_mask(x: Tensor, site: int, threshold: int, scale: float) -> Tensor:
 
 
 dropout_mask.register_fake(lambda x, site, threshold, scale: torch.empty_like(x))
-
-
-@torch.library.custom_op("rankfall::normal_below", mutates_args=())
-def normal_below(x: Tensor, e: Tensor) -> Tensor:
-    """The share of the normal distribution below x, given e = e^(-x^2 / 2)."""
-    raise AssertionError("only traced")
-
-
-normal_below.register_fake(lambda x, e: torch.empty_like(x))
 
 
 class TracedDropout:
@@ -80,7 +64,7 @@ class Unread:
 class Trace:
     """`graph`: of parameters and what the batch holds; gives a gradient for each parameter (None: none), then what `names` say."""
 
-    graph: fx.GraphModule
+    graph: AtenGraph
     parameters: Mapping[str, Tensor]
     gradient: bool  # whether the graph gives gradients; else it gives what `names` say alone
     names: tuple[tuple[str, str], ...]  # ("loss" | "asked" | "sums" | "asked_of", metric)
@@ -136,82 +120,13 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
     return Trace(graph, parameters, gradient, tuple(names), tuple(integers))
 
 
-def as_graph(function: Callable[..., Any], *given: Tensor) -> fx.GraphModule:
+def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
     """Of ATen operations, few kinds of them, none of which changes a tensor."""
     try:
-        made: fx.GraphModule = make_fx(
-            torch.func.functionalize(function), decomposition_table=decompositions(), tracing_mode="fake"
-        )(*given)
+        return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, given))
     except Untraceable:
         raise
     except Exception as error:
         raise Untraceable(
             f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
         ) from error
-    merge_equal(made.graph)
-    made.graph.eliminate_dead_code()
-    for node in made.graph.nodes:
-        if any(is_open(value) for value in pytree.tree_leaves(node.meta.get("val"))):
-            raise Untraceable(f"a size depends on numbers of the data ({node.target})")
-    return made
-
-
-def merge_equal(graph: fx.Graph) -> None:
-    """What is computed again of the same, as backward passes do, is computed once: nothing in the graph changes a tensor or draws."""
-    first: dict[tuple[Any, str, str], fx.Node] = {}
-    for node in list(graph.nodes):
-        if node.op == "call_function":
-            call = (
-                node.target,
-                repr(node.args),
-                repr(node.kwargs),
-            )  # in which nodes are shown by names that are theirs alone
-            same = first.setdefault(call, node)
-            if same is not node:
-                node.replace_all_uses_with(same)
-
-
-def is_open(value: Any) -> bool:
-    """A number that only data can tell, or a tensor of such a size."""
-    sizes = value.shape if isinstance(value, Tensor) else [value]
-    return any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes)
-
-
-def normal_at(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The share of the normal distribution below x, and e^(-x^2 / 2)."""
-    e = torch.exp(x * x * -0.5)
-    return normal_below(x, e), e
-
-
-def gelu(otherwise: Callable[..., Tensor], x: Tensor, approximate: str = "none") -> Tensor:
-    """x Phi(x); `otherwise`: PyTorch's own operations, for what is near it by a hyperbolic tangent."""
-    return otherwise(x, approximate=approximate) if approximate != "none" else x * normal_at(x)[0]
-
-
-def gelu_gradient(otherwise: Callable[..., Tensor], gradient: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
-    """Phi(x) + x phi(x), of which the forward pass has had the exponential."""
-    if approximate != "none":
-        return otherwise(gradient, x, approximate=approximate)
-    below, e = normal_at(x)
-    return gradient * (below + x * e * (2 * math.pi) ** -0.5)
-
-
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    aten = torch.ops.aten
-    table = dict(core_aten_decompositions())
-    further = (
-        *(aten._softmax, aten._log_softmax, aten.native_layer_norm, aten.native_layer_norm_backward, aten.var_mean),
-        *(aten.var, aten.linalg_vector_norm, aten.silu, aten.sigmoid_backward),
-        *(aten.tanh_backward, aten.embedding_dense_backward, aten.nll_loss_forward, aten.nll_loss_backward),
-        *(aten.cumsum, aten.expm1, aten.log1p),
-    )
-    table.update(get_decompositions(further))
-    by_erf = get_decompositions([aten.gelu, aten.gelu_backward])
-    for function, of in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):
-        table[function] = partial(of, by_erf[function])
-    for kept in (
-        *(aten.sigmoid.default, aten.tanh.default, aten.embedding_dense_backward.default, aten.index_put.default),
-        *(aten.baddbmm.default, aten.addmm.default),
-    ):
-        table.pop(kept, None)
-    return table

@@ -30,18 +30,19 @@ def allocate(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> i
             value.last = max(value.last, g)
             value.stored = value.stored or value.given is not None or node.kind != PW
             values[id(value)] = value
-    placed: list[Value] = []
+    placed: list[tuple[int, int, Value]] = []  # where it begins and ends, in order
     size = 0
     for value in sorted((v for v in values.values() if v.given is None and v.stored), key=lambda v: v.first):
-        placed = [one for one in placed if one.last >= value.first]
-        at = 0
-        for one in sorted(placed, key=lambda one: one.offset):
-            if one.offset - at >= room(value):
+        placed = [one for one in placed if one[2].last >= value.first]
+        needed, at, place = room(value), 0, len(placed)
+        for i, (begin, end, _) in enumerate(placed):
+            if begin - at >= needed:
+                place = i
                 break
-            at = max(at, one.offset + room(one))
+            at = end
         value.offset = at
-        placed.append(value)
-        size = max(size, at + room(value))
+        placed.insert(place, (at, at + needed, value))
+        size = max(size, at + needed)
     return size
 
 

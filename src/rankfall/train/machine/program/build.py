@@ -1,15 +1,15 @@
 """From a traced graph to a program."""
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, fx
 
 from rankfall.train.machine.codes import GRAD, OUT
+from rankfall.train.machine.graph import AtenGraph, AtenOperation, Form, Ref, replace_in
 from rankfall.train.machine.program import arithmetic, masks, matmul, parts, sums, tables, views  # noqa: F401  (their lowerings)
 from rankfall.train.machine.program.arena import allocate
 from rankfall.train.machine.program.atoms import Full, Unsupported, Value, contiguous
@@ -49,75 +49,43 @@ def finish(
     return Program(emit(draft.nodes, groups), len(groups), size, constants)
 
 
-def lower(draft: ProgramDraft, graph: fx.GraphModule, given: Sequence[Placed], dtype: torch.dtype) -> list[Any]:
+def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype: torch.dtype) -> list[Any]:
     """Has the nodes of a graph written; what it returns, as views, full tensors, or None."""
-    places = iter(given)
-    known: dict[fx.Node, Any] = {}  # what no data enter
-    found: dict[fx.Node, Any] = {}
-    for node in graph.graph.nodes:
-        if node.op == "placeholder":
-            one, shape = next(places), tuple(node.meta["val"].shape)
-            value = Value(node.meta["val"].numel(), (one.buffer, one.offset))
-            found[node] = contiguous(value, shape, one.lane_dim)
-        elif node.op == "get_attr":
-            known[node] = getattr(graph, node.target)
-        elif node.op == "call_function":
-            check_deterministic(node)
-            if all(source in known for source in node.all_input_nodes):
-                known[node] = compute_node(node, known)
-            else:
-                found[node] = lower_node(draft, node, found, known, dtype)
-        elif node.op == "output":
-            return [result(draft, one, found, known) for one in node.args[0]]
-    raise AssertionError("a graph without output")
+    found: dict[int, Any] = {}  # by the number of a tensor
+    for number, (one, form) in enumerate(zip(given, graph.forms)):
+        value = Value(math.prod(form.shape), (one.buffer, one.offset))
+        found[number] = contiguous(value, form.shape, one.lane_dim)
+
+    def get(ref: Ref) -> Any:
+        if ref.number not in found:
+            found[ref.number] = draft.constant(graph.known[ref.number])
+        return found[ref.number]
+
+    for operation in graph.needed():
+        if operation.outputs[0] not in graph.known:
+            result = lower_operation(draft, graph, operation, get, dtype)
+            several = result if isinstance(operation.result, list | tuple) else [result]
+            found.update(zip(operation.outputs, several, strict=True))
+    return [get(one) if isinstance(one, Ref) else one for one in graph.results]
 
 
-def result(draft: ProgramDraft, one: Any, found: dict[fx.Node, Any], known: Mapping[fx.Node, Any]) -> Any:
-    if not isinstance(one, fx.Node):
-        return one
-    if one not in found:
-        found[one] = draft.constant(known[one])
-    return found[one]
-
-
-def check_deterministic(node: fx.Node) -> None:
-    tags = getattr(node.target, "tags", ())
-    if torch.Tag.nondeterministic_seeded in tags:
-        raise Unsupported(f"random numbers of torch ({node.target}) are drawn within the step")
-
-
-def compute_node(node: fx.Node, known: Mapping[fx.Node, Any]) -> Any:
-    """The value of a node that no data enter."""
-    get = lambda x: known[x] if isinstance(x, fx.Node) else x  # noqa: E731
-    args: Any = fx.node.map_aggregate(node.args, get)
-    kwargs: Any = fx.node.map_aggregate(node.kwargs, get)
-    with torch.no_grad():
-        return node.target(*args, **kwargs)  # type: ignore[operator]
-
-
-def lower_node(
-    draft: ProgramDraft, node: fx.Node, found: dict[fx.Node, Any], known: Mapping[fx.Node, Any], dtype: torch.dtype
+def lower_operation(
+    draft: ProgramDraft, graph: AtenGraph, operation: AtenOperation, get: Callable[[Ref], Any], dtype: torch.dtype
 ) -> Any:
-    get = lambda x: result(draft, x, found, known)  # noqa: E731
-    args = fx.node.map_aggregate(node.args, get)
-    if node.target is operator.getitem:
-        return args[0][args[1]]  # type: ignore[index]
-    value = node.meta["val"]
-    check_formats(node, value, dtype)
-    if isinstance(value, Tensor) and not value.numel():
-        return Full(0.0, tuple(value.shape))
-    name = node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
+    args, kwargs = replace_in((operation.args, operation.kwargs), Ref, get)
+    value = graph.form_in(operation.result)
+    check_formats(operation, value, dtype)
+    if isinstance(value, Form) and not math.prod(value.shape):
+        return Full(0.0, value.shape)
+    name = operation.target._schema.name.split("::")[1]
     if name not in LOWERINGS:
-        raise Unsupported(f"the operation {node.target}")
-    dtypes = tuple(
-        source.meta["val"].dtype for source in node.all_input_nodes if isinstance(source.meta["val"], Tensor)
-    )
-    kwargs = fx.node.map_aggregate(node.kwargs, get)
-    return LOWERINGS[name](draft, AtenCall(name, node.target, args, kwargs, value, dtypes))  # type: ignore[arg-type]
+        raise Unsupported(f"the operation {operation.target}")
+    dtypes = tuple(graph.forms[number].dtype for number in dict.fromkeys(operation.inputs))
+    return LOWERINGS[name](draft, AtenCall(name, operation.target, args, kwargs, value, dtypes))
 
 
-def check_formats(node: fx.Node, value: Any, dtype: torch.dtype) -> None:
+def check_formats(operation: AtenOperation, value: Any, dtype: torch.dtype) -> None:
     """Raise where the graph computes in another number format than the program does."""
     for one in value if isinstance(value, (tuple, list)) else [value]:
-        if isinstance(one, Tensor) and one.dtype not in (dtype, torch.bool) and not is_integer(one.dtype):
-            raise Unsupported(f"{node.target} in {one.dtype}, where the network has {dtype}")
+        if isinstance(one, Form) and one.dtype not in (dtype, torch.bool) and not is_integer(one.dtype):
+            raise Unsupported(f"{operation.target} in {one.dtype}, where the network has {dtype}")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from rankfall.train.machine.graph import Form
 from rankfall.train.machine.program.atoms import Shape
 from rankfall.train.machine.program.draft import ProgramDraft
 
@@ -17,7 +17,7 @@ class AtenCall:
     target: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    value: Any  # what it gives, as a fake tensor or a tuple of them
+    value: Any  # the form of what it gives, or a list or tuple of forms
     dtypes: tuple[torch.dtype, ...]  # of the tensors that it is given
 
     @property
@@ -31,7 +31,7 @@ class AtenCall:
 
     @property
     def is_bool(self) -> bool:
-        return isinstance(self.value, Tensor) and self.value.dtype == torch.bool
+        return isinstance(self.value, Form) and self.value.dtype == torch.bool
 
 
 Lowering = Callable[[ProgramDraft, AtenCall], Any]  # gives the View or Full of the result

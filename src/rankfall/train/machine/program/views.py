@@ -1,5 +1,6 @@
 """Operations that only look at memory in another way: they write no node."""
 
+import math
 from typing import Any
 
 from rankfall.train.machine.program.atoms import (
@@ -187,8 +188,8 @@ def pieces(draft: ProgramDraft, call: AtenCall) -> Any:
     found: list[Any] = []
     given = call.kwargs.get("dim", call.arg(1 if call.name == "unbind" else 2, 0))
     for piece in call.value:
-        if isinstance(x, Full) or not piece.numel():
-            found.append(Full(getattr(x, "number", 0.0), tuple(piece.shape)))
+        if isinstance(x, Full) or not math.prod(piece.shape):
+            found.append(Full(getattr(x, "number", 0.0), piece.shape))
             continue
         dim = given % len(x.dims)
         if call.name == "unbind":

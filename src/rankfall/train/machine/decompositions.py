@@ -1,0 +1,60 @@
+"""What ATen operations are taken apart into, so that the machine meets few kinds of them."""
+
+import math
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp import core_aten_decompositions, get_decompositions
+
+
+@torch.library.custom_op("rankfall::normal_below", mutates_args=())
+def normal_below(x: Tensor, e: Tensor) -> Tensor:
+    """The share of the normal distribution below x, given e = e^(-x^2 / 2)."""
+    raise AssertionError("only traced")
+
+
+normal_below.register_fake(lambda x, e: torch.empty_like(x))
+
+
+def normal_at(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The share of the normal distribution below x, and e^(-x^2 / 2)."""
+    e = torch.exp(x * x * -0.5)
+    return normal_below(x, e), e
+
+
+def gelu(otherwise: Callable[..., Tensor], x: Tensor, approximate: str = "none") -> Tensor:
+    """x Phi(x); `otherwise`: PyTorch's own operations, for what is near it by a hyperbolic tangent."""
+    return otherwise(x, approximate=approximate) if approximate != "none" else x * normal_at(x)[0]
+
+
+def gelu_gradient(otherwise: Callable[..., Tensor], gradient: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
+    """Phi(x) + x phi(x), of which the forward pass has had the exponential."""
+    if approximate != "none":
+        return otherwise(gradient, x, approximate=approximate)
+    below, e = normal_at(x)
+    return gradient * (below + x * e * (2 * math.pi) ** -0.5)
+
+
+@cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    aten = torch.ops.aten
+    table = dict(core_aten_decompositions())
+    further = (
+        *(aten._softmax, aten._log_softmax, aten.native_layer_norm, aten.native_layer_norm_backward, aten.var_mean),
+        *(aten.var, aten.linalg_vector_norm, aten.silu, aten.sigmoid_backward),
+        *(aten.tanh_backward, aten.embedding_dense_backward, aten.nll_loss_forward, aten.nll_loss_backward),
+        *(aten.cumsum, aten.expm1, aten.log1p),
+    )
+    table.update(get_decompositions(further))
+    by_erf = get_decompositions([aten.gelu, aten.gelu_backward])
+    for function, of in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):
+        table[function] = partial(of, by_erf[function])
+    for kept in (
+        *(aten.sigmoid.default, aten.tanh.default, aten.embedding_dense_backward.default, aten.index_put.default),
+        *(aten.baddbmm.default, aten.addmm.default),
+    ):
+        table.pop(kept, None)
+    return table

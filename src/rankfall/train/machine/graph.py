@@ -1,0 +1,141 @@
+"""A list of ATen operations on numbered tensors, in which equal ones stand once: no operation changes a tensor or draws.
+
+The tensors that are given have the first numbers. What no data enter is computed at once, and `known`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The tensor of this number, as an argument or a result."""
+
+    number: int
+
+    def __repr__(self) -> str:
+        return f"%{self.number}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Form:
+    """What is known of a tensor without its numbers. There is one object of each form (`form`)."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@cache
+def form(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> Form:
+    return Form(shape, strides, dtype, f"{shape} {strides} {dtype}")
+
+
+def form_of(x: Tensor) -> Form:
+    return form(tuple(x.shape), x.stride(), x.dtype)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AtenOperation:
+    target: Any
+    args: tuple[Any, ...]  # with `Ref` for tensors, also within lists
+    kwargs: dict[str, Any]
+    result: Any  # a `Ref`, or a list or tuple of them
+    inputs: tuple[int, ...]  # numbers of the tensors among its arguments
+    outputs: tuple[int, ...]  # and of those that it gives
+
+
+@dataclass(eq=False)
+class AtenGraph:
+    forms: list[Form] = field(default_factory=list)  # of the tensor of each number
+    known: dict[int, Tensor] = field(default_factory=dict)
+    operations: list[AtenOperation] = field(default_factory=list)
+    given: int = 0
+    results: Any = ()
+    equal: dict[tuple[Any, str], Any] = field(default_factory=dict)  # the result of each operation and its arguments
+
+    def give(self, one: Form) -> Ref:
+        """Another tensor that is given."""
+        self.given += 1
+        return self.number(one)
+
+    def number(self, one: Form) -> Ref:
+        self.forms.append(one)
+        return Ref(len(self.forms) - 1)
+
+    def keep(self, value: Tensor) -> Ref:
+        """A tensor whose numbers are constants."""
+        ref = self.number(form_of(value))
+        self.known[ref.number] = value
+        return ref
+
+    def add(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], forms: Callable[[], Any]) -> Any:
+        """What an operation gives, as `Ref`. `forms`: finds the forms of what it gives, where data enter."""
+        key = target, repr((args, kwargs))
+        if key in self.equal:
+            return self.equal[key]
+        inputs = numbers_in((args, kwargs))
+        if all(number in self.known for number in inputs):
+            result = replace_in(target(*self.values(args), **self.values(kwargs)), Tensor, self.keep)
+        else:
+            result = replace_in(forms(), Form, self.number)
+        self.operations.append(AtenOperation(target, args, kwargs, result, inputs, numbers_in(result)))
+        self.equal[key] = result
+        return result
+
+    def values(self, x: Any) -> Any:
+        return replace_in(x, Ref, lambda ref: self.known[ref.number])
+
+    def form_in(self, x: Any) -> Any:
+        return replace_in(x, Ref, lambda ref: self.forms[ref.number])
+
+    def insert(self, other: "AtenGraph", given: Sequence[Ref]) -> Any:
+        """Adds the operations of another graph, on tensors of this one; what it gives, of these."""
+        here = dict(enumerate(given))
+        made = {number for operation in other.operations for number in operation.outputs}
+        here |= {number: self.keep(value) for number, value in other.known.items() if number not in made}
+        translate = lambda x: replace_in(x, Ref, lambda ref: here[ref.number])  # noqa: E731
+        for operation in other.operations:
+            args, kwargs = translate((operation.args, operation.kwargs))
+            result = self.add(operation.target, args, kwargs, partial(other.form_in, operation.result))
+            here.update(zip(operation.outputs, map(Ref, numbers_in(result)), strict=True))
+        return translate(other.results)
+
+    def needed(self) -> list[AtenOperation]:
+        """The operations that a result depends on, in their order."""
+        wanted, found = set(numbers_in(self.results)), []
+        for operation in reversed(self.operations):
+            if not wanted.isdisjoint(operation.outputs):
+                found.append(operation)
+                wanted.update(operation.inputs)
+        return found[::-1]
+
+
+def numbers_in(x: Any) -> tuple[int, ...]:
+    """Of the tensors in an argument, in their order."""
+    if isinstance(x, Ref):
+        return (x.number,)
+    if isinstance(x, dict):
+        x = tuple(x.values())
+    return tuple(number for one in x for number in numbers_in(one)) if isinstance(x, (list, tuple)) else ()
+
+
+def replace_in(x: Any, kind: type, by: Callable[[Any], Any]) -> Any:
+    """The same lists, tuples and dictionaries with other things of a kind in them."""
+    if isinstance(x, kind):
+        return by(x)
+    if isinstance(x, (list, tuple)):
+        made = [replace_in(one, kind, by) for one in x]
+        return made if isinstance(x, list) else tuple(made)
+    if isinstance(x, dict):
+        return {name: replace_in(one, kind, by) for name, one in x.items()}
+    return x
