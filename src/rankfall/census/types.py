@@ -103,6 +103,8 @@ def measure_type(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tens
             examined = examine(model, inputs, name=kind)
         except ChangesWidth as error:
             first, last = error.layers[0], error.layers[-1]
+            if first not in dict(model.named_modules()):  # additions that no module holds cannot be named
+                raise
             examined = examine(model, inputs, name=kind, blocks=list(error.layers))
             note = f"its width changes on the way: the part of one width, {first} to {last}"
         with keep_random_state(), torch.no_grad():
