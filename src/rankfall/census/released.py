@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.models.hub import quiet
 
-BYTES_OF_A_WEIGHT = (
-    16  # of a whole measurement: in float32 as it is built, a copy in float64, and what a pass with gradients keeps
-)
+# of a whole measurement: in float32 as it is built, a copy in float64, and what a pass with gradients keeps
+BYTES_OF_A_WEIGHT = 24
 FLOOR = 1e-6  # of a residual in float32
 UNKNOWN = "streamed, its weights being too many to be in memory at once: only what states tell"
 
