@@ -13,6 +13,7 @@ from rankfall.census.outcomes import FAILS, OVER
 from rankfall.census.types import Rows, outcome_row, rows_of_type
 from rankfall.errors import RankfallError, nearest
 
+SIZES = ("small", "released")
 ABOUT_THE_RUN = ("Unproved",)  # errors that say that a key is not complete: they end the run
 
 
@@ -44,14 +45,18 @@ def place(kind: str) -> int:
     return int(hashlib.sha256(kind.encode()).hexdigest()[:8], 16)
 
 
-def row_maker(layers: int, tokens: int, seed: int, seconds: int, gigabytes: float) -> Callable[[str], Rows]:
+def row_maker(
+    layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
+) -> Callable[[str], Rows]:
     """A function from a type to its rows; what every type needs is imported by the first call, before the fork."""
+    if size not in SIZES:
+        raise RankfallError(f"census: size: {size!r} is neither of {' and '.join(SIZES)}")
     ready: list[str] = []
 
     def make_rows(kind: str) -> Rows:
         if not ready:
             ready.append(prepare(tokens))
-        found = measure_in_process(kind, layers, tokens, seed, seconds, gigabytes)
+        found = measure_in_process(kind, layers, tokens, seed, seconds, gigabytes, size)
         return [row | {"transformers": ready[0]} for row in found]
 
     return make_rows
@@ -65,11 +70,22 @@ def prepare(tokens: int) -> str:
     return str(transformers.__version__)
 
 
-def measure_in_process(kind: str, layers: int, tokens: int, seed: int, seconds: int, gigabytes: float) -> Rows:
+def measure_in_process(
+    kind: str, layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
+) -> Rows:
     """The rows of a type, whatever becomes of its process."""
     try:
         spent = run_within(
-            rows_of_type, kind, layers, tokens, seed, seconds=seconds, gigabytes=gigabytes, escape=ABOUT_THE_RUN
+            rows_of_type,
+            kind,
+            layers,
+            tokens,
+            seed,
+            size,
+            gigabytes,
+            seconds=seconds,
+            gigabytes=gigabytes,
+            escape=ABOUT_THE_RUN,
         )
     except Escaped as error:
         raise RankfallError(f"census: {kind}: {error}") from error

@@ -29,11 +29,13 @@ ASKS = re.compile(
 FULL = re.compile(r"allocate memory|MemoryError|bad_alloc")
 
 
-def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
-    """The rows of a type: one a layer of each of its streams; a single one where it is not measured."""
+def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = "small", gigabytes: float = 3) -> Rows:
+    """The rows of a type: one a layer of each of its streams; a single one where it is not measured. `size`: small, or released, whose
+    model is whole where it fits into so many gigabytes."""
     import transformers
     from transformers import CONFIG_MAPPING
 
+    from rankfall.census.released import Streamed, released_example
     from rankfall.check.library import small_example
     from rankfall.models.families.classes import NoModel
 
@@ -41,7 +43,12 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
     torch.set_num_threads(1)
     about = {"type": kind, "stream": "", **origin(kind)}
     try:
-        model, config, inputs = small_example(kind, {}, seed, tokens, layers)
+        if size == "released":
+            model, config, inputs = released_example(kind, seed, tokens, gigabytes)
+        else:
+            model, config, inputs = small_example(kind, {}, seed, tokens, layers)
+    except Streamed as error:
+        return [about | row for row in streamed_type(error.config, seed, tokens)]
     except NoModel as error:
         return [about | outcome_row(NO_MODEL, str(error))]
     except Exception as error:  # whatever the library raises
@@ -58,6 +65,18 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int) -> Rows:
         part = f"the whole runs on none of the inputs that were tried: its part {type(model).__name__}"
         rows = [row | {"reason": "; ".join(filter(None, (part, row["reason"])))} for row in rows]
     return [about | row for row in rows]
+
+
+def streamed_type(config: Any, seed: int, tokens: int) -> Rows:
+    """The rows of a type that does not fit into memory, or the reason for which it has none."""
+    from rankfall.census.released import streamed_rows
+
+    try:
+        rows = streamed_rows(config, seed, tokens)
+    except Exception as error:  # whatever the library raises
+        line = str(error) if isinstance(error, RankfallError) else describe_error(error, 400)
+        return [outcome_row(OVER, line)]
+    return [{"outcome": MEASURED, "reason": "streamed", "streams": 1} | row for row in rows]
 
 
 def origin(kind: str) -> dict[str, Any]:
@@ -103,6 +122,8 @@ def measure_type(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tens
             examined = examine(model, inputs, name=kind)
         except ChangesWidth as error:
             first, last = error.layers[0], error.layers[-1]
+            if first not in dict(model.named_modules()):  # additions that no module holds cannot be named
+                raise
             examined = examine(model, inputs, name=kind, blocks=list(error.layers))
             note = f"its width changes on the way: the part of one width, {first} to {last}"
         with keep_random_state(), torch.no_grad():

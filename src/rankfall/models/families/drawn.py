@@ -96,7 +96,7 @@ def states(config: Any, tokens: int, generator: torch.Generator) -> Tensor:
 
 def sounds(name: str, config: Any, generator: torch.Generator) -> Iterator[Tensor]:
     """Sound as samples, and as bands by time or time by bands."""
-    names = ("num_mel_bins", "input_feat_per_channel", "feature_size", "input_dim", "n_mels")
+    names = ("num_mel_bins", "input_feat_per_channel", "feature_size", "input_dim", "n_mels", "input_feat_size")
     parts = [config, *(getattr(config, one, None) for one in ("audio_config", "encoder_config"))]
     bands = next((int(value) for part in parts for key in names if (value := getattr(part, key, None))), 80)
     if name != "input_features":
@@ -106,6 +106,9 @@ def sounds(name: str, config: Any, generator: torch.Generator) -> Iterator[Tenso
         yield torch.randn(SAMPLES, int(getattr(config, "max_length", 0) or FRAMES), bands, generator=generator)
     frames = 2 * int(getattr(config, "max_source_positions", 0) or FRAMES // 2)
     yield torch.randn(SAMPLES, bands, frames, generator=generator)
+    window = getattr(config, "n_window", None)
+    if isinstance(window, int) and FRAMES % (2 * window):  # whole windows
+        yield torch.randn(SAMPLES, bands, 2 * window, generator=generator)
     yield torch.randn(SAMPLES, FRAMES, bands, generator=generator)
     yield torch.randn(SAMPLES, 1, FRAMES, bands, generator=generator)
 

@@ -30,6 +30,7 @@ from rankfall.models.families.drawn import (
 )  # fmt: skip
 from rankfall.models.families.fitted import fit_inputs, guess_input
 from rankfall.models.families.joined import joined_inputs
+from rankfall.models.families.steady import draws, without_draws
 
 FAILURES = (
     RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError, KeyError, AssertionError, ImportError,
@@ -53,14 +54,27 @@ def example_inputs(model: nn.Module, config: Any, *, tokens: int = 16, seed: int
         tried.append(complete(plain, accepted, config, tokens, generator))
         found = running(model, tried[-1], off, generator, errors)
         if found is not None:
-            return found
+            return steady(model, found, off, accepted, config, generator)
     for inputs in islice(with_more(tried, accepted, config, tokens, generator, errors), MOST_ADDED if thorough else 0):
         found = running(model, inputs, off, generator, errors)
         if found is not None:
-            return found
+            return steady(model, found, off, accepted, config, generator)
     raise RankfallError(
         f"{type(model).__name__} runs on none of the inputs that were tried: {'; '.join(errors[:3]) or 'none is known'}"
     )
+
+
+def steady(
+    model: nn.Module, inputs: Inputs, off: dict[str, bool], accepted: Any, config: Any, generator: torch.Generator
+) -> Inputs:
+    """Inputs on which a model that draws at random draws nothing, if there are; else the same."""
+    if not draws(model, inputs, off):
+        return inputs
+    for other in without_draws(inputs, accepted, config, generator):
+        found = running(model, other, off, generator, [])
+        if found is not None and not draws(model, found, off):
+            return found
+    return inputs
 
 
 def running(
@@ -191,7 +205,7 @@ def complete(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator:
                 SAMPLES, frames if "feature" in name or "audio" in name else length or frames, dtype=torch.long
             )
         elif name.endswith("input_ids") or name == "task_inputs":
-            made[name] = drawn_tokens(config, tokens, generator)
+            made[name] = drawn_tokens(config, int(getattr(config, "task_seq_len", tokens)), generator)
         elif name == "merge_sizes":
             made[name] = torch.ones(SAMPLES, dtype=torch.long)
         elif name == "spatial_shapes":

@@ -13,7 +13,17 @@ from itertools import islice
 from typing import Any
 
 from rankfall.models.families.divided import ways_to_divide
-from rankfall.models.families.small import COMPILED, INNER, LAYERS, WIDTH, small_values
+from rankfall.models.families.small import (
+    COMPILED,
+    INNER,
+    LAYERS,
+    PATCH,
+    PICTURE,
+    WIDTH,
+    Shrunken,
+    shrunk,
+    small_values,
+)
 
 MOST = 35  # attempts for a type
 FEW, FEWER = (
@@ -41,6 +51,9 @@ def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> It
     filled = dict(open_values(cls, depth))
     if filled:
         yield {**filled, **values}, FEW
+    masked = small_values(cls, depth, of_masks)
+    if masked != values:
+        yield masked, FEW
     wider = four_times(values)
     if wider != values:
         yield wider, FEW
@@ -53,6 +66,15 @@ def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> It
     for key, value in values.items():
         if isinstance(value, dict):
             yield {name: one for name, one in values.items() if name != key}, FEW
+
+
+def of_masks(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
+    """The rule of small values, but what a picture's encoder hands to the decoder of a mask fits the small width and picture."""
+    side = PICTURE // PATCH
+    if key == "backbone_feature_sizes" and isinstance(value, list):
+        return [[side << step, side << step] for step in reversed(range(len(value)))]
+    mended = {"output_channels": WIDTH, "num_pos_feats": WIDTH // 2, "image_embedding_size": side}
+    return mended[key] if key in mended and isinstance(value, int) else shrunk(key, value, sizes, plain)
 
 
 def four_times(values: dict[str, Any]) -> dict[str, Any]:

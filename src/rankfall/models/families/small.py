@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankfall.errors import RankfallError, nearest
+from rankfall.models.families.stages import kept_stages
 
 WIDTH, LAYERS, HEADS, HEAD, INNER, VOCABULARY, EXPERTS = 32, 4, 4, 8, 64, 128, 4
 PICTURE, PATCH = 64, 8
@@ -127,16 +128,18 @@ RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
     (r"(state_size|d_state|state_dim)$", lambda v: min(v, 8)),
     (r"chunk_(size|length)$", lambda v: min(v, 16)),
     (r"(^|_)window(_size|_length)?$|sliding_window|block_(size|length)$", lambda v: min(v, 8)),
+    (r"^frames_per_clip$", lambda v: min(v, 8)),
     (r"(image|img|crop)_size$|^input_size$|resolution$", lambda v: PICTURE),
     (r"patch_size$", lambda v: min(v, PATCH)),
     (r"^max_length$|max_source_positions$", lambda v: min(v, 64)),
     (r"(max_.*positions?(_embeddings)?|n_positions|max_.*length|n_ctx|max_seq_len)$", lambda v: min(v, 512)),
     (r"(hidden_size|d_model|d_latents|n_embd|(^|_)dim$|embed_dim|embedding_(size|dim)|embd|hidden_dim|width|hidden)", lambda v: WIDTH),
+    (r"^bottleneck_features$", lambda v: WIDTH),
     (r"(_dim|_size)$", lambda v: min(v, WIDTH)),
 )  # fmt: skip
 COMPILED = tuple((re.compile(pattern), rule) for pattern, rule in RULES)
 KEPT = re.compile(
-    r"(bucket|query_dim|scale|factor|ratio|expand|type_vocab|_std|eps|theta|prob|dropout|temporal|merge|num_labels|version|group_size)"
+    r"(bucket|query_dim|keypoint_decoder_dim|scale|factor|ratio|expand|type_vocab|_std|eps|theta|prob|dropout|temporal|merge|num_labels|version|group_size)"
 )
 
 
@@ -152,6 +155,8 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
         key == "hidden_dim" and "width_coefficient" in plain and isinstance(value, int)
     ):  # of the last map: as many times narrower
         return round(value / max(1.0, float(plain["width_coefficient"])))
+    if isinstance(value, float) and re.search(r"^(depth|width)_confidence$", key):
+        return -1.0  # all layers, and all tokens in them, whatever the states are
     if isinstance(value, bool) or value is None or KEPT.search(key):
         return None
     if isinstance(value, int):
@@ -162,6 +167,8 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
         return shrink_list(key, list(value), sizes, plain)
     if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
         value = {**value, "mrope_section": []}
+    if isinstance(value, dict) and key == "rope_parameters" and str(plain.get("model_type")).startswith("ernie4_5_vl"):
+        return {**value, "mrope_section": [1, 1, 2]}  # height and width alternate, and are as many
     if isinstance(value, dict) and value and all(str(n).isdigit() and isinstance(v, dict) for n, v in value.items()):
         return by_layer(value, sizes, plain)
     if isinstance(value, dict) and "mrope_section" in value:
@@ -189,14 +196,19 @@ def by_layer(value: dict[str, Any], sizes: Shrunken, plain: dict[str, Any]) -> d
 def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int | None:
     if key == "num_time_features":
         return max(value, 1)
-    if value <= 0:
+    if key == "max_keypoints":  # -1: as many as there are
+        return 2 * PATCH if value < 0 else min(value, 2 * PATCH)
+    if value <= 0 or (key == "input_size" and value == 1):  # of numbers at a time, not of a picture
         return None
     if re.search(r"(key_value_heads|kv_heads|head_kv|num_kv$|query_groups|multi_query_group_num)", key):
         return HEADS if value >= sizes.heads else 1 if value == 1 else 2
     if re.search(r"^(qk_head_dim|query_key_head_dim)$", key):
         return HEAD
-    if re.search(r"^head_dim$", key) and "qk_rope_head_dim" in plain:
-        return HEAD // 2
+    if re.search(r"^head_dim$", key) and "qk_rope_head_dim" in plain:  # what is turned, or all of it
+        parts = [plain.get(name) or 0 for name in ("qk_rope_head_dim", "qk_nope_head_dim")]
+        return HEAD if parts[1] and value > sum(parts) else HEAD // 2
+    if key == "n_window" and int(plain.get("max_position_embeddings") or value) < value:
+        return None  # places of a window are counted behind its convolutions
     if key == "window_size" and "spatial_merge_size" in plain:  # whole windows of patches that are joined
         return 2 * min(int(plain.get("patch_size") or PATCH), PATCH) * int(plain["spatial_merge_size"])
     if key == "chunk_length" and "chunk_right_context" in plain:
@@ -214,6 +226,8 @@ def shrink_list(key: str, value: list[Any], sizes: Shrunken, plain: dict[str, An
     if sizes.layers > sizes.depth and len(value) == sizes.layers:
         kept = of_each_kind(value, sizes.depth)
         return [shrunk(key, one, sizes, plain) or one for one in kept]
+    if key in ("out_features", "out_indices"):
+        return kept_stages(key, value, sizes.depth, plain)
     if "section" in key or "mean" in key or "std" in key or "kernel" in key or "stride" in key or "ratio" in key:
         return None
     if all(isinstance(one, int) and not isinstance(one, bool) for one in value):

@@ -98,6 +98,10 @@ class MixingTrial:
         if self.moved:
             seen = self.found[branch.number]
             seen.tried = True
+            if (
+                value.squeeze().shape == state.squeeze().shape
+            ):  # a branch may return its rows without an axis of one entry
+                value, untouched = value.reshape(state.shape), untouched.reshape(state.shape)
             new = differing(value, untouched, feature) - self.moved
             seen.spots |= {(spot, one) for spot in list(self.moved)[:1] for one in new}
         following, spot = change_row(total, feature, self.part)

@@ -24,12 +24,14 @@ def census_layers(
     seed: int = 0,
     seconds: int = 20,
     gigabytes: int = 3,
+    size: str = "small",
     library: str = "transformers",
 ) -> list[dict[str, Any]]:
     """`layers`: at most so many; widths are small. `types`: which, by default all that the library registers. `share`: 2/4 is the
     second quarter of them, so that several entries of a configuration do all side by side. `seconds` of a processor and `gigabytes` are
-    what a type may use; one that needs more has a row that says so. `library`: the package whose content the rows depend on."""
+    what a type may use; one that needs more has a row that says so. `size`: small, or released: what the library's own default
+    configuration makes, `layers` aside, streamed where it is more than fits. `library`: the package whose content the rows depend on."""
     from rankfall.census.run import chosen, row_maker
 
-    rows_of = row_maker(layers, tokens, seed, seconds, gigabytes)
+    rows_of = row_maker(layers, tokens, seed, seconds, gigabytes, size)
     return context.rows(chosen(types, share), rows_of, made_of=lambda kind: [])

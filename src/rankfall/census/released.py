@@ -1,0 +1,132 @@
+"""A model type as the library's own default configuration makes it, unreduced: whole where it fits into the memory that it may use, else
+streamed layer by layer, by which its states are known and nothing that takes its branches apart.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.errors import RankfallError
+from rankfall.models.hub import quiet
+
+# of a whole measurement: in float32 as it is built, a copy in float64, and what a pass with gradients keeps
+BYTES_OF_A_WEIGHT = 24
+FLOOR = 1e-6  # of a residual in float32
+UNKNOWN = "streamed, its weights being too many to be in memory at once: only what states tell"
+
+
+class Streamed(Exception):
+    """A model that is too large to be whole."""
+
+    def __init__(self, config: Any, weights: int) -> None:
+        super().__init__(f"{weights} weights")
+        self.config, self.weights = config, weights
+
+
+def released_example(
+    kind: str, seed: int, tokens: int, gigabytes: float
+) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
+    """The model, its configuration and inputs on which it runs; raises `Streamed` where it does not fit whole."""
+    from transformers import CONFIG_MAPPING
+
+    from rankfall.check.library import built
+    from rankfall.models.families.example import example_inputs
+    from rankfall.models.weights import prepare_config
+
+    config = CONFIG_MAPPING[kind]()
+    prepare_config(config)
+    count = sum(one.numel() for one in hollow(config).parameters())
+    if count * BYTES_OF_A_WEIGHT > gigabytes * 2**30:
+        raise Streamed(config, count)
+    model = built(kind, config, seed, count + 1)
+    return model, config, example_inputs(model, config, tokens=tokens, seed=seed)
+
+
+def hollow(config: Any) -> nn.Module:
+    """The model without storage."""
+    from rankfall.models.families.classes import maker
+
+    with quiet(), torch.device("meta"):
+        model: nn.Module = maker(config)(config)
+    return model.float().eval()
+
+
+def streamed_rows(config: Any, seed: int, tokens: int) -> list[dict[str, Any]]:
+    """One row a layer, 0 to L, of a model that reads text: size, residual and effective rank of its states."""
+    from rankfall.models.families.drawn import drawn_tokens
+    from rankfall.models.streaming import Streamer, draw_weights
+
+    model = hollow(config)
+    accepted = inspect.signature(model.forward).parameters
+    if "input_ids" not in accepted or getattr(config, "is_encoder_decoder", False):
+        raise RankfallError(
+            f"{type(model).__name__} is too large to be whole, and is streamed only if it reads text alone"
+        )
+    layers = longest_stack(model)
+    Streamer(model, draw_weights(model, seed))
+    states: list[Tensor] = []
+    for number, (_, layer) in enumerate(layers):
+        if number == 0:
+            layer.register_forward_pre_hook(
+                lambda module, args, named: states.append(first_state(args, named)), with_kwargs=True
+            )
+        layer.register_forward_hook(lambda module, args, output: states.append(first_state((output,), {})))
+    ids = drawn_tokens(config, tokens, torch.Generator().manual_seed(seed))
+    with torch.no_grad():
+        model(input_ids=ids, **({"use_cache": False} if "use_cache" in accepted else {}))
+    if len(states) != len(layers) + 1 or any(one.shape != states[0].shape for one in states):
+        raise RankfallError(
+            f"{type(model).__name__} does not run its {len(layers)} layers once each, one after the other"
+        )
+    shared = {
+        "stream": "", "layers": len(layers), "width": states[0].shape[-1], "tokens": states[0].shape[1],
+        "samples": len(ids), "dtype": "float32",
+        "reasons": UNKNOWN, "class": type(model).__name__, "inputs": "text", "parameters": sum(one.numel() for one in model.parameters()),
+    }  # fmt: skip
+    names = ["", *(name for name, _ in layers)]
+    return [
+        shared | {"layer": number, "name": names[number] or None} | of_state(one) for number, one in enumerate(states)
+    ]
+
+
+def longest_stack(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """The layers: elements of the longest list of like modules that have weights."""
+    stacks = [
+        [(f"{name}.{child}", part) for child, part in module.named_children()]
+        for name, module in model.named_modules()
+        if isinstance(module, nn.ModuleList) and all(next(part.parameters(), None) is not None for part in module)
+    ]
+    if not stacks:
+        raise RankfallError(f"{type(model).__name__} has no list of layers to be streamed")
+    return max(stacks, key=len)
+
+
+def first_state(args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
+    """(S, T, D): the first such tensor of what a layer is given or returns."""
+    found = [*args, *named.values()]
+    while found:
+        one = found.pop(0)
+        if isinstance(one, Tensor) and one.is_floating_point() and one.dim() == 3:
+            return one.detach().double()
+        if isinstance(one, tuple | list):
+            found = [*one, *found]
+    raise RankfallError("a layer is given, or returns, no states")
+
+
+def of_state(state: Tensor) -> dict[str, float | None]:
+    """What the census of small types has of a state alone."""
+    from rankfall.check.layer import LayerReport
+    from rankfall.check.report import of_state as fill
+
+    found = LayerReport(0)
+    fill(state, found)
+    return {
+        "residual": found.residual,
+        "norm_of_state": found.norm,
+        "effective_rank": found.effective_rank,
+        "floor": FLOOR,
+    }

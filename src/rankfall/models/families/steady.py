@@ -1,0 +1,32 @@
+"""Inputs with which a model that draws at random in every pass, in evaluation mode too, draws nothing: what it would draw is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from rankfall.models.families.drawn import GRID, SAMPLES, Inputs, as_whole, width_of
+
+
+def draws(model: nn.Module, inputs: Inputs, off: dict[str, bool]) -> bool:
+    """Whether a pass moves the state of the random numbers."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        before = torch.get_rng_state()
+        model(**inputs, **off)
+        return not torch.equal(before, torch.get_rng_state())
+
+
+def without_draws(inputs: Inputs, accepted: Any, config: Any, generator: torch.Generator) -> Iterator[Inputs]:
+    """The same with its noise, or with embeddings of pictures instead of pictures whose patches are taken in any order."""
+    picture = inputs.get("pixel_values")
+    side = as_whole(getattr(config, "patch_size", None))
+    if "noise" in accepted and picture is not None and side:  # one number a patch, by which patches are hidden
+        count = picture.shape[-1] // side * (picture.shape[-2] // side)
+        yield {**inputs, "noise": torch.rand(len(picture), count, generator=generator)}
+    if "image_embeds" in accepted and "pixel_mask" in accepted and picture is not None:
+        kept = {name: value for name, value in inputs.items() if name != "pixel_values"}
+        embeds = torch.randn(SAMPLES, GRID * GRID, width_of(config), generator=generator)
+        yield {**kept, "image_embeds": embeds, "pixel_mask": torch.ones(SAMPLES, GRID * GRID, dtype=torch.long)}
