@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from rankfall.census.run import chosen, measure_in_process, parts_of
 from rankfall.cli import main
@@ -23,6 +24,7 @@ def rows(file: Path) -> dict[str, dict[str, str]]:
 
 
 def test_a_few_types_are_measured_kept_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.set_num_threads(2)  # as in a process that nobody has told otherwise
     about = ("--results", tmp_path / "results", "--depth", "2", "--tokens", "8")
     types = ("--types", "bert", "llama", "layoutxlm")
     code, said = census(capsys, *types, *about, "--out", tmp_path / "a.csv", "--layers", tmp_path / "layers.csv")

@@ -57,18 +57,17 @@ def check_suffix(path: Path) -> None:
 
 def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows by layer, and one a type: from the store, and measured where it has none."""
-    import torch
-
     from rankfall.census.folded import fold
     from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
     from rankfall.run.guards.unchanged import prove_code
     from rankfall.run.jobs.engine import Settings, stop_signals
     from rankfall.run.jobs.measuring import MeasuringWork, measure_without_cells
     from rankfall.run.store import Store
+    from rankfall.train.device import prepare
 
     plan = plan_census(args)
     measure = plan.measure("census_layers")
-    settings = Settings(torch.device("cpu"), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
+    settings = Settings(prepare("cpu", 1), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
     with prove_code([measure.code], plan.texts), stop_signals() as stopped:
         rows = measure_without_cells(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
     shared = [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)]
