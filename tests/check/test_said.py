@@ -32,7 +32,10 @@ def test_a_mamba_has_no_weights_and_tells_equal_tokens_apart():
     said = text([report], name)
     assert "4 residual additions in 4 layers (4 mix tokens), width 32" in said.splitlines()[0]
     assert report.kind == "one way, mixing without weights, pre-norm" and report.causal
-    assert "entropy" not in said.splitlines()[2] and "(attention: what mixes tokens here makes no weights" in said
+    assert (
+        "entropy" not in said.splitlines()[2]
+        and "(attention: what mixes tokens here makes no weights by softmax" in said
+    )
     assert "Equal tokens (in the inputs) come out as 12 different rows of 12." in said
     kept = next(line for line in report.verdict if "The tokens stay apart" in line)
     assert numbers(kept) == [round(report.layers[n].residual, 2) for n in (0, -1)]
@@ -185,3 +188,29 @@ def test_a_file_is_called_by_its_name(tmp_path, capsys):
     bands = found["streams"][0]["bands"]
     assert [one["when"] for one in bands] == ["at birth", "after training"]
     assert all(len(one["low"]) == len(one["high"]) == one["depth"] + 1 for one in bands)
+
+
+def test_a_stack_without_residual_additions_is_said_to_have_none_found_and_no_place_of_norms():
+    """Streams that a matrix mixes were "calls without skips", and layers without any norm, or with one after them, "pre-norm"."""
+
+    class Bare(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(3))
+
+        def forward(self, x):
+            return (self.query(x) @ self.key(x).mT).softmax(-1) @ self.value(x)
+
+    torch.manual_seed(0)
+    layers = nn.Sequential(*(Bare() for _ in range(3)))
+    (report,) = check(layers, torch.randn(2, 5, 8), changes=False)
+    said = text([report], "bare")
+    assert (
+        "3 calls without residual additions in 3 layers (3 mix tokens)" in said
+    )  # the first was not tried, as it is given the input
+    assert (
+        "Equal tokens (in the state that enters the first layer) stay equal" in said
+        and "reference band: bands are of networks with residual additions" in said
+    )
+    assert report.kind == "both ways, attention"
+    assert [layer.entropy is not None for layer in report.layers] == [False, True, True, True]

@@ -99,3 +99,31 @@ def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.Mo
             level.name
         )
     assert set(wanted) < {level.name for level in own.beside}
+
+
+def test_a_quantity_without_a_second_name_is_the_one_of_values(picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written below the axis of x, and nothing beside that of values."""
+    plain = replace(CLAIM, shown="spread", thresholds=(Threshold(2.5, "above", "spread"),))
+    table = rows(0.0, 3.0).assign(quantity="spread")
+    monkeypatch.setattr(figure, "declared_claims", lambda: (plain,))
+    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is."}])
+    (panel,) = figure.evidence({"evidence": table, "claims": verdicts}.__getitem__).figure.axes
+    assert (panel.get_ylabel(), panel.get_xlabel()) == ("spread", "")
+
+
+def test_values_that_are_missing_are_counted_in_the_caption(picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean over two of three seeds was one over seeds."""
+    assert "without a number" not in picture(0.0, 3.0).caption
+    table = rows(0.0, 3.0, math.nan)
+    monkeypatch.setattr(figure, "declared_claims", lambda: (CLAIM,))
+    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is."}])
+    found = figure.evidence({"evidence": table, "claims": verdicts}.__getitem__)
+    assert "Without a number: deep 1 of 3 values." in found.caption
+
+
+def test_the_caption_explains_only_marks_that_are_drawn(picture: Any) -> None:
+    """Dashed lines and crosses were explained where there are none."""
+    caption = picture(0.0, 3.0).caption
+    assert "dotted lines are what rules compare with" in caption
+    assert "dashed" not in caption and "crosses" not in caption
+    assert "dotted" not in picture(0.0, 3.0, claim=replace(CLAIM, thresholds=CLAIM.thresholds[2:])).caption

@@ -11,7 +11,7 @@ from score_rows import row as score_row
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.scorecard.measure import mean, scorecard
+from rankfall.overview.scorecard.measure import mean, say_lost, say_reasons, scorecard
 from rankfall.report import style, tables
 from rankfall.report.conform import conform
 from rankfall.report.headlines import by_name, headlines
@@ -362,3 +362,14 @@ def test_a_component_without_a_number_has_its_rows_reason() -> None:
     assert row["order"] is None and row["order_reason"] == "depends on the draw"
     (row,) = scores_of(cells=[one], orders=[other, order(order=math.nan)])
     assert row["order_reason"] == "it has no number"
+
+
+def test_a_reason_is_said_of_the_seeds_that_have_it() -> None:
+    """The first seed's step, and the first seed's residual, were said of all."""
+    ended = pd.DataFrame({"status": ["diverged"] * 3, "reason": ["at step 4", "at step 4", "at step 5"]})
+    assert say_lost(ended) == "3 diverged of 3 seeds: at step 4 (2 of them)"
+    assert say_lost(ended[:2]) == "2 diverged of 2 seeds: at step 4"
+    assert say_reasons(["still 0.29"], 1) == "still 0.29"
+    assert say_reasons(["still 0.29", "still 0.29"], 3) == "still 0.29 (in 2 of 3 seeds)"
+    assert say_reasons(["still 0.29", "still 0.32"], 2) == "still 0.29 (in 1 of 2 seeds; in 1 more still 0.32)"
+    assert say_reasons(["a", "b", "c"], 3) == "a (in 1 of 3 seeds; in 2 more for other reasons)"

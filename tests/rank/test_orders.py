@@ -354,3 +354,109 @@ def test_features_of_one_dimension_forget_the_query() -> None:
     network = order_draws.networks(replace(module.ALONE, attention=Component("linear"), heads=8), 6, 2, True)
     x = torch.randn(2, 1, 6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert float(order_slopes.relative(network.blocks[0](x)).max()) < 1e-14
+
+
+def test_urpe_with_options_has_factors_drawn_at_random_too() -> None:
+    found = module.orders(
+        Context(),
+        normalisers=["urpe", {"name": "urpe", "clip": 4}, {"name": "urpe", "random": False}],
+        positions=["rope"],
+        masks=["none"],
+        sentinels=["none"],
+        blocks=["attention alone"],
+        heads=[2],
+        draws=2,
+    )
+    order = {row["normaliser"]: round(row["order"]) for row in found if row["quantity"] == "res"}
+    assert order == {"urpe": 0, "urpe(clip=4)": 0, "urpe(random=false)": 1}
+    assert all(row["theory"] == order[row["normaliser"]] for row in found if row["quantity"] == "res")
+
+
+FREE = '''
+"""Products of features without a quotient; its rows are as they come."""
+from torch import nn
+from rankfall.nets.dropout import no_dropout
+from rankfall.nets.primitives import Linear
+ROWS = "free"
+MIXES = "features"
+OFFERS = ("queries",)
+IGNORES = ("normaliser", "heads", "mask")
+
+class Free(nn.Module):
+    def __init__(self, sizes, position, normaliser, mask, site):
+        super().__init__()
+        w = sizes.width
+        self.query, self.key, self.value, self.output = (
+            Linear(sizes, w, w, role) for role in ("query", "key", "value", "output"))
+
+    def forward(self, x, drop=no_dropout):
+        q, k = self.query(x).exp(), self.key(x).exp()
+        return self.output(q @ (k.mT @ self.value(x)) / x.shape[-2])
+'''
+SQUARES = '''
+"""The squares of scores over their sum: a shift changes weights that are not equal, but rows sum to one."""
+ROWS = "one"
+SHIFT = "counts"
+
+def squares(logits):
+    weights = logits.masked_fill(logits.isneginf(), 0.0).square()
+    return weights / weights.sum(-1, keepdim=True)
+'''
+PEAKED = '''
+"""Softmax times what tells how peaked it is: rows sum to one at equal scores alone."""
+ROWS = "free"
+EQUAL_ROWS = "one"
+SHIFT = "cancels"
+
+def peaked(logits):
+    weights = logits.softmax(-1)
+    return weights * weights.square().sum(-1, keepdim=True) * logits.isfinite().sum(-1, keepdim=True)
+'''
+OWN = '''
+"""Each row of softmax times a function of its token."""
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.dropout import no_dropout
+ROWS = "free"
+MIXES = "scores"
+OFFERS = ("queries", "products", "scores", "values", "lengths")
+
+class Own(Multihead):
+    def forward(self, x, drop=no_dropout):
+        return super().forward(x, drop) * (1 + x.square().mean(-1, keepdim=True))
+'''
+
+
+def test_what_is_expected_of_components_from_outside_is_what_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their facts alone: an attention's own rows count before those of a normaliser, and what reads no mask and no heads has none."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, code in {"facts_free": FREE, "facts_squares": SQUARES, "facts_peaked": PEAKED, "facts_own": OWN}.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    common = {"sentinels": ["none", "bos"], "blocks": ["skip"], "heads": [2], "draws": 2}
+    found = [
+        *module.orders(Context(), attentions=["facts_free:Free"], positions=["none"], **common),
+        *module.orders(
+            Context(),
+            normalisers=["facts_squares:squares", "facts_peaked:peaked"],
+            positions=["none", "rope"],
+            **common,
+        ),
+        *module.orders(
+            Context(),
+            attentions=["facts_own:Own"],
+            normalisers=["softmax"],
+            positions=["none"],
+            masks=["none"],
+            **common,
+        ),
+    ]
+    res = [row for row in found if row["quantity"] == "res"]
+    assert {row["attention"] for row in res if row["theory"] is None} == {"facts_own:Own"}
+    for row in res:
+        assert row["theory"] is None or abs(row["order"] - row["theory"]) < 0.05, row
+    plain = {row["normaliser"] or row["attention"]: row["order"] for row in res if row["block"] == "attention alone"
+             and (row["position"], row["mask"] or "none", row["sentinels"]) == ("none", "none", "none")}  # fmt: skip
+    assert plain == pytest.approx(
+        {"facts_free:Free": 1, "facts_squares:squares": 3, "facts_peaked:peaked": 3, "softmax": 1}, abs=0.02
+    )

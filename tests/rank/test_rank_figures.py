@@ -58,6 +58,24 @@ def test_orders(tmp_path: Path, quantity: str) -> None:
         picture = components.load("figure", "orders")(reader(tmp_path, "orders", rows), quantity=quantity)
     caption = saved(picture, tmp_path)
     assert "Of 4 attention layers 1 are cubic (softmax), 2 are of first order and 1 of order 0" in caption
+    assert ("the largest distance from theory, over" in caption) == (quantity == "res")
+
+
+def test_orders_that_are_not_what_facts_say_are_named(tmp_path: Path) -> None:
+    """A distance of 2e+00 was all that was said; and layers of order 2 were named among those that are cubic."""
+    rows = components.load("measure", "orders")(
+        Context(), normalisers=["softmax", "exp"], positions=["none"], masks=["none"], sentinels=["none"], blocks=["skip"],
+        heads=[2], draws=2
+    )  # fmt: skip
+    other = {"normaliser": "exp", "block": "attention alone", "quantity": "res"}
+    rows = [row | {"order": 2.0} if other.items() <= row.items() else row for row in rows]
+    with style.apply_style():
+        caption = saved(components.load("figure", "orders")(reader(tmp_path, "orders", rows)), tmp_path)
+    assert "1 of 4 entries is not what theory expects by the facts that components declare, of exp" in caption
+    assert 'is 2 instead of 1, expected because "row sums depend on the query"' in caption
+    assert (
+        "Of 2 attention layers 1 are cubic (softmax), 0 are of first order and 0 of order 0, 1 of another." in caption
+    )
 
 
 def test_law(tmp_path: Path) -> None:

@@ -77,6 +77,20 @@ def test_without_orders_the_law_comes_before_the_residual_and_rounding_is_no_num
     assert "the residual is smallest in a (no more than float64's rounding)" in text
 
 
+def test_a_residual_is_one_number_in_all_findings() -> None:
+    """It was 0.487 by the law, of fewer samples, in the sentence before the one that counts it among those of at least 0.5."""
+    laws = {
+        name: {"log_residual": value, "log_residual__deviation": 0.0} for name, value in (("a", -0.3), ("b", -0.25))
+    }
+    found = said(residual("a", 0.655, **laws["a"]), residual("b", 0.605, **laws["b"]))
+    assert "the residual is smallest in b (0.605 ± 0.001)" in found[FASTEST] and "of 2 of 2 without" in found[FASTEST]
+    assert "b (residual 0.605 ± 0.001) and a (residual 0.655 ± 0.001)" in found["Which order has each block?"]
+    assert "geometric mean of the residual over samples is largest in b" in found["How small does the residual become?"]
+    small = said(residual("a", 0.655, **laws["a"]), residual("b", 2e-5, log_residual=-4.7, log_residual__deviation=0.0))
+    assert "the residual is smallest in b (10^-4.7)" in small[FASTEST]
+    assert "b (residual 10^-4.7) and a (residual 0.655 ± 0.001)" in small["Which order has each block?"]
+
+
 def test_the_first_finding_is_three_sentences_and_the_next_has_the_rest() -> None:
     """It had a name, an order and a residual of every architecture: twenty lines of a card."""
     orders = [residual(f"net {n}", 0.1 + n / 100, order=float(n % 4)) for n in range(20)]

@@ -90,4 +90,4 @@ def attention(examined: Examined, flow: Flow, layers: list[LayerReport], tokens:
         into.first = sum(firsts) / len(firsts) if firsts else None
     if found:
         return ""
-    return "what mixes tokens here makes no weights, or makes them inside a kernel"
+    return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"

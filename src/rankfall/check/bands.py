@@ -30,6 +30,11 @@ def kind_of(flow: Flow) -> str:
     return f"{CAUSAL if flow.causal else BOTH}, {mixer}, {'post' if flow.post else 'pre'}-norm"
 
 
+def say_kind(flow: Flow) -> str:
+    """The same in a report. Where norms stand is seen beside residual additions, so nothing is said of it where there are none."""
+    return kind_of(flow) if flow.skips else kind_of(flow).rpartition(", ")[0]
+
+
 @dataclass(frozen=True)
 class ReferenceBand:
     """Smallest and largest residual of layers 0 .. of networks that are as deep as this, or nearly."""
@@ -87,7 +92,7 @@ def one_band(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
 def no_band(flow: Flow) -> str:
     """Why there is none at birth; nothing where there is one."""
     if not flow.skips:
-        return "bands are of networks with skips"
+        return "bands are of networks with residual additions"
     known = table()["bands"].get(BIRTH, {}).get(kind_of(flow))
     if not known:
         return f"the table has no network of this kind: {kind_of(flow)}"

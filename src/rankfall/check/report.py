@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.attention import attention
-from rankfall.check.bands import bands_for, kind_of, no_band
+from rankfall.check.bands import bands_for, no_band, say_kind
 from rankfall.check.gradients import gradients
 from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport
@@ -65,7 +65,7 @@ def measure_stream(examined: Examined, flow: Flow) -> StreamReport:
         of_state(state, into)
     samples, tokens = states[0].shape[:2]
     report = StreamReport(
-        flow.name, flow.summary(), kind_of(flow), flow.depth, flow.width, tokens, samples, flow.causal, layers
+        flow.name, flow.summary(), say_kind(flow), flow.depth, flow.width, tokens, samples, flow.causal, layers
     )
     report.notes, report.floor = list(examined.notes), floor_of(states[0].dtype)
     report.reasons = {

@@ -67,8 +67,14 @@ class Threshold(float):
 
     def __str__(self) -> str:
         """In a caption."""
-        what = self.quantity.rpartition(", by ")[0] or self.quantity
+        what, _ = name_axes(self.quantity)
         return f"{what} {self.side} {float(self):.3g}" + (f" ({self.where})" if self.where else "")
+
+
+def name_axes(quantity: str) -> tuple[str, str]:
+    """Of "what, by what" what is on the axis of values, and what is on the other; one that says no more than "what" leaves that empty."""
+    what, _, by = quantity.rpartition(", by ")
+    return (what, by) if what else (quantity, "")
 
 
 def within(centre: float, reach: float, quantity: str, where: str = "") -> tuple[Threshold, Threshold]:

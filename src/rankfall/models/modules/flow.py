@@ -137,5 +137,5 @@ class Flow:
         tally = ", ".join(
             f"{kinds.count(kind)} {words[kinds.count(kind) > 1]}" for kind, words in said.items() if kind in kinds
         )
-        what = "residual additions" if self.skips else "calls without skips"
+        what = "residual additions" if self.skips else "calls without residual additions"
         return f"{len(kinds)} {what} in {self.depth} layers ({tally}), width {self.width}"

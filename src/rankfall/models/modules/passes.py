@@ -199,6 +199,8 @@ class Editor(TorchFunctionMode):
         value = dict(tensors_in(output)).get(end.path)
         if state is None or value is None:
             return output
+        if state is self._given and self._replaced is not None:
+            state = self._replaced  # the layer was given the input, and its operations what stands in its place
         self.met.add(branch.number)
         self.states[branch.layer - 1] = state
         total = self._edits.edit(branch, state, value) if self._edits.edit is not None else None

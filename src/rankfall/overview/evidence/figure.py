@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.report.claim import Claim, main_quantity
+from rankfall.report.claim import Claim, main_quantity, name_axes
 from rankfall.report.claim import claims as declared_claims
+from rankfall.report.labels import many
 from rankfall.report.lines import on, steps
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -54,12 +55,34 @@ def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Pic
     said = verdicts.set_index("claim").said
     return Picture(
         figure,
-        "What decides claims: means over seeds, bands one standard deviation; dashed lines are what theory says, "
-        "dotted ones what rules compare with, crosses published numbers. "
+        f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
         + " ".join(f"{name.replace('_', ' ')}: {said[name]}{say_rule(known[name])}" for name in shown)
-        + say_left_out(table, known, shown),
+        + say_left_out(table, known, shown)
+        + say_missing(table, known, shown),
         pd.concat(parts, ignore_index=True),
     )
+
+
+def say_marks(panels: list[Axes]) -> str:
+    """What the marks mean that occur beside the lines of means."""
+    there = {str(artist.get_label()) for panel in panels for artist in (*panel.get_lines(), *panel.collections)}
+    meanings = {
+        "_theory": "dashed lines are what theory says",
+        "_threshold": "dotted lines are what rules compare with",
+        "_published": "crosses are published numbers",
+    }
+    return "".join(f"; {text}" for label, text in meanings.items() if label in there)
+
+
+def say_missing(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
+    """Of which claims some of the values that are drawn are missing, so that a mean is over fewer seeds."""
+    parts = []
+    for name in shown:
+        rows = table[table.claim == name]
+        values = rows[rows.quantity == main_quantity(rows, known[name])].value
+        if values.isna().any():
+            parts.append(f"{name.replace('_', ' ')} {values.isna().sum()} of {many(len(values), 'value')}")
+    return f" Without a number: {', '.join(parts)}." if parts else ""
 
 
 def say_rule(claim: Claim) -> str:
@@ -91,7 +114,7 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
 
     quantity = main_quantity(table, claim)
     rows = table[(table.quantity == quantity) & table.value.notna()]
-    what, _, by = quantity.rpartition(", by ")
+    what, by = name_axes(quantity)
     palette = steps(lines_of(table, claim)[:LINES])
     if palette:  # nothing to draw where nothing was measured
         on(panel, rows, "x", "value", "line", palette)
@@ -101,7 +124,9 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
             ends = part.groupby("x").value.mean()
             panel.plot(ends.index, ends.values, linestyle="--", linewidth=1.0, color=colour, label="_theory")
     for published in (one for one in claim.published if one.quantity == quantity and one.line in palette):
-        panel.scatter(published.x, published.value, marker="x", s=22, color=palette[published.line], zorder=3)
+        panel.scatter(
+            published.x, published.value, marker="x", s=22, color=palette[published.line], zorder=3, label="_published"
+        )
     scale_values(panel, rows)
     said = f"{claim.name.replace('_', ' ')}: {verdict}"
     panel.set(xlabel=by, ylabel=textwrap.fill(what, 36), title=textwrap.fill(said, 44))

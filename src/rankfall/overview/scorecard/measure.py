@@ -110,11 +110,8 @@ def mean(headline: Headline, found: "DataFrame") -> Value:
         return leave_empty(headline, gone, **known)
     without = done[done.number.isna()]
     if len(without):
-        why = without.iloc[0].why
-        why = why if isinstance(why, str) and why else "its rows have no such number"
-        return leave_empty(
-            headline, why + (f" (in {len(without)} of {len(done)} seeds)" if len(done) > 1 else ""), **known
-        )
+        reasons = [why if isinstance(why, str) and why else "its rows have no such number" for why in without.why]
+        return leave_empty(headline, say_reasons(reasons, len(done)), **known)
     by = {"_by": " and ".join(sorted(done.by.unique()))} if headline.compared_within else {}
     if by and done.by.nunique() > 1:
         return leave_empty(headline, f"its seeds are not comparable: {by['_by']}", **known, **by)
@@ -133,13 +130,25 @@ def mean(headline: Headline, found: "DataFrame") -> Value:
 
 
 def say_lost(found: "DataFrame") -> str:
-    """How many seeds have ended otherwise than done, and the first one's reason."""
+    """How many seeds have ended otherwise than done, and the first reason; of how many it is, where that is not all."""
     others = found[found.status != "done"]
     if not len(others):
         return ""
     counts = ", ".join(f"{count} {status}" for status, count in others.status.value_counts().sort_index().items())
     why = next((str(reason) for reason in others.reason if reason), "")
+    alike = int((others.reason == why).sum())
+    why += f" ({alike} of them)" if why and alike < len(others) else ""
     return f"{counts} of {len(found)} seed{'s' * (len(found) != 1)}" + (f": {why}" if why else "")
+
+
+def say_reasons(reasons: list[str], seeds: int) -> str:
+    """Why seeds have no number: the first reason, in how many that is so, and the other or how many have others."""
+    first, others = reasons[0], [why for why in reasons if why != reasons[0]]
+    if seeds == 1:
+        return first
+    more = f"; in {len(others)} more " if others else ""
+    more += "for other reasons" if len(set(others)) > 1 else f"{others[0]}" if others else ""
+    return f"{first} (in {len(reasons) - len(others)} of {seeds} seeds{more})"
 
 
 def number_of(value: Any) -> float | None:

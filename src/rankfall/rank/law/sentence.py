@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def say_law(rows: DataFrame, setting: Setting, settings: int) -> str:
-    text = f"after {many(setting.depth, 'layer')} the residual is largest in"
+    text = f"after {many(setting.depth, 'layer')} the geometric mean of the residual over samples is largest in"
     return say_range(rows, setting, settings, number="log_residual", text=text, write=power)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
-from rankfall.rank.orders.rows import BARE, PLAIN
+from rankfall.rank.orders.rows import BARE, NEAR, PLAIN
 from rankfall.report.colours import DIRECTION, KEEPS, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN
 from rankfall.report.looks import label
 from rankfall.report.selection import select
@@ -230,16 +230,36 @@ def key(figure: object, quantity: str, colours: set[str]) -> None:
 
 def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> str:
     """What was found, with counts and agreement with theory; everything else is in the numbers."""
-    cubic = [row_words(name) for name in sorted(set(grid[grid.order > 1.5].normaliser))]
-    counts = [int((grid.order.round() == p).sum()) for p in (3, 1, 0)]
-    stated = both[both.theory.notna()]
-    apart = f" (the largest distance from theory, over {len(stated)} entries, is {(stated.order - stated.theory).abs().max():.0e})"
+    near = grid.order.round()
+    cubic = [row_words(name) for name in sorted(set(grid[near == 3].normaliser))]
+    counts = [int((near == p).sum()) for p in (3, 1, 0)]
+    others = int(grid.order.notna().sum()) - sum(counts)
     missing = int(both.order.isna().sum())
     none = "1 entry (–) has" if missing == 1 else f"{missing} entries (–) have"
     return (
         f"Order of contraction p ({DIRECTION}) of {'the residual' if quantity == 'res' else 'σ₂/σ₁'} for nearly identical rows "
-        f"({heads} head{'s' * (heads > 1)}): out ~ C in^p{apart if len(stated) else ''}. Of {len(grid)} attention layers "
+        f"({heads} head{'s' * (heads > 1)}): out ~ C in^p{say_theory(both)}. Of {len(grid)} attention layers "
         f"{counts[0]} are cubic "
         f"({'; '.join(cubic) or 'none'}), {counts[1]} are of first order and {counts[2]} of order 0"
+        + (f", {others} of another" if others else "")
         + (f"; {none} no order, for reasons that the table says." if missing else ".")
+    )
+
+
+def say_theory(shown: "DataFrame") -> str:
+    """How far measured orders are from what the facts of components let one expect, and of which components where that is no rounding."""
+    stated = shown[shown.theory.notna() & shown.order.notna()]
+    if not len(stated):
+        return ""
+    distance = (stated.order - stated.theory).abs()
+    apart = stated[distance > NEAR]
+    if not len(apart):
+        return f" (the largest distance from theory, over {len(stated)} entries, is {distance.max():.0e})"
+    first = apart.loc[distance[apart.index].idxmax()]
+    names = "; ".join(row_words(name) for name in sorted(set(apart.normaliser)))
+    one = len(apart) == 1
+    return (
+        f" ({len(apart)} of {len(stated)} entries {'is' if one else 'are'} not what theory expects by the facts that components declare, "
+        f"of {names}: the farthest, {row_words(first.normaliser)}, is {look(first.order)[2]} instead of {first.theory:.0f}, "
+        f'expected because "{first.theory_reason}")'
     )

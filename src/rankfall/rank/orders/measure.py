@@ -201,9 +201,9 @@ def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
         "biases": one.biases,
         "draws": draws,
     }
-    if design.normaliser == Component("urpe"):
-        # With all factors equal URPE is softmax, so they are drawn at random.
-        design = replace(design, normaliser=Component("urpe", {"random": True}))
+    if design.normaliser is not None and design.normaliser.name == "urpe":
+        # With all factors equal URPE is softmax, so they are drawn at random unless the options say otherwise.
+        design = replace(design, normaliser=Component("urpe", {"random": True} | design.normaliser.options))
     theory, why = expect_order(design, one.biases)
     known = {"theory": None if theory is None else float(theory), "theory_reason": why}
     try:

@@ -1,6 +1,7 @@
 """Which rows of the table are of attention by itself, and by which block a network's is known."""
 
 BARE = "attention alone"
+NEAR = 0.1  # orders that differ by less are one
 ORDER = {"quantity": "res", "biases": True}
 OF_ATTENTION = {**ORDER, "block": BARE}
 PLAIN = {"position": "none", "mask": "none", "sentinels": "none"}  # without any of them

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from rankfall.rank.orders.rows import OF_ATTENTION
+from rankfall.rank.orders.rows import NEAR, OF_ATTENTION
 from rankfall.report.joins import MADE_OF
 from rankfall.report.labels import many
 from rankfall.report.page.question import Read, TableQuestion
 from rankfall.report.selection import select
-
-NEAR = 0.1  # of an order of contraction to 0, 1 or 3
 
 
 def say_orders(read: Read) -> tuple[str, str]:

@@ -24,8 +24,10 @@ In bidirectional attention without position, rows differ only by their queries, 
 - Differential attention has two softmaxes, whose rows differ each by R W R^T and sum to one: as softmax.
 - Softpick, where all scores are positive, has rows that sum to one, and at equal scores a change common to a row cancels: as softmax. Where
   a position changes their signs it is not worked out.
-- Recurrent mixers (`nets/attentions/_recurrent.py`) see what came before, and what they sum to differs from place to place: p = 0.
+- Recurrent mixers (`nets/attentions/_recurrent.py`) see what came before, and what they sum to differs from place to place: p = 0. Of one
+  whose rows have one sum, p = 1, as with a mask.
 - Linear attention (`nets/attentions/linear.py`) has rows of weights that sum to one and whose common factor cancels: as softmax, p = 3.
+  Without the quotient row sums depend on the query, p = 1, or on places, p = 0.
 - A norm over tokens (the column form) scales R to order one: p = 0.
 """
 
@@ -36,7 +38,9 @@ from rankfall import components
 from rankfall.design import Architecture
 
 BY_SUMS, BY_FACTORS = "row sums depend on the position", "factors by distance make row sums differ"
-TO_ZERO = "rows of P sum to zero"
+TO_ZERO, BY_QUERY = "rows of P sum to zero", "row sums depend on the query"
+SAME = "rows of P differ, but not their sums"
+DIFFER = {"one": "rows of P differ, but sum to one", "constant": SAME, "zero": SAME}
 
 
 def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
@@ -47,17 +51,22 @@ def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
         return None, "not worked out for this attention"
     if mixes == "scores" and "SHIFT" not in facts_of("normaliser", normaliser_of(design)):
         return None, "not worked out for this normaliser"
+    sums = sums_of(design)
+    if mixes == "scores" and sums == "free" and attention.get("ROWS") == sums:
+        return None, "not worked out for rows of weights that are the attention's own and have any sum"
+    if mixes != "scores" and sums == "zero":
+        return None, "not worked out for rows that sum to zero without a normaliser"
     if normaliser_of(design) == "softpick":
-        if design.normaliser.options.get("eps"):
+        if options_of(design).get("eps"):
             return None, "not worked out for a denominator with something added"
         if acts_on(design) - {"states"}:
             return None, "it depends on the signs of the scores, which the position changes"
-    if mixes == "features" and (design.head_width or design.width // design.heads) == 1:
+    if mixes == "features" and sums != "free" and (design.head_width or design.width // (design.heads or 1)) == 1:
         return None, "with one feature a head the query cancels and all rows come out the same"
     if mixes == "states":
-        order, why = 0, BY_SUMS
+        order, why = of_states(design, sums)
     elif mixes == "features":
-        order, why = of_linear(design)
+        order, why = of_linear(design, sums)
     else:
         order, why = of_attention(design, biases and design.attention.name != "gau")
     if gated and order > 1 and not why.startswith(TO_ZERO):  # else what the gate multiplies vanishes as well
@@ -77,6 +86,28 @@ def normaliser_of(design: Architecture) -> str:
     return own if own or design.normaliser is None else design.normaliser.name
 
 
+def options_of(design: Architecture) -> Mapping[str, Any]:
+    """Of the normaliser; none where an attention has its own."""
+    return {} if design.normaliser is None else design.normaliser.options
+
+
+def sums_of(design: Architecture) -> str:
+    """What rows of weights sum to where tokens are equal: as the attention says, and if it says `normaliser`, as that does. Scores are
+    equal then, unless a position acts on them."""
+    name, own = normaliser_of(design), facts_of("attention", design.attention.name).get("ROWS")
+    if own not in (None, "normaliser"):
+        return str(own)
+    facts = facts_of("normaliser", name)
+    rows = str(facts.get("ROWS", "free"))
+    alike = name == "urpe" or not acts_on(design) - {"states"}  # equal factors of URPE are softmax at any scores
+    return str(facts.get("EQUAL_ROWS", rows)) if alike else rows
+
+
+def is_placed(design: Architecture) -> bool:
+    """Whether weights depend on the place of a token by mask or position; what reads no mask has none."""
+    return (design.mask is not None and design.mask.name != "none") or bool(acts_on(design) - {"states"})
+
+
 def undone(design: Architecture) -> bool:
     """Whether a norm of each token follows that makes multiples of one row, the output of a single head without biases, equal."""
     after = design.norm.name in ("layer", "rms") and design.norm_placement == "post" and design.residual.name == "none"
@@ -94,15 +125,28 @@ def acts_on(design: Architecture) -> set[str]:
     return set(facts_of("position", design.position.name).get("TOUCHES", ("scores",)))
 
 
-def of_linear(design: Architecture) -> tuple[int, str]:
-    """Linear attention alone: rows of weights sum to one."""
-    masked, sentinels = design.mask.name != "none", design.sentinels.name != "none"
-    if masked and sentinels:
+def of_states(design: Architecture, sums: str) -> tuple[int, str]:
+    """A recurrence alone: what a token gets depends on how many came before."""
+    if sums == "free":
+        return 0, BY_SUMS
+    if design.sentinels.name != "none":
         return 0, "the sentinel's weight depends on the position"
-    if masked:
-        return 1, "rows of P differ, but sum to one"
+    return 1, DIFFER[sums]
+
+
+def of_linear(design: Architecture, sums: str) -> tuple[int, str]:
+    """Attention by products of features, alone; rows of weights sum to one, or are as they come."""
+    placed, sentinels = is_placed(design), design.sentinels.name != "none"
+    if placed and sums == "free":
+        return 0, BY_SUMS
+    if placed and sentinels:
+        return 0, "the sentinel's weight depends on the position"
+    if placed:
+        return 1, DIFFER[sums]
     if sentinels:
         return 1, "the sentinel's weight depends on the query"
+    if sums == "free":
+        return 1, BY_QUERY
     return 3, "rows of P differ by second differences of the logarithm of features' products"
 
 
@@ -110,13 +154,12 @@ def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
     """Attention by scores and a normaliser, alone."""
     name, touches = normaliser_of(design), acts_on(design)
     normaliser = facts_of("normaliser", name)
-    placed = design.mask.name != "none" or bool(touches - {"states"})
+    placed, sums = is_placed(design), sums_of(design)
     sentinels = design.sentinels.name != "none"
     if "values" in touches:
         return 0, "the position adds to the values"
-    if name == "urpe" and design.normaliser.options.get("random"):
+    if name == "urpe" and options_of(design).get("random"):
         return 0, BY_FACTORS
-    sums = normaliser.get("EQUAL_ROWS", normaliser.get("ROWS", "free"))
     if placed and sums == "free":
         return 0, BY_SUMS
     if sums == "zero" and not sentinels:
@@ -128,9 +171,10 @@ def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
     if placed and sentinels:
         return 0, "the sentinel's weight depends on the position"
     if placed:
-        return 1, "rows of P differ, but sum to one" if sums == "one" else "rows of P differ, but not their sums"
+        return 1, DIFFER[sums]
     if sentinels:
         return 1, "the sentinel's weight depends on the query"
-    if normaliser["SHIFT"] == "counts":
-        return 1, "row sums depend on the query"
+    # Where all rows have one sum, equal scores have equal weights whatever the scores are: a shift is of second order.
+    if normaliser["SHIFT"] == "counts" and sums == "free":
+        return 1, BY_QUERY
     return 3, "rows of P differ by R W R^T alone"

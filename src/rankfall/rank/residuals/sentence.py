@@ -1,4 +1,5 @@
-"""Which architecture of a setting collapses fastest: by the order of its block, then by the law, then by the residual."""
+"""Which architecture of a setting collapses fastest: by the order of its block, then by the residual, or by the law where rounding hides
+that."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 NEAR = 0.1  # orders that differ by less are one
 KEEPS = 0.5  # residual at the last layer
+SHOWN = 0.001  # the last digit of a residual in a sentence
 FIRST = 3  # names in the first finding
 PER_LAYER = {3: "cubed", 1: "multiplied by a factor", 0: "kept from vanishing"}  # what orders do to a small residual
 UNKNOWN = "not in the table of orders"
@@ -45,9 +47,17 @@ def say_fastest(rows: DataFrame, setting: Setting, settings: int) -> str:
 
 def lower_without(known: DataFrame, first: DataFrame) -> bool:
     """Whether a row without an order has a smaller residual than all that the highest order has: its own may be higher still."""
-    column = "log_residual" if known.log_residual.notna().all() else "residual_last"
+    column = choose_number(known).name
     rest = known[known.block_order.isna()][column].astype(float).min()
     return bool(rest < first[column].astype(float).min())
+
+
+def choose_number(rows: DataFrame) -> Headline:
+    """By what residuals are compared: the one at the last layer, which scorecard and counts show. The law, of other samples and another
+    mean, where rounding, of float64 or to the digits shown, hides that one and all have a law."""
+    last, floor = rows.residual_last.astype(float), rows.residual_last_floor.astype(float)
+    hidden = ~(last >= SHOWN) | (floor > 0)
+    return by_name("log_residual" if hidden.any() and rows.log_residual.notna().all() else "residual_last")
 
 
 def say_first(first: DataFrame, ordered: int, known: int) -> str:
@@ -78,8 +88,8 @@ def say_order(order: float) -> str:
 
 
 def say_smallest(rows: DataFrame, setting: Setting) -> str:
-    """Of rows with one order: by the law where all have it, else by the residual."""
-    headline = by_name("log_residual" if rows.log_residual.notna().all() else "residual_last")
+    """Of rows with one order, the smallest."""
+    headline = choose_number(rows)
     known = rows[rows[headline.name].notna()]
     if not len(known):
         return ""
@@ -88,7 +98,7 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
     of = "Of these " if len(rows) > 1 else ""
     if len(least) == 1:
         (row,) = (row for _, row in least.iterrows())
-        return f"{of}{name(row)} is left with a residual of {say_left(row)} at the last layer{seeds}{say_noise(least, headline)}."
+        return f"{of}{name(row)} is left with a residual of {say_left(row, headline)} at the last layer{seeds}{say_noise(least, headline)}."
     named = list_names(sorted(name(row) for _, row in least.iterrows()), FIRST)
     within = ", within their deviation over seeds" if least[f"{headline.name}_deviation"].notna().any() else ""
     return f"{of}{named} tie at the last layer{within}{seeds}{say_noise(least, headline)}."
@@ -105,9 +115,9 @@ def say_noise(rows: DataFrame, headline: Headline) -> str:
     return f"; of their samples these are rounding noise of float64: {list_names(each)}"
 
 
-def say_left(row: Series) -> str:
-    """The residual at the last layer, without rounding where that is known."""
-    if row.log_residual == row.log_residual:
+def say_left(row: Series, headline: Headline | None = None) -> str:
+    """The residual at the last layer: by this number, or by its own, the law where rounding hides it."""
+    if (headline or choose_number(row.to_frame().T)).name == "log_residual":
         return power(row.log_residual)
     if row.residual_last_floor == 1:
         return "no more than float64's rounding"
@@ -115,8 +125,8 @@ def say_left(row: Series) -> str:
 
 
 def say_unordered(rows: DataFrame, setting: Setting) -> str:
-    """Where the table of orders has none of the blocks: by the law where all have it, else by the residual."""
-    headline = by_name("log_residual" if rows.log_residual.notna().all() else "residual_last")
+    """Where the table of orders has none of the blocks: the smallest of all."""
+    headline = choose_number(rows)
     known = rows[rows[headline.name].notna()]
     if not len(known):
         return (
@@ -126,11 +136,13 @@ def say_unordered(rows: DataFrame, setting: Setting) -> str:
     if len(known) == 1:
         (row,) = (row for _, row in known.iterrows())
         what = "only one here" if len(rows) == 1 else "only one with this number"
-        left = f"with a residual of {say_left(row)} at the last layer"
+        left = f"with a residual of {say_left(row, headline)} at the last layer"
         return f"{name(row)} is the {what}, {left}{count_seeds(known, headline)}{say_noise(known, headline)}."
     least = find_extreme(known, headline, setting, most=False)
     said = (
-        f"{name(least.iloc[0])} ({say_left(least.iloc[0])})" if len(least) == 1 else write_tie(least, headline, write)
+        f"{name(least.iloc[0])} ({say_left(least.iloc[0], headline)})"
+        if len(least) == 1
+        else write_tie(least, headline, write)
     )
     return f"the residual is smallest in {said}{count_seeds(least, headline)}{say_noise(least, headline)}."
 
