@@ -33,7 +33,7 @@ def released_example(
     """The model, its configuration and inputs on which it runs; raises `Streamed` where it does not fit whole."""
     from transformers import CONFIG_MAPPING
 
-    from rankfall.check.library import built
+    from rankfall.check.library import build_model
     from rankfall.models.families.example import example_inputs
     from rankfall.models.weights import prepare_config
 
@@ -42,7 +42,7 @@ def released_example(
     count = sum(one.numel() for one in hollow(config).parameters())
     if count * BYTES_OF_A_WEIGHT > gigabytes * 2**30:
         raise Streamed(config, count)
-    model = built(kind, config, seed, count + 1)
+    model = build_model(kind, config, seed, count + 1)
     return model, config, example_inputs(model, config, tokens=tokens, seed=seed)
 
 
