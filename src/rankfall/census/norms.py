@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.passes import Edits, run_through
+from rankfall.models.modules.sized import LARGE, NEAR, TIMES, is_near, share_size_free
 
-LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
 LAYER, RMS = "layer", "rms"
 BEFORE, BEHIND, AFTER, INSIDE, NONE = (
     "before the branch", "behind the branch", "after the addition", "inside the branch", "none",
@@ -63,7 +63,7 @@ def norms(examined: Examined, flow: Flow) -> Norms:
         by_count(Counter(kinds[call.module] or "" for call in counted)),
         by_count(Counter(type(call.module).__name__ for call in counted)),
         by_count(places) or [NONE],
-        size_free(examined, flow, totals),
+        share_size_free(examined, flow, totals),
     )
 
 
@@ -136,10 +136,6 @@ def kind_of_norm(call: NormCall) -> str | None:
     return LAYER if is_near(one, moved) else RMS
 
 
-def is_near(one: Tensor, other: Tensor) -> bool:
-    return bool((one - other).abs().max() <= NEAR * one.abs().max())
-
-
 def place_of(
     call: NormCall, state: Tensor, value: Tensor, total: Tensor, following: Pair | None, post: bool
 ) -> str | None:
@@ -153,23 +149,3 @@ def place_of(
 def are_equal(one: Tensor, other: Tensor) -> bool:
     """Equal, in whatever shape."""
     return one.numel() == other.numel() and bool(torch.equal(one.reshape(-1), other.reshape(-1)))
-
-
-def size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> float | None:
-    """Share of the branches whose value is the same where the state that they read is 7 times as large. Both are far above any eps."""
-    values: dict[int, list[Tensor]] = {}
-    for scale in (LARGE, TIMES * LARGE):
-
-        def keep(branch: Branch, state: Tensor, value: Tensor, scale: float = scale) -> Tensor:
-            values.setdefault(branch.number, []).append(value.detach().clone())
-            return scale * totals[branch.number]
-
-        def enter(tensor: Tensor, scale: float = scale) -> Tensor:
-            return scale * tensor
-
-        try:
-            run_through(examined.model, examined.arguments, flow, Edits(edit=keep, enter=enter, partial=True))
-        except FAILURES:
-            return None
-    pairs = [pair for pair in values.values() if len(pair) == 2 and pair[0].shape == pair[1].shape]
-    return sum(is_near(*pair) for pair in pairs) / len(pairs) if pairs else None

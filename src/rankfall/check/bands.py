@@ -21,18 +21,19 @@ BIRTH, TRAINED = "at birth", "after training"
 KINDS = {BIRTH: "architecture", TRAINED: "small trained network"}
 
 
-def kind_of(flow: Flow) -> str:
-    """Direction, mixer and place of the norm, as the table has them."""
+def kind_of(flow: Flow, normed: bool = True) -> str:
+    """Direction, mixer and place of the norm, as the table has them; all of its networks are `normed`."""
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     with_weights = set(flow.attends.values())
     weighed = [number in with_weights for number in mixers]
     mixer = "attention" if mixers and all(weighed) else "hybrid" if any(weighed) else "mixing without weights"
-    return f"{CAUSAL if flow.causal else BOTH}, {mixer}, {'post' if flow.post else 'pre'}-norm"
+    norm = f"{'post' if flow.post else 'pre'}-norm" if normed else "no norm on the stream"
+    return f"{CAUSAL if flow.causal else BOTH}, {mixer}, {norm}"
 
 
-def say_kind(flow: Flow) -> str:
+def say_kind(flow: Flow, normed: bool) -> str:
     """The same in a report. Where norms stand is seen beside residual additions, so nothing is said of it where there are none."""
-    return kind_of(flow) if flow.skips else kind_of(flow).rpartition(", ")[0]
+    return kind_of(flow, normed) if flow.skips else kind_of(flow).rpartition(", ")[0]
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ def table() -> dict[str, Any]:
     return found
 
 
-def bands_for(flow: Flow) -> list[ReferenceBand]:
+def bands_for(flow: Flow, normed: bool = True) -> list[ReferenceBand]:
     """At birth and after training, at the nearest depth; those that the table has."""
-    return bands_of([kind_of(flow)], flow.depth) if flow.skips else []
+    return bands_of([kind_of(flow, normed)], flow.depth) if flow.skips else []
 
 
 def bands_of(kinds: list[str], depth: int) -> list[ReferenceBand]:
@@ -89,13 +90,14 @@ def one_band(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
     return ReferenceBand(when, nearest, low, high, f"{of} with {nearest} layers")
 
 
-def no_band(flow: Flow) -> str:
+def no_band(flow: Flow, normed: bool = True) -> str:
     """Why there is none at birth; nothing where there is one."""
     if not flow.skips:
         return "bands are of networks with residual additions"
-    known = table()["bands"].get(BIRTH, {}).get(kind_of(flow))
+    kind = kind_of(flow, normed)
+    known = table()["bands"].get(BIRTH, {}).get(kind)
     if not known:
-        return f"the table has no network of this kind: {kind_of(flow)}"
+        return f"the table has no network of this kind: {kind}"
     if not any(0.5 <= int(one) / flow.depth <= 2 for one in known):
         return f"the table has networks of {', '.join(known)} layers, none near {flow.depth}"
     return ""

@@ -23,6 +23,7 @@ from rankfall.models.modules.examine import FAILURES, Examined, examine
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.given import keep_random_state
 from rankfall.models.modules.passes import Edits, run_through
+from rankfall.models.modules.sized import has_norm
 from rankfall.models.variants import Variant
 from rankfall.rank.residual import floor_of, relative_residual
 
@@ -41,10 +42,11 @@ def check(
 
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     """The numbers, what would change them, and the verdict."""
-    report = measure_stream(examined, flow)
+    normed = has_norm(examined, flow)
+    report = measure_stream(examined, flow, normed)
     report.worst = find_steepest_loss(report.layers)
-    report.bands = bands_for(flow)
-    if why := no_band(flow):
+    report.bands = bands_for(flow, normed)
+    if why := no_band(flow, normed):
         report.reasons["reference band"] = why
     if changes:
         if report.worst is not None:
@@ -54,7 +56,7 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     return report
 
 
-def measure_stream(examined: Examined, flow: Flow) -> StreamReport:
+def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> StreamReport:
     """The numbers of the model as it is, by layer and by variant."""
     states = states_of(examined, flow)
     layers = [LayerReport(0)]
@@ -65,7 +67,7 @@ def measure_stream(examined: Examined, flow: Flow) -> StreamReport:
         of_state(state, into)
     samples, tokens = states[0].shape[:2]
     report = StreamReport(
-        flow.name, flow.summary(), say_kind(flow), flow.depth, flow.width, tokens, samples, flow.causal, layers
+        flow.name, flow.summary(), say_kind(flow, normed), flow.depth, flow.width, tokens, samples, flow.causal, layers
     )
     report.notes, report.floor = list(examined.notes), floor_of(states[0].dtype)
     report.reasons = {

@@ -1,0 +1,49 @@
+"""Which branches see the size of the state that they read: behind a norm of the stream none does."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from rankfall.models.modules.examine import FAILURES, Examined
+from rankfall.models.modules.flow import Branch, Flow
+from rankfall.models.modules.passes import Edits, run_through
+
+LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
+
+
+def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> float | None:
+    """Share of the branches whose value is the same where the state that they read is 7 times as large. Both are far above any eps.
+    `totals`: the sums, by number of branch."""
+    values: dict[int, list[Tensor]] = {}
+    for scale in (LARGE, TIMES * LARGE):
+
+        def keep(branch: Branch, state: Tensor, value: Tensor, scale: float = scale) -> Tensor:
+            values.setdefault(branch.number, []).append(value.detach().clone())
+            return scale * totals[branch.number]
+
+        def enter(tensor: Tensor, scale: float = scale) -> Tensor:
+            return scale * tensor
+
+        try:
+            run_through(examined.model, examined.arguments, flow, Edits(edit=keep, enter=enter, partial=True))
+        except FAILURES:
+            return None
+    pairs = [pair for pair in values.values() if len(pair) == 2 and pair[0].shape == pair[1].shape]
+    return sum(is_near(*pair) for pair in pairs) / len(pairs) if pairs else None
+
+
+def has_norm(examined: Examined, flow: Flow) -> bool:
+    """Whether a norm stands on the stream: between an addition and the next state, or before a branch. True where it cannot be tried."""
+    if flow.post:
+        return True
+    totals: dict[int, Tensor] = {}
+
+    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
+        totals[branch.number] = (state + value if flow.skips else value).detach().clone()
+
+    run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
+    return share_size_free(examined, flow, totals) != 0
+
+
+def is_near(one: Tensor, other: Tensor) -> bool:
+    return bool((one - other).abs().max() <= NEAR * one.abs().max())
