@@ -162,7 +162,7 @@ UNDONE = {
     ),
     "cleaning removes what a run needs": (
         "commands/gc.py",
-        "    running = needed_by_running(store, needed)",
+        "    running = add_needed_by_running(store, needed)",
         "    running = 0",
         "tests/run/store/test_gc.py::test_what_a_live_run_announced_is_kept_though_it_is_old",
     ),

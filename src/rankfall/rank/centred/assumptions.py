@@ -111,7 +111,7 @@ def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None
 
 def keeps_form(component: Any, family: type | str, *methods: str) -> bool:
     """Whether a component is of a class whose centred form is known and overrides none of these methods. A class may be given by name, as
-    of `standing_for`.
+    of `find_imported`.
     """
     known = find_imported(family) if isinstance(family, str) else family
     return (

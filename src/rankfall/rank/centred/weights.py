@@ -28,7 +28,7 @@ class Weights:
 
 
 Rule = Callable[[Scores], Weights]
-NORMALISERS = "rankfall.nets.normalisers."  # known by name (`standing_for`)
+NORMALISERS = "rankfall.nets.normalisers."  # known by name (`find_imported`)
 
 
 def rule_of(normaliser: Any) -> Rule | None:
