@@ -5,8 +5,8 @@ import torch
 from transformers import GPT2Config
 
 from rankfall.census.released import Streamed, released_example, streamed_rows
-from rankfall.census.run import row_maker
 from rankfall.errors import RankfallError
+from rankfall.run.plan import make_plan
 
 
 def tiny() -> GPT2Config:
@@ -27,6 +27,7 @@ def test_a_type_that_does_not_fit_is_streamed() -> None:
     assert raised.value.weights > 6_000_000_000 and not torch.is_tensor(raised.value.config)
 
 
-def test_an_unknown_size_is_told() -> None:
-    with pytest.raises(RankfallError, match="neither of small and released"):
-        row_maker(2, 8, 0, 20, 3, "large")
+def test_an_unknown_size_is_refused_by_the_plan() -> None:
+    measures = {"census": {"measure": "census_layers", "types": ["bert"], "size": "relased"}}
+    with pytest.raises(RankfallError, match=r"size.*relased.*small.*released"):
+        make_plan({"name": "one", "results": "results/one", "measures": measures})

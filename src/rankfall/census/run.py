@@ -13,7 +13,6 @@ from rankfall.census.outcomes import FAILS, OVER
 from rankfall.census.types import Rows, outcome_row, rows_of_type
 from rankfall.errors import RankfallError, nearest
 
-SIZES = ("small", "released")
 ABOUT_THE_RUN = ("Unproved",)  # errors that say that a key is not complete: they end the run
 
 
@@ -49,8 +48,6 @@ def row_maker(
     layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
 ) -> Callable[[str], Rows]:
     """A function from a type to its rows; what every type needs is imported by the first call, before the fork."""
-    if size not in SIZES:
-        raise RankfallError(f"census: size: {size!r} is neither of {' and '.join(SIZES)}")
     ready: list[str] = []
 
     def make_rows(kind: str) -> Rows:

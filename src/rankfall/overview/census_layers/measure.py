@@ -1,6 +1,6 @@
 """Every model type of the transformers library, small and untrained, each in a process of its own with limits of time and memory."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context
@@ -24,7 +24,7 @@ def census_layers(
     seed: int = 0,
     seconds: int = 20,
     gigabytes: int = 3,
-    size: str = "small",
+    size: Literal["small", "released"] = "small",
     library: str = "transformers",
 ) -> list[dict[str, Any]]:
     """`layers`: at most so many; widths are small. `types`: which, by default all that the library registers. `share`: 2/4 is the
