@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.gpu import card as cards
-from benchmarks.gpu import checks, compiled, grids, precision, sweep
+from benchmarks.gpu import checks, compiled, grids, precision, sweep, watched
 from benchmarks.gpu.limits import Card
 from benchmarks.gpu.rows import Rows, machine
 from rankfall.errors import RankfallError
@@ -22,10 +22,11 @@ SECONDS = {
     "agreement": 40,
     "stacks": 20,
     "resumed": 50,
-    "sweep": 115,
+    "sweep": 100,
     "compiled": 50,
     "precision": 15,
-    "grids": 160,
+    "watched": 35,
+    "grids": 140,
 }
 JUDGED = ("sweep", "compiled")  # by what the card can do
 
@@ -81,6 +82,7 @@ def section(name: str, rows: Rows, device: torch.device, tiny: bool, card: Card 
             "stacks": checks.check_stacks,
             "resumed": checks.check_resumed,
             "precision": precision.measure_precision,
+            "watched": watched.measure_watched,
             "grids": grids.time_grids,
         }[name]
         run(rows, device, tiny)

@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import Setting, settings
-from rankfall.train.captured import Captured, say_unserved
+from rankfall.train.captured import say_unserved
 from rankfall.train.fit import Course, fit
 from rankfall.train.history import TrainingHistory
 from rankfall.train.members import Members
@@ -97,7 +97,7 @@ def losses(
 ) -> torch.Tensor:
     """Of each epoch, (K, epochs)."""
     members = net.members(seeds, device, dtype=dtype, epochs=3)
-    members.engine = Captured() if engine == "captured" else None
+    members.engine = net.captured() if engine == "captured" else None
     history = trained(members, net, samples, 3, dtype)
     sums, asked = history.tensors["train.loss"], history.tensors["train.asked"]
     return (sums / asked).cpu()

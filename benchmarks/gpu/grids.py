@@ -3,20 +3,28 @@
 A stack of ten small networks leaves a GPU idle, so several are trained at the same time, each by a thread with a stream of its own.
 """
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 import torch
 
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import PARTS, Setting, settings
 from benchmarks.gpu.timing import wait
-from rankfall.train.captured import Captured, say_unserved
+from rankfall.train.captured import say_unserved
 from rankfall.train.fit import Course, fit
 
 PUBLISHED = {"sorting": (1000, 65), "hull": (10_000, 70)}  # samples and epochs
 GOAL = 120.0  # seconds of a grid
+
+
+OWN = threading.local()  # a thread's stream; None on a processor
+
+
+def take_stream(device: torch.device) -> None:
+    OWN.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
 
 class Late(Exception):
@@ -41,7 +49,7 @@ def grid(
     data = {seed: nets[0].drawn(seed, samples) for seed in seeds}
     wait(device)
     began = time.monotonic()
-    with ThreadPoolExecutor(flight) as pool:
+    with ThreadPoolExecutor(flight, initializer=take_stream, initargs=(device,)) as pool:
         done = list(pool.map(lambda net: train(net, seeds, device, samples, epochs, deadline), nets))
     wait(device)
     seconds, cells = time.monotonic() - began, len(nets) * len(seeds)
@@ -57,11 +65,10 @@ def grid(
 
 def train(net: Setting, seeds: list[int], device: torch.device, samples: int, epochs: int, deadline: float) -> int:
     """How many steps were made."""
-    stream = torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else nullcontext()
-    with stream:
+    with torch.cuda.stream(OWN.stream):
         members = net.members(seeds, device, epochs=epochs)
         if not say_unserved(members, net.training.objective.name):
-            members.engine = Captured()
+            members.engine = net.captured()
 
         def after_step() -> None:
             if time.monotonic() > deadline:

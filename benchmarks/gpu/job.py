@@ -6,7 +6,6 @@ from pathlib import Path
 import torch
 
 from benchmarks.gpu.shapes import settings
-from rankfall.train.captured import Captured
 from rankfall.train.device import prepare
 from rankfall.train.fit import Course, fit
 from rankfall.train.history import TrainingHistory
@@ -20,7 +19,7 @@ def main() -> None:
     device = prepare(sys.argv[2], 1)
     net = settings()["sorting"]
     members, history = net.members(SEEDS, device, epochs=epochs), TrainingHistory(len(SEEDS), epochs, device)
-    members.engine = Captured() if sys.argv[3] == "captured" else None
+    members.engine = net.captured() if sys.argv[3] == "captured" else None
     if (folder / "state.pt").exists():
         restore(members, history, torch.load(folder / "state.pt", map_location=device))
 

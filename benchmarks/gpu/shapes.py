@@ -13,6 +13,7 @@ from rankfall.tasks._dataset import TRAIN, Dataset, Split
 from rankfall.tasks.convex_hull import convex_hull
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
+from rankfall.train.captured import Captured
 from rankfall.train.data import Data
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Objective, Samples
@@ -55,6 +56,9 @@ class Setting:
         t = self.training
         made = components.bound("optimizer", t.optimizer)
         return Members(network, range(members), made, [recipe.hyperparameters_of(t)] * members, dropout)
+
+    def captured(self) -> Captured:
+        return Captured(recipe.make_draw(self.training))
 
     def objective(self) -> Objective:
         return recipe.objective(self.training)

@@ -41,6 +41,7 @@ def point(
     """Whether larger stacks are worth a try."""
     members_count, dropout = about_it["members"], about_it["dropout"]
     assert isinstance(members_count, int) and isinstance(dropout, float)
+    held = begin_peak(device)
     try:
         members, batch, objective = (
             net.alike(members_count, device, dropout),
@@ -52,7 +53,7 @@ def point(
             if reason:
                 rows.add("rate", status="skipped", reason=reason, **about_it)
                 return False
-            members.engine = Captured()
+            members.engine = net.captured()
         seconds = seconds_of(lambda: members.step(objective, batch), device, about)
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
@@ -63,7 +64,14 @@ def point(
         return False
     rows.add("rate", members_count / seconds, "member-steps/s", **card.limits(work), **about_it)
     if device.type == "cuda":
-        peak = torch.cuda.max_memory_allocated(device)
-        torch.cuda.reset_peak_memory_stats(device)
+        peak = torch.cuda.max_memory_allocated(device) - held
         rows.add("memory of a member", peak / members_count, "bytes", **about_it)
     return seconds < SLOWEST
+
+
+def begin_peak(device: torch.device) -> int:
+    """The bytes that are held before, from which the peak is counted."""
+    if device.type != "cuda":
+        return 0
+    torch.cuda.reset_peak_memory_stats(device)
+    return torch.cuda.memory_allocated(device)

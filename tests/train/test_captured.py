@@ -14,11 +14,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from waiting import as_on_a_gpu, watched
 
+from rankfall.design import Component, Training
 from rankfall.nets.network import Shape
 from rankfall.streams import stream
+from rankfall.tasks._dataset import Split
 from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
-from rankfall.train.captured import Captured, Replay, say_unserved
+from rankfall.train.captured import SHAPES, Captured, Replay, say_unserved
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import TrainingHistory
@@ -29,6 +31,7 @@ from rankfall.train.resume import restore, state_of
 
 CPU = torch.device("cpu")
 SEEDS, LENGTH, SYMBOLS, STEPS, EPOCHS = [4, 9, 2], 5, 6, 4, 2
+TRAININGS = {name: Training(name, objective=Component(name)) for name in ("masked_tokens", "prefixes")}
 
 
 class Recorder(TorchDispatchMode):
@@ -63,14 +66,14 @@ def recorder(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
     return graded, replay
 
 
-def stack(objective: str = "classes", **training: Any) -> tuple[Members, Data, Any]:
+def stack(targets: str = "classes", **training: Any) -> tuple[Members, Data, Any]:
     own = training.pop("own", [{}, {}, {}])
     (cell,) = cells(
         architecture={"depth": 1}, training={"epochs": EPOCHS, "lr": 1e-3, "dropout": 0.1, "batch": 8, **training}
     )
     trainings = [replace(cell.training, **one) for one in own]
     members = recipe.initial(
-        cell.architecture, Shape("tokens", objective, LENGTH, SYMBOLS, SYMBOLS), SEEDS, trainings, CPU
+        cell.architecture, Shape("tokens", targets, LENGTH, SYMBOLS, SYMBOLS), SEEDS, trainings, CPU
     )
     datasets = [sorting(stream(s, "data"), train=30, test=8, length=LENGTH, symbols=SYMBOLS) for s in SEEDS]
     return members, Data.of(datasets, torch.float32, CPU), recipe.course(cell.training)
@@ -99,7 +102,7 @@ def as_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_replayed_training_is_the_same_bit_by_bit(training: dict[str, Any]) -> None:
     """Also the smaller batch at the end of an epoch, which has a recording of its own."""
-    (plain, course), engine = trained(None, **training), Captured(recorder)
+    (plain, course), engine = trained(None, **training), Captured(record=recorder)
     (members, history) = trained(engine, **training)
     assert [one is not None for one in engine.recordings.values()] == [True, True] and engine.name == "captured"
     if "own" in training:
@@ -110,10 +113,32 @@ def test_replayed_training_is_the_same_bit_by_bit(training: dict[str, Any]) -> N
         torch.testing.assert_close(history.tensors[name], value, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("name", ["masked_tokens", "prefixes"])
+def test_what_an_objective_draws_is_drawn_anew_for_each_replay(name: str) -> None:
+    """Other words are hidden at every step, and samples cut to other lengths."""
+
+    def train(engine: Captured | None) -> tuple[Members, list[torch.Tensor]]:
+        hidden = name == "masked_tokens"
+        members, data, course = stack("hidden" if hidden else "classes")
+        if hidden:
+            words = {part: Split(one.inputs.clamp(1), one.inputs.clamp(1)) for part, one in data.splits.items()}
+            data = replace(data, special=2, splits=words)
+        members.engine = engine
+        history = fit(members, data, recipe.objective(TRAININGS[name]), course)
+        return members, [history.tensors["train.loss"], history.tensors["test.loss"]]
+
+    engine = Captured(recipe.make_draw(TRAININGS[name]), recorder)
+    (plain, expected), (members, found) = train(None), train(engine)
+    recorded = sum(one is not None for one in engine.recordings.values())
+    assert recorded == min(len(engine.recordings), SHAPES) >= 2 and engine.name == "captured"
+    assert torch.equal(members.weights, plain.weights)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected))
+
+
 def test_it_goes_on_bit_by_bit_with_a_new_recording() -> None:
-    whole, _ = trained(Captured(recorder))
+    whole, _ = trained(Captured(record=recorder))
     members, data, course = stack()
-    members.engine, history, kept = Captured(recorder), TrainingHistory(3, EPOCHS, CPU), {}
+    members.engine, history, kept = Captured(record=recorder), TrainingHistory(3, EPOCHS, CPU), {}
 
     class Killed(Exception):
         pass
@@ -126,7 +151,7 @@ def test_it_goes_on_bit_by_bit_with_a_new_recording() -> None:
     with contextlib.suppress(Killed):
         fit(members, data, classes, course, history, after_step)
     members, data, course = stack()
-    members.engine, history = Captured(recorder), TrainingHistory(3, EPOCHS, CPU)
+    members.engine, history = Captured(record=recorder), TrainingHistory(3, EPOCHS, CPU)
     restore(members, history, kept)
     fit(members, data, classes, course, history)
     assert torch.equal(members.weights, whole.weights)
@@ -134,7 +159,7 @@ def test_it_goes_on_bit_by_bit_with_a_new_recording() -> None:
 
 def test_replays_wait_for_nothing() -> None:
     members, data, course = stack()
-    members.engine, found = Captured(recorder), []
+    members.engine, found = Captured(record=recorder), []
     with watched(lambda name: found.append(members.step_count)):
         fit(members, data, classes, course)
     recorded = (0, STEPS - 1)  # the first steps with a batch of their size, in which a recording is looked at
@@ -155,7 +180,7 @@ def test_masks_that_stand_still_are_noticed() -> None:
         return graded, replayed
 
     members, data, course = stack()
-    engine = members.engine = Captured(frozen)
+    engine = members.engine = Captured(record=frozen)
     with pytest.warns(UserWarning, match="a replay differs"):
         fit(members, data, classes, course)
     assert set(engine.recordings.values()) == {None} and engine.name == "plain"
@@ -167,7 +192,7 @@ def test_what_cannot_be_recorded_runs_as_it_would_without() -> None:
         raise RuntimeError("operation not permitted when stream is capturing")
 
     with pytest.warns(UserWarning, match="not recorded.*not permitted"):
-        members, _ = trained(Captured(refused))
+        members, _ = trained(Captured(record=refused))
     assert torch.equal(members.weights, trained(None)[0].weights)
 
 
@@ -176,7 +201,7 @@ def test_too_little_memory_is_the_callers_business() -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(torch.OutOfMemoryError):
-        trained(Captured(full))
+        trained(Captured(record=full))
 
 
 def test_who_is_served() -> None:
@@ -185,7 +210,8 @@ def test_who_is_served() -> None:
     assert members.engine is None  # so a recipe leaves it
     members.device = torch.device("cuda")
     assert say_unserved(members, "classes") == ""
-    assert "masked_tokens is not one of" in say_unserved(members, "masked_tokens")
+    assert all(say_unserved(members, name) == "" for name in ("masked_tokens", "prefixes"))
+    assert "mylab.loss:mine is not one of" in say_unserved(members, "mylab.loss:mine")
 
 
 @pytest.mark.slow

@@ -5,9 +5,11 @@ at once. Only the passes are recorded, with inputs, targets and the step of drop
 optimiser, about twenty kernels on all weights together, runs as it does without: so any optimiser will do, and learning rates,
 schedules and members that have stopped need nothing special.
 
+What an objective draws is drawn before, and lies in tensors that are filled as well.
+
 A recording is used once it has given, for two steps of dropout, the loss and gradients of the passes that it replaces; shapes for which it
-does not, or which cannot be recorded, run as they would without. `cuda_graph` alone needs a GPU: everything else is tested with a
-recorder of operations on the processor (`tests/train/test_captured.py`), and that function has not been run by these tests.
+does not, or which cannot be recorded, run as they would without. `CudaGraphs` alone needs a GPU: everything else is tested with a
+recorder of operations on the processor (`tests/train/test_captured.py`). `benchmarks/gpu.sh` tries that class on a GPU.
 """
 
 import threading
@@ -23,44 +25,58 @@ from rankfall.train.dropout import DeviceDropout
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
-# Objectives that draw nothing and read no more of a batch than inputs and targets, so that a recording serves every batch.
-REPLAYED = ("classes", "values")
+# Objectives that read no more of a batch than inputs, targets and what was drawn for it, so that a recording serves every batch.
+REPLAYED = ("classes", "values", "masked_tokens", "prefixes")
 SHAPES = 4  # of batches that are recorded, at most; each recording keeps the memory of its passes
 WARM_UPS = 3  # runs before the recording, in which libraries choose and load their kernels
 ONE = threading.Lock()  # stacks of several threads are recorded one after another
 Replay = Callable[[], None]
 Record = Callable[[Callable[[], Graded]], tuple[Graded, Replay]]
+Draw = Callable[[Samples], Samples]  # see `recipe.make_draw`
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Passes that read `inputs` and `targets` and leave their result in `graded` and in the members' `grads`."""
+    """Passes that read `inputs`, `targets` and `drawn` and leave their result in `graded` and in the members' `grads`."""
 
     inputs: Tensor
     targets: Tensor
+    drawn: tuple[Tensor, ...]
     graded: Graded
     replay: Replay
 
 
-def cuda_graph(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
-    """Records what the passes start on the GPU; the result is where each replay leaves it."""
-    aside = torch.cuda.Stream()
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(WARM_UPS):
-            passes()
-    torch.cuda.current_stream().wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with ONE, torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        graded = passes()
-    return graded, graph.replay
+class CudaGraphs:
+    """Records what passes start on the GPU, where each replay leaves its result. The recordings of one stack are never replayed at
+    the same time, so they share their memory.
+
+    The stream is this thread's own where it has one: of the few that PyTorch hands out, another may be the same as another thread's,
+    whose copies would then fall into the recording.
+    """
+
+    def __init__(self) -> None:
+        self.pool: tuple[int, int] | None = None
+
+    def __call__(self, passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
+        here = torch.cuda.current_stream()
+        aside = torch.cuda.Stream() if here == torch.cuda.default_stream() else here
+        aside.wait_stream(here)
+        with torch.cuda.stream(aside):
+            for _ in range(WARM_UPS):
+                passes()
+        here.wait_stream(aside)
+        self.pool = self.pool or torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        with ONE, torch.cuda.graph(graph, self.pool, aside, capture_error_mode="thread_local"):
+            graded = passes()
+        return graded, graph.replay
 
 
 class Captured:
     """An engine of `Members`."""
 
-    def __init__(self, record: Record = cuda_graph) -> None:
-        self.record = record
+    def __init__(self, draw: Draw = lambda batch: batch, record: Record | None = None) -> None:
+        self.draw, self.record = draw, record or CudaGraphs()
         self.name = "plain"  # until a step is recorded
         self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None: of this shape there is none
 
@@ -71,6 +87,7 @@ class Captured:
         return [self.step(members, objective, batch) for batch in batches]
 
     def step(self, members: Members, objective: Objective, batch: Samples) -> Graded:
+        batch = self.draw(batch)
         recording = self.find_recording(members, objective, batch)
         if recording is None:
             return members.plain_step(objective, batch)
@@ -94,7 +111,8 @@ class Captured:
         inputs = batch.inputs.clone(memory_format=torch.contiguous_format)
         same = batch.targets is batch.inputs
         targets = inputs if same else batch.targets.clone(memory_format=torch.contiguous_format)
-        own = replace(batch, inputs=inputs, targets=targets)
+        drawn = tuple(one.clone(memory_format=torch.contiguous_format) for one in batch.drawn or ())
+        own = replace(batch, inputs=inputs, targets=targets, drawn=None if batch.drawn is None else drawn)
         drop = members.dropout or no_dropout
 
         def passes() -> Graded:
@@ -104,7 +122,7 @@ class Captured:
 
         try:
             graded, replay = self.record(passes)
-            recording = Recording(inputs, targets, graded, replay)
+            recording = Recording(inputs, targets, drawn, graded, replay)
             for step in (members.step_count, members.step_count + 1):
                 fill(recording, batch, members, step)
                 expected = passes().loss.clone(), members.grads.clone()
@@ -125,6 +143,8 @@ def fill(recording: Recording, batch: Samples, members: Members, step: int) -> N
     recording.inputs.copy_(batch.inputs)
     if recording.targets is not recording.inputs:
         recording.targets.copy_(batch.targets)
+    for kept, new in zip(recording.drawn, batch.drawn or ()):
+        kept.copy_(new)
     if members.dropout is not None:
         members.dropout.at(step)
 
@@ -140,7 +160,7 @@ def say_unserved(members: Members, objective: str) -> str:
     if members.device.type != "cuda":
         return "only steps on a GPU are recorded"
     if objective not in REPLAYED:
-        return f"the objective {objective} is not one of {', '.join(REPLAYED)}, whose steps can be replayed"
+        return f"the objective {objective} is not one of {', '.join(REPLAYED)}, whose steps can be recorded"
     if members.dropout is not None and not isinstance(members.dropout, DeviceDropout):
         return "masks of dropout come from the processor"
     return ""

@@ -44,7 +44,7 @@ def initial(
         network.to(device), seeds, optimizer, [hyperparameters_of(one) for one in trainings], shared.dropout
     )
     if not say_unserved(members, shared.objective.name):
-        members.engine = Captured()
+        members.engine = Captured(make_draw(shared))
     return members
 
 

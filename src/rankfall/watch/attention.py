@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rankfall.watch.numbers import precise, select_rows, weight_numbers
+from rankfall.watch.numbers import precise, samples_at_once, select_rows, weight_numbers
 
 SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
 FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every device
@@ -58,10 +58,11 @@ class AttentionListener(TorchDispatchMode):
         self.single = single
         weights = weights.detach().reshape(self.batch, -1, self.tokens, self.tokens)
         rows = select_rows(weights.shape[1], self.tokens, weights.device)
-        self.keep([one[None, :, rows] for one in weights[: self.samples]], rows)
+        few = samples_at_once(weights.shape[1], len(rows), self.tokens)
+        self.keep([one[:, :, rows] for one in weights[: self.samples].split(few)], rows)
 
     def keep_fused(self, given: Mapping[str, Any]) -> None:
-        """Weights of a few samples, one after another, for a few rows: memory does not grow with the square of the length."""
+        """Weights of a few samples for a few rows, as many at once as are few: memory does not grow with the square of the length."""
         query, key = given["query"].detach(), given["key"].detach()  # (B, H, T, d)
         if (
             self.found
@@ -77,24 +78,27 @@ class AttentionListener(TorchDispatchMode):
         shape = (*query.shape[:3], key.shape[2])
         bias = None if bias is None else bias.detach().expand(shape)
         found = []
-        for sample in range(min(self.samples, self.batch)):
-            q, k = query[sample, :, rows], key[sample]  # (H, R, d), (H', T, d)
-            k = k.repeat_interleave(len(q) // len(k), 0) if len(k) != len(q) else k
+        samples = range(min(self.samples, self.batch))
+        few = samples_at_once(query.shape[1], len(rows), self.tokens)
+        for begin in samples[::few]:
+            here = slice(begin, min(begin + few, len(samples)))
+            q, k = query[here][:, :, rows], key[here]  # (S, H, R, d), (S, H', T, d)
+            k = k.repeat_interleave(q.shape[1] // k.shape[1], 1) if k.shape[1] != q.shape[1] else k
             q, k = q.to(precise(q)), k.to(precise(k))
-            scores = q @ k.mT * scale  # (H, R, T)
+            scores = q @ k.mT * scale  # (S, H, R, T)
             if bias is not None:
-                part = bias[sample][:, rows]
+                part = bias[here][:, :, rows]
                 scores = scores.masked_fill(~part, -torch.inf) if part.dtype == torch.bool else scores + part
             if given.get("is_causal"):
                 later = torch.arange(self.tokens, device=q.device) > rows[:, None]
                 scores = scores.masked_fill(later, -torch.inf)
-            found.append(torch.softmax(scores, -1).nan_to_num(0.0)[None])  # a row that sees nothing is padding
+            found.append(torch.softmax(scores, -1).nan_to_num(0.0))  # a row that sees nothing is padding
         self.keep(found, rows)
 
     def keep(self, weights: list[Tensor], rows: Tensor) -> None:
-        """Each (1, H, R, T)."""
-        real = [None if self.real is None else self.real[n : n + 1] for n in range(len(weights))]
-        each = [weight_numbers(one, rows, here) for one, here in zip(weights, real)]
+        """Each (S, H, R, T), of consecutive samples."""
+        parts = [None] * len(weights) if self.real is None else self.real.split(len(weights[0]))
+        each = [weight_numbers(one, rows, here) for one, here in zip(weights, parts)]
         self.found.append({name: torch.cat([one[name] for one in each]) for name in each[0]})
 
     def numbers(self) -> dict[str, Tensor] | None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rankfall.rank.effective_rank import effective_rank
-from rankfall.rank.powers import measurable
+from rankfall.rank.powers import measurable, or_nan
 from rankfall.rank.residual import relative_residual
 
 MOST_NUMBERS = 2**22  # in float64 at a time
@@ -47,13 +47,17 @@ def ranks(states: Tensor, real: Tensor | None) -> Tensor:
     of large matrices fewer samples are taken, and `MOST_TOKENS` of their tokens."""
     found = torch.full((len(states),), torch.nan, dtype=precise(states), device=states.device)
     size = min(*states.shape[1:], MOST_TOKENS)
-    for sample in range(min(len(states), max(1, int(WORK / size**3)))):
-        x = states[sample] if real is None else states[sample][real[sample]]  # (T, D)
-        if min(x.shape) > MOST_TOKENS:
-            x = x[space_rows(len(x), x.device, MOST_TOKENS)]
+    count = min(len(states), max(1, int(WORK / size**3)))
+    whole = real is None or bool(real[:count].all())  # on a GPU all at once take half the time of one after another
+    parts = [states[:count]] if whole else [x[here][None] for x, here in zip(states[:count], real)]  # type: ignore[arg-type]
+    at = 0
+    for x in parts:  # (S', T, D)
+        if min(x.shape[1:]) > MOST_TOKENS:
+            x = x[:, space_rows(x.shape[1], x.device, MOST_TOKENS)]
         x = x.to(precise(x))
-        if len(x) > 1 and bool(measurable(x, states.dtype)):
-            found[sample] = effective_rank(x)
+        if x.shape[1] > 1:
+            found[at : at + len(x)] = or_nan(effective_rank(x), x, states.dtype)
+        at += len(x)
     return found
 
 
@@ -89,6 +93,11 @@ def row_mean(values: Tensor, rows: Tensor) -> Tensor:
 def select_rows(heads: int, tokens: int, device: torch.device) -> Tensor:
     """The rows of attention weights (H, T, T) that are looked at."""
     return space_rows(tokens, device, min(ROWS, max(16, MOST_NUMBERS // (heads * tokens))))
+
+
+def samples_at_once(heads: int, rows: int, tokens: int) -> int:
+    """Whose weights are looked at together: on a GPU several samples take as long as one."""
+    return max(1, MOST_NUMBERS // max(heads * rows * tokens, 1))
 
 
 def space_rows(tokens: int, device: torch.device, most: int) -> Tensor:
