@@ -23,7 +23,7 @@ SCHEMA = pa.schema(
         ("engine", pa.string()),  # plain or captured
         ("value", pa.float64()),
         ("unit", pa.string()),
-        ("bound", pa.float64()),  # of a check: it fails above; of a goal in seconds: likewise
+        ("bound", pa.float64()),  # of a check: it fails above
         # Limits of a rate, in its unit, from what was counted for one step and measured of this card in the same run.
         ("limit_operations", pa.float64()),
         ("limit_state", pa.float64()),

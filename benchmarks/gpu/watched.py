@@ -20,7 +20,16 @@ from rankfall.api.residuals import residuals
 from rankfall.watch import watch
 
 CPU = torch.device("cpu")
-SAME = ("residual", "norm", "effective_rank", "entropy", "largest_share", "first_share", "gradient_queries", "gradient_keys")
+SAME = (
+    "residual",
+    "norm",
+    "effective_rank",
+    "entropy",
+    "largest_share",
+    "first_share",
+    "gradient_queries",
+    "gradient_keys",
+)
 EVERY, STEPS = 50, 20
 BOUND = 2e-3  # relative, of what is computed in float64 from states in float32
 
@@ -45,7 +54,9 @@ def compare_rows(rows: Rows, device: torch.device, model: nn.Module, words: Tens
         rows.check(f"watched {column}", largest_difference(found, expected, column), BOUND, shape=name)
     narrow = watched_rows(model, words, device, True, folder / "bf16.parquet")
     missing = sum(row[column] is None for column in SAME for row in narrow if row["layer"])
-    rows.check("watched values that are null, bfloat16", missing, 0, unit=f"of {len(SAME) * (len(narrow) - 1)}", shape=name)
+    rows.check(
+        "watched values that are null, bfloat16", missing, 0, unit=f"of {len(SAME) * (len(narrow) - 1)}", shape=name
+    )
 
 
 def compare_weights(rows: Rows, device: torch.device, model: nn.Module, words: Tensor, name: str, folder: Path) -> None:
@@ -57,9 +68,13 @@ def compare_weights(rows: Rows, device: torch.device, model: nn.Module, words: T
     unit = f"of {plain[0].numel()}"
     rows.add("weights of a training repeated that differ", repeated, unit, shape=name)
     if repeated:
-        rows.add("weights of a watched training that differ", status="skipped", reason="nor are two unwatched ones equal")
+        rows.add(
+            "weights of a watched training that differ", status="skipped", reason="nor are two unwatched ones equal"
+        )
     else:
-        rows.check("weights of a watched training that differ", int((watched != plain[0]).sum()), 0, unit=unit, shape=name)
+        rows.check(
+            "weights of a watched training that differ", int((watched != plain[0]).sum()), 0, unit=unit, shape=name
+        )
 
 
 def measure_cost(
@@ -92,7 +107,9 @@ def compare_residuals(rows: Rows, device: torch.device, depth: int) -> None:
     rows.check("residuals of a module on the device", apart, 1e-9, shape=f"encoder of {depth} layers")
 
 
-def watched_rows(model: nn.Module, words: Tensor, device: torch.device, narrow: bool, file: Path) -> list[dict[str, Any]]:
+def watched_rows(
+    model: nn.Module, words: Tensor, device: torch.device, narrow: bool, file: Path
+) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     own = copy.deepcopy(model).to(device)

@@ -83,7 +83,7 @@ def test_one_command(tmp_path: Path) -> None:
     command = ["bash", str(ROOT / "benchmarks" / "gpu.sh"), "--device", "cpu", "--tiny", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
-    sections = ("card", "bits", "agreement", "stacks", "resumed", "sweep", "compiled", "precision", "grids")
+    sections = ("card", "bits", "agreement", "stacks", "resumed", "sweep", "compiled", "precision", "watched", "grids")
     kept = {name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in sections}
     assert all(row["tiny"] for rows in kept.values() for row in rows)
     assert {row["status"] for rows in kept.values() for row in rows} == {"ok", "skipped"}

@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,7 +56,7 @@ class CudaGraphs:
     """
 
     def __init__(self) -> None:
-        self.pool: tuple[int, int] | None = None
+        self.pool: Any = None
 
     def __call__(self, passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
         here = torch.cuda.current_stream()
