@@ -102,6 +102,42 @@ def test_of_a_steep_gradient_the_change_that_flattens_it_is_said():
     assert said[-1].startswith("A branch that does less keeps more")
 
 
+def test_a_gradient_that_is_large_where_states_are_short_does_not_explode():
+    """A model that makes states longer, and does nothing else, has a larger gradient before."""
+    report = made_report([1.0, 0.9, 0.9], 40.0, [("smaller", 0.99, 40.0)])
+    report.layers[0].norm, report.layers[-1].norm = 0.1, 4.0
+    (said,) = [line for line in verdict(report) if "gradient" in line]
+    assert said == (
+        "The gradient at the input is 40.00 times that of the last state, and the state there is 0.025 times as long: relative to the "
+        "states, 1.00 times."
+    )
+    report.layers[0].norm = 2.0
+    assert "The gradient explodes" in " ".join(verdict(report))
+
+
+@torch.no_grad()
+def test_the_lengths_are_those_of_the_first_state_and_the_last():
+    class Longer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(
+                nn.TransformerEncoderLayer(16, 2, 16, batch_first=True, norm_first=True) for _ in range(3)
+            )
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    torch.manual_seed(0)
+    x = torch.randn(2, 7, 16)
+    (report,) = check(Longer(), x)
+    first, last = (layer.norm for layer in (report.layers[0], report.layers[-1]))
+    assert report.shorter == first / last and first == pytest.approx(float(x.square().sum(-1).mean(-1).sqrt().mean()))
+    assert all(0 < one.shorter < 2 for one in report.interventions)
+    assert len({one.shorter for one in report.interventions}) > 2
+
+
 def test_half_of_what_was_there_is_not_apart():
     assert "become more alike" in verdict(made_report([1.0, 0.8, 0.6], 1.0, []))[0]
     assert "stay apart" in verdict(made_report([1.0, 0.8, 0.76], 1.0, []))[0]

@@ -31,7 +31,9 @@ def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -
     states = states_of(examined, flow, Edits(edit=edit))
     with torch.enable_grad():
         gradient = input_gradient(examined, flow, edit)
-    return Outcome(name, [mean(relative_residual(state)) for state in states], gradient)
+    first, last = (float(state.double().norm()) for state in (states[0], states[-1]))
+    shorter = first / last if first and last else 1.0
+    return Outcome(name, [mean(relative_residual(state)) for state in states], gradient, shorter)
 
 
 def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome]:

@@ -39,6 +39,7 @@ class Outcome:
     name: str
     residuals: list[float | None]
     gradient: float | None  # of the input
+    shorter: float = 1.0  # length of the first state over that of the last
     does: str = ""  # what the branch does, where one was left out
 
     @property
@@ -70,3 +71,9 @@ class StreamReport:
     reasons: dict[str, str] = field(default_factory=dict)  # why a column is empty
     notes: list[str] = field(default_factory=list)
     worst: int | None = None  # the layer that loses most
+
+    @property
+    def shorter(self) -> float:
+        """Length of the first state over that of the last; 1 where they have none."""
+        first, last = self.layers[0].norm, self.layers[-1].norm
+        return first / last if first and last else 1.0

@@ -129,16 +129,28 @@ def gradient(report: StreamReport) -> list[str]:
     if steep(report):
         way = "explodes" if size > STEEP else "vanishes"
         return [f"The gradient {way} on the way back: at the input it is {number(size)} times that of the last state."]
+    if beyond(size):
+        shorter = report.shorter
+        return [
+            f"The gradient at the input is {number(size)} times that of the last state, and the state there is {number(shorter)} times "
+            f"as long: relative to the states, {number(size * shorter)} times."
+        ]
     return [f"The gradient of the input is {number(size)} times that of the last state."]
 
 
 def steep(report: StreamReport) -> bool:
     """Whether the gradient explodes or vanishes on the way back."""
     size = report.layers[0].gradient
-    return size is not None and is_steep(size)
+    return size is not None and is_steep(size, report.shorter)
 
 
-def is_steep(size: float) -> bool:
+def is_steep(size: float, shorter: float) -> bool:
+    """Also relative to the lengths of the states: a model that makes states a hundred times as long has gradients a hundred times as large
+    before, and neither explodes."""
+    return beyond(size) and beyond(size * shorter) and (size > 1) == (size * shorter > 1)
+
+
+def beyond(size: float) -> bool:
     return not 1 / STEEP <= size <= STEEP
 
 
@@ -155,7 +167,7 @@ def say_helped(report: StreamReport, last: float) -> list[str]:
             f"{number(max(tried))}."
         ]
     best = sorted(better, key=lambda one: -(one.last or 0.0))[:2]
-    if all(one.gradient is None or is_steep(one.gradient) for one in best):
+    if all(one.gradient is None or is_steep(one.gradient, one.shorter) for one in best):
         best += [one for one in flatter(report, last) if one not in best]
     if not best:
         return [
