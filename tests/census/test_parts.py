@@ -9,9 +9,11 @@ from torch import Tensor, nn
 from rankfall.census.equal import constant_inputs
 from rankfall.census.norms import norms
 from rankfall.census.scales import find_scales, scales
-from rankfall.census.streams import mask_of, mixer_of, position_of
+from rankfall.census.streams import mask_of, mixer_of, position_of, rows_of_stream
+from rankfall.check.bands import kind_of
 from rankfall.check.report import measure_stream
 from rankfall.models.modules.examine import Examined, examine
+from rankfall.models.modules.sized import has_norm
 
 WIDTH, TOKENS = 16, 6
 
@@ -90,6 +92,22 @@ def test_branches_that_do_not_see_the_size_of_the_state_are_counted() -> None:
     for norm, share in ((nn.LayerNorm, 1.0), (nn.Identity, 0.0)):
         one = stacked(norm=norm)
         assert norms(one, one.flows[0]).free == share
+
+
+@pytest.mark.parametrize(
+    ("place", "norm", "said"),
+    [
+        ("before", nn.LayerNorm, "pre-norm"),
+        ("behind", nn.RMSNorm, "pre-norm"),
+        ("after", nn.LayerNorm, "post-norm"),
+        ("before", nn.Identity, "no norm on the stream"),
+    ],
+)
+def test_the_kind_says_that_no_norm_stands_on_the_stream_as_a_check_does(place: str, norm: Any, said: str) -> None:
+    one = stacked(place=place, norm=norm)
+    (flow,) = one.flows
+    (kind,) = {row["kind"] for row in rows_of_stream(one, flow)}
+    assert kind == f"both ways, attention, {said}" == kind_of(flow, has_norm(one, flow))
 
 
 @pytest.mark.parametrize("skip", [1.0, 0.5])

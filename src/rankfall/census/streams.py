@@ -35,6 +35,7 @@ def rows_of_stream(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
     report = measure_stream(examined, flow)
     reasons = Reasons(dict(report.reasons))
     about = made_of(examined, flow, report) | of_norms(examined, flow, reasons)
+    about["kind"] = kind_of(flow, flow.post or about["size_free"] != 0)  # as `has_norm` has it
     weights = find_scales(examined, flow)
     about |= {
         "init_std": weights.deviation, "init_std_scaled": weights.scaled, "init_std_least": weights.least, "init_std_most": weights.most,
@@ -71,7 +72,6 @@ def made_of(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, A
         "width": flow.width,
         "tokens": report.tokens,
         "samples": report.samples,
-        "kind": kind_of(flow),
         "mixer": mixer_of(flow),
         "mixers": ", ".join(mixers(examined, flow)),
         "mask": mask_of(flow),
