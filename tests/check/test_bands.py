@@ -42,7 +42,7 @@ def test_what_was_trained_is_said():
         "both ways, attention, post-norm",
         "both ways, attention, pre-norm",
         "one way, attention, pre-norm",
-        "one way, mixing without weights, pre-norm",
+        "one way, mixing without softmax, pre-norm",
     }
     about = found["made"][TRAINED]
     assert about["networks"] and about["widths"] == [32] and about["cells"] > 30

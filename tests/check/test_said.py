@@ -31,7 +31,7 @@ def test_a_mamba_has_no_weights_and_tells_equal_tokens_apart():
     (report,), name = reports_of("mamba")
     said = text([report], name)
     assert "4 residual additions in 4 layers (4 mix tokens), width 32" in said.splitlines()[0]
-    assert report.kind == "one way, mixing without weights, pre-norm" and report.causal
+    assert report.kind == "one way, mixing without softmax, pre-norm" and report.causal
     assert (
         "entropy" not in said.splitlines()[2]
         and "(attention: what mixes tokens here makes no weights by softmax" in said

@@ -27,7 +27,7 @@ def stands(place: str) -> Callable[[Row], float]:
 
 CHOICES: Mapping[str, Callable[[Row], float]] = {
     "causal mask": lambda row: float(row["mask"] == "causal"),
-    "tokens mixed without softmax": lambda row: float(row["mixer"] == "mixing without weights"),
+    "tokens mixed without softmax": lambda row: float(row["mixer"] == "mixing without softmax"),
     "rms norm instead of layer norm": lambda row: float(row["norm"] == "rms"),
     "norm before the branch": stands("before"),
     "norm behind the branch": stands("behind"),

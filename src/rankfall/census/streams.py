@@ -86,14 +86,14 @@ def made_of(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, A
 
 
 def mixer_of(flow: Flow) -> str:
-    """attention, mixing without weights, hybrid, none."""
+    """attention, mixing without softmax, hybrid, none."""
     mixing = [branch.number for branch in flow.branches if branch.mixes]
     weighed = set(flow.attends.values())
     if not mixing:
         return "none"
     if all(number in weighed for number in mixing):
         return "attention"
-    return "hybrid" if any(number in weighed for number in mixing) else "mixing without weights"
+    return "hybrid" if any(number in weighed for number in mixing) else "mixing without softmax"
 
 
 def mixers(examined: Examined, flow: Flow) -> list[str]:

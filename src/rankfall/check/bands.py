@@ -22,11 +22,12 @@ KINDS = {BIRTH: "architecture", TRAINED: "small trained network"}
 
 
 def kind_of(flow: Flow, normed: bool = True) -> str:
-    """Direction, mixer and place of the norm, as the table has them; all of its networks are `normed`."""
+    """Direction, mixer (attention: a softmax over tokens was seen) and place of the norm, as the table has them; all of its networks are
+    `normed`."""
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     with_weights = set(flow.attends.values())
     weighed = [number in with_weights for number in mixers]
-    mixer = "attention" if mixers and all(weighed) else "hybrid" if any(weighed) else "mixing without weights"
+    mixer = "attention" if mixers and all(weighed) else "hybrid" if any(weighed) else "mixing without softmax"
     norm = f"{'post' if flow.post else 'pre'}-norm" if normed else "no norm on the stream"
     return f"{CAUSAL if flow.causal else BOTH}, {mixer}, {norm}"
 

@@ -83,7 +83,7 @@ def short(name: str) -> str:
     bare = (
         name.replace(" the branch", "")
         .replace(" the addition", " the sum")
-        .replace("mixing without weights", "no softmax")
+        .replace("mixing without softmax", "no softmax")
     )
     return bare.replace(" and ", ", ")
 

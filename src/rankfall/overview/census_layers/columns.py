@@ -27,7 +27,7 @@ OF_STREAM = (
     Column("tokens", "int", "of a sample", unit="tokens", nullable=True),
     Column("samples", "int", "of the batch", nullable=True),
     Column("kind", "text", "direction, mixer and place of the norm, as `rankfall check` has them", nullable=True),
-    Column("mixer", "text", "attention (weights by softmax), mixing without weights, hybrid, or none", nullable=True),
+    Column("mixer", "text", "attention (weights by softmax), mixing without softmax, hybrid, or none", nullable=True),
     Column("mixers", "text", "classes of the modules that mix tokens, the most frequent first", nullable=True),
     Column(
         "mask",
