@@ -25,6 +25,7 @@ def test_topics_are_english_and_plenty():
     assert sum(" the " in text[0] for text in source) > 50
 
 
+@pytest.mark.long
 def test_the_same_numbers_in_every_process():
     """The trainer's own numbering follows hash tables with a seed of their own in every process."""
     said = {

@@ -89,6 +89,7 @@ def test_each_subject_at_its_smallest(subject: str, tmp_path: Path) -> None:
     assert any(row["ratio"] for row in rows) and (tmp_path / "bench.png").stat().st_size > 5000
 
 
+@pytest.mark.long
 def test_an_unknown_subject_is_one_line() -> None:
     done = subprocess.run([sys.executable, "-m", "benchmarks", "step"], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 2 and "there is no subject 'step'" in done.stderr and "Traceback" not in done.stderr

@@ -15,6 +15,8 @@ from rankfall.report import tables
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 
+pytestmark = pytest.mark.long
+
 # A measure whose value is a cell's seed; a file names what befalls it when it comes to a seed.
 PROBE = """
 import os, signal

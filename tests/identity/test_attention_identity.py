@@ -95,6 +95,7 @@ def test_a_model_s_rows_are_those_of_its_table(tmp_path: Any) -> None:
     assert first.value.isna().all() and set(first.value_reason) == {"the first token is left out"}
 
 
+@pytest.mark.long
 def test_the_command_writes_prints_and_draws(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """One model by command: its table, both pictures with captions from its numbers, and a line for each layer."""
     pytest.importorskip("transformers")

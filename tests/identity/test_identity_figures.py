@@ -32,6 +32,7 @@ def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> Non
     assert naive[0].get_ydata().tolist() == pytest.approx([0.1**layer for layer in range(DEPTH + 1)])
 
 
+@pytest.mark.long
 def test_many_networks_stand_in_blocks_that_can_be_read() -> None:
     """Thirteen beside each other had titles and numbers on each other."""
     table = cells(rates)
@@ -83,6 +84,7 @@ def test_networks_of_two_depths_are_not_one_range() -> None:
     )
 
 
+@pytest.mark.long
 def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> None:
     rows = [
         {"model": "hub/small", "phase": phase, "variant": variant, "seed": 0} | row

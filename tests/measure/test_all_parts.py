@@ -21,6 +21,8 @@ from rankfall.rank.residuals.measure import residuals
 from rankfall.report.conform import conform
 from rankfall.run.plan import make_plan
 
+pytestmark = pytest.mark.long
+
 SHAPE = Shape("tokens", "classes", length=5, size_in=7, size_out=7)
 INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
 KINDS = ("normaliser", "position", "mask", "sentinels", "attention")

@@ -22,6 +22,8 @@ from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
 
+pytestmark = pytest.mark.long
+
 SORTING: dict[str, Any] = {"train": 40, "test": 12, "length": 5, "symbols": 6}
 OPTIONS: dict[str, Any] = {
     "paths": {"repeats": 1, "counts": [2]},

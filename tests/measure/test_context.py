@@ -135,6 +135,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, wanted: Callable[[str, int], bool
     monkeypatch.setattr(StackCheckpoint, "after_step", after_step)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("part", "step"), [("whole", 7), ("chance", 3)])
 def test_probes_that_are_stopped_go_on_bit_identically(
     lab: Path, monkeypatch: pytest.MonkeyPatch, part: str, step: int

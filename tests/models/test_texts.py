@@ -52,6 +52,7 @@ def test_topics_make_a_full_batch_without_padding(bert):
     assert int(ids.max()) < 28996
 
 
+@pytest.mark.long
 def test_tokens_are_the_same_in_another_process(bert):
     """The library's WordPiece trainer fails this: it breaks ties by a hash that differs between processes."""
     ids = batch_for(bert, Texts("topics", 8, 64)).inputs["input_ids"]

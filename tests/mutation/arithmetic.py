@@ -127,6 +127,8 @@ def run_tests(tree: Path, names: list[str], known: Container[str] = ()) -> list[
             str(tree),
             "-c",
             "pyproject.toml",
+            "-m",
+            "not slow",
         ]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             code = pytest.main(

@@ -90,6 +90,7 @@ def survey_tests(tree: Path, folders: list[str]) -> dict[str, dict[str, Any]]:
     os.environ["PYTHONPATH"] = str(tree / "src")
     plugin = Reach(tree / "src" / "rankfall")
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), "-c", "pyproject.toml"]
+    options += ["-m", "not slow"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         pytest.main([*options, *(f"tests/{folder}" for folder in folders)], plugins=[plugin])
     return plugin.tests

@@ -63,6 +63,7 @@ def test_edits_of_one_statement_have_names_of_their_own() -> None:
     assert len({edit.name for edit in found if edit is not None}) == 4
 
 
+@pytest.mark.long
 def test_every_edit_is_another_program_and_follows_from_its_seed() -> None:
     for name in package_files(PACKAGE):
         if name.partition("/")[0] in ("rank", "identity"):

@@ -4,6 +4,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
 from children import in_child
 from reach import survey_tests
 
@@ -42,6 +43,7 @@ def test_shared(shared):
 """
 
 
+@pytest.mark.long
 def test_what_is_kept_in_memory_is_reached_by_every_test_that_asks(tmp_path: Path) -> None:
     package, folder = tmp_path / "src" / "rankfall", tmp_path / "tests" / "rank"
     for path, text in ((package / "area.py", SOURCE), (folder / "test_area.py", TESTS)):

@@ -169,6 +169,7 @@ def test_a_size_that_nothing_reads_is_the_others(heads: tuple[int, int], alone: 
     assert own["heads"] == (None if alone else 2)
 
 
+@pytest.mark.long
 def test_every_field_of_a_cell_that_differs_is_in_a_label_or_a_variant() -> None:
     """A new field of a network or a training cannot become a mean over unlike networks."""
     for column in CELL_COLUMNS:

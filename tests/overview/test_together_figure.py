@@ -28,6 +28,7 @@ def tables() -> dict[str, pd.DataFrame]:
     }
 
 
+@pytest.mark.long
 def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tmp_path: Any) -> None:
     with style.apply_style():
         picture = together(tables().__getitem__)

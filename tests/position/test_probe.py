@@ -39,6 +39,7 @@ def test_the_whole_matrix_agrees_in_less_than_a_minute_of_two_cores() -> None:
     test_almost_all_agree(rows)
 
 
+@pytest.mark.long
 def test_no_count_contradicts_theory_and_every_difference_has_a_reason(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         assert row["agreement"] in ("agree", "fewer rows than theory allows", "not measured"), row

@@ -78,6 +78,7 @@ def test_reflection_allows_half() -> None:
         assert row["accuracy"] <= min(row["theory_rows"], row["asked"]) / row["asked"], row
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "parts", [{"normaliser": "l2", "mask": "causal"}, {"position": "rope", "sentinels": "bos"}], ids=["l2", "sentinel"]
 )

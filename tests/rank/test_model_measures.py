@@ -97,6 +97,7 @@ def test_wrong_variant_names_are_refused_before_loading():
         on_table(ModelSource("nowhere-to-be-found"), variants=("SAN+skp",))
 
 
+@pytest.mark.long
 def test_rows_are_complete_and_fit_the_table():
     """5 variants x 4 layers x 3 samples x (4 norms + 3 best centres for 1 sample + 2 spectra for 2 samples), for 2 seeds."""
     rows = model_residuals(
@@ -123,6 +124,7 @@ def test_a_part_at_a_time_is_the_same_as_all_at_once(tmp_path):
     assert list(it.parts()) == [(0, 3)]
 
 
+@pytest.mark.long
 def test_the_last_seed_s_model_is_gone_before_the_next_is_built():
     """Eight initialisations of BERT-base must not need eight times its memory."""
     import weakref

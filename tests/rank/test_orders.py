@@ -23,6 +23,7 @@ def rows() -> list[dict]:
     return module.orders(Context(), heads=[2], draws=4)
 
 
+@pytest.mark.long
 def test_every_entry_is_sharp_and_agrees_with_theory(rows: list[dict]) -> None:
     assert sum(row["order"] is None for row in rows) < 0.02 * len(rows)
     for row in rows:
@@ -279,6 +280,7 @@ def others() -> list[dict]:
     return module.orders(Context(), attentions=attentions, heads=[2], draws=4)
 
 
+@pytest.mark.long
 def test_the_gate_passes_the_residual_on_and_linear_attention_is_cubic(others: list[dict]) -> None:
     """Worked out in the docstrings of the two; found on plain float64, within what that resolves."""
     res = [row for row in others if row["quantity"] == "res"]

@@ -111,6 +111,7 @@ def test_best_centres_against_linear_programs(x):
     assert best * (1 - 1e-7) - 1e-7 * size <= upper <= best * 1.03 + 1e-7 * size
 
 
+@pytest.mark.long
 @given(matrices(), st.integers(0, 2**31 - 1))
 @settings(max_examples=60, deadline=None)
 def test_no_other_centre_does_better(x, seed):

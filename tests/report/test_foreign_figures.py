@@ -78,6 +78,7 @@ def drawn(name: str, read: Read, folder: Path, **options: Any) -> style.Picture:
     return picture
 
 
+@pytest.mark.long
 def test_law(read: Read, tmp_path: Path) -> None:
     table = read("law")
     method = table.groupby("architecture").method.agg(lambda found: "/".join(sorted(set(found))))

@@ -24,6 +24,8 @@ from rankfall.report.page.rows import chart_rows
 from rankfall.report.settings import settings_in
 from rankfall.run.plan import make_plan
 
+pytestmark = pytest.mark.long
+
 DELTA = '''
 """A delta rule: a state that forgets what a key had, and learns what it has now."""
 

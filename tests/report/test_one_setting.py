@@ -86,6 +86,7 @@ def test_extrapolation_has_a_best_for_each_setting() -> None:
     assert "(dashed: chance, 0.400)" in one.caption and "At 32 tokens best is B (0.600)." in one.caption
 
 
+@pytest.mark.long
 def test_identity_has_a_most_for_each_setting() -> None:
     table = cells(rates)
     same = token_identity(lambda name: table, training="init").caption

@@ -80,6 +80,7 @@ def test_padding_asks_for_no_label(pairs):
     assert ((data.train.inputs == 2).sum(1) == 2).all()  # both sentences end in [SEP]
 
 
+@pytest.mark.long
 def test_a_seed_is_the_samples_and_the_labels():
     one, same, other = made(5), made(5), made(6)
     assert torch.equal(one.train.inputs, same.train.inputs) and torch.equal(one.train.targets, same.train.targets)

@@ -35,6 +35,7 @@ def states(members: int) -> tuple[Tensor, Tensor]:
     return x.expand(members, -1, -1), x @ maps + 0.5
 
 
+@pytest.mark.long
 def test_a_thousand_probes_find_their_own_least_squares() -> None:
     x, y = states(1000)
     members = Members(linear(1000, 5, 2), range(1000), Adam(), [Hyperparameters(lr=0.05)] * 1000)

@@ -107,6 +107,7 @@ def test_a_killed_training_leaves_all_that_was_logged(tmp_path):
     assert set(read_table(path)["run"].to_pylist()) == {0, 1}
 
 
+@pytest.mark.long
 def test_nothing_is_imported_that_is_not_asked_for():
     code = """
 import sys, rankfall

@@ -13,6 +13,7 @@ from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.wiring import Wiring
 
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
+QUICK = {"smoke", "config", "paper"}
 
 
 def rules() -> dict[str, str]:
@@ -45,7 +46,9 @@ def test_profiles_schedule_greedily_and_hold_the_retries() -> None:
         assert profile["rerun-incomplete"], path
 
 
-@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(one, id=one.stem, marks=[pytest.mark.long] * (one.stem not in QUICK)) for one in PRESETS]
+)
 def test_presets_are_valid_and_keep_to_their_own_folder(path: Path) -> None:
     plan = make_plan(path)
     assert plan.cells or all(measure.needs != "cells" for measure in plan.measures.values())

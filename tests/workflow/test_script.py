@@ -20,7 +20,7 @@ from rankfall.run.snakemake.wiring import Wiring
 
 SMOKE = "workflow/presets/smoke.yaml"
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
-LARGE = {"prediction", "prediction_tenth"}  # hundreds of jobs
+QUICK = {"smoke", "config", "paper"}
 
 
 def made_by(line: str) -> tuple[str, dict[str, str]]:
@@ -31,7 +31,7 @@ def made_by(line: str) -> tuple[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(one, id=one.stem, marks=[pytest.mark.slow] * (one.stem in LARGE)) for one in PRESETS]
+    "path", [pytest.param(one, id=one.stem, marks=[pytest.mark.long] * (one.stem not in QUICK)) for one in PRESETS]
 )
 def test_all_is_made_and_each_file_after_those_it_is_made_from(path: Path) -> None:
     plan = make_plan(path)

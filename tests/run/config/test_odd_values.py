@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from plans import VALID, changed
 
 from rankfall.errors import RankfallError
@@ -43,6 +44,7 @@ def said(config: dict[str, Any]) -> str:
     return ""
 
 
+@pytest.mark.long
 def test_odd_values_anywhere_are_told_in_one_line() -> None:
     """No traceback, whatever stands wherever; that a value is refused is for the cases above to say."""
     extra = {"exclude": [{"depth": 4, "seed": 1}], "training.lr": [1e-3], "task.length": [5]}

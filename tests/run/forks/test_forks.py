@@ -20,6 +20,8 @@ from rankfall.report import tables
 from rankfall.run.forks.client import ADDRESS, THREADS, run_in_fork
 from rankfall.run.forks.start import FEWEST, Forks, start, sweep
 
+pytestmark = pytest.mark.long
+
 # A measure that needs no cells, and can wait. It asks for its process in a way that no reading of the source sees.
 LAB = """
 import os, time

@@ -37,6 +37,7 @@ for name in components.names("measure"):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("program", "heavy"),
     [

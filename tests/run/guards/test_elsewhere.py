@@ -132,6 +132,7 @@ def test_data_by_the_order_of_a_set_are_refused(refusal: Callable[..., str]) -> 
     )
 
 
+@pytest.mark.long
 def test_one_other_process_serves_all(refusal: Callable[..., str]) -> None:
     assert refusal("normaliser", "sharp", TABLE.replace("KEY", "(length, slope)")) == ""
     (other,) = OTHERS

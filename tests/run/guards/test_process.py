@@ -24,6 +24,8 @@ from rankfall.run.guards.unchanged import prove_code
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 
+pytestmark = pytest.mark.long
+
 CHANGES = {  # a statement -> what the refusal says
     "torch.set_float32_matmul_precision('medium')": "changes torch.get_float32_matmul_precision() from 'highest' to 'medium'",
     "torch.set_default_dtype(torch.float64)": "changes torch.get_default_dtype() from torch.float32 to torch.float64",

@@ -18,6 +18,8 @@ from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 SHARP = "def sharp(logits):\n    return (2 * logits).softmax(-1)\n"
 EDIT = SHARP.replace("2", "3")

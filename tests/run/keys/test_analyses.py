@@ -10,6 +10,8 @@ from helpers import config
 
 import rankfall
 
+pytestmark = pytest.mark.long
+
 SAID = """
 import ast, json, sys
 from rankfall.run.keys import loader

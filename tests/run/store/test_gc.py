@@ -25,6 +25,8 @@ from rankfall.run.store import Store
 from rankfall.run.store.announced import read_announcements
 from rankfall.run.store.inventory import Live, removable, remove
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def store(tmp_path):

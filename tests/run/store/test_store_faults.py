@@ -24,6 +24,8 @@ from rankfall.run.store import Store, StoreError
 from rankfall.run.store.files import Vault
 from rankfall.run.store.inventory import Live, removable, remove, verify
 
+pytestmark = pytest.mark.long
+
 DATASET = dataset_of(*(torch.arange(12).reshape(3, 4) + i for i in range(4)), size_in=10, size_out=10, chance=0.1)
 ROWS = {"k1": [{"length": 1, "accuracy": 0.25}], "k2": []}
 

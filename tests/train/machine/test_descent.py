@@ -144,6 +144,7 @@ def test_members_that_diverge_or_have_stopped_take_no_step() -> None:
     assert torch.equal(members.weights[0], alone.weights[0])
 
 
+@pytest.mark.long
 def test_the_norm_of_many_numbers_is_theirs() -> None:
     """That of 2.4 million, added one after another in float32, was 2e-4 off, and with it what a clip leaves of a step."""
     wide = replace(NETWORK, width=384, mlp_width=1536, depth=4)
