@@ -42,7 +42,8 @@ def streams_of(
     flows = []
     for number, chain in enumerate(chosen):
         flow = draft(graph, tracer, chain)
-        tried = mixing(model, arguments, flow)
+        attending = frozenset(n for n, item in enumerate(chain) if attends(graph, item))
+        tried = mixing(model, arguments, flow, attending)
         mixes = {
             item.node.index: tried[n].mixes if tried[n].tried else attends(graph, item) for n, item in enumerate(chain)
         }
