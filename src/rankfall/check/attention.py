@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.layer import LayerReport
+from rankfall.check.layer import StreamReport
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.passes import Edits, run_through
@@ -69,9 +69,19 @@ def numbers_of(weights: Tensor, tokens: int) -> tuple[float, float, float | None
     return float(entropy), float(rows.amax(-1).mean()), first
 
 
-def attention(examined: Examined, flow: Flow, layers: list[LayerReport], tokens: int) -> str:
+def unseen(weights: Tensor, tokens: int) -> float:
+    """Share of the tokens that no row gives any weight to."""
+    if weights.shape[-1] != tokens:
+        return 0.0
+    never = (weights == 0).all(-2)
+    return float((never.all(1) if weights.dim() == 4 else never).double().mean())
+
+
+def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
     """Fill in the columns of the weights, of branches that mix tokens. Returns why there are none, or nothing."""
+    layers, tokens = report.layers, report.tokens
     found: dict[int, list[tuple[float, float, float | None]]] = {}
+    shares: list[float] = []
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
@@ -79,9 +89,16 @@ def attention(examined: Examined, flow: Flow, layers: list[LayerReport], tokens:
             weights = weights_of(func, args, kwargs, result)
             if weights.shape[-1] > 1 and weights.dim() >= 3:
                 found.setdefault(flow.branches[number].layer, []).append(numbers_of(weights, tokens))
+                shares.append(unseen(weights, tokens))
         return result
 
     run_through(examined.model, examined.arguments, flow, Edits(attend=attend))
+    padding = round(min(shares, default=0.0) * report.samples * tokens)
+    if padding and len(found) == report.depth:
+        report.notes.append(
+            f"{padding} of {report.samples * tokens} tokens get no weight of attention in any layer, as padding does: all numbers count them "
+            "in; an example without padding leaves them out"
+        )
     for layer, rows in found.items():
         into = layers[layer]
         into.entropy = sum(row[0] for row in rows) / len(rows)

@@ -71,7 +71,7 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
     )
     report.notes, report.floor = list(examined.notes), floor_of(states[0].dtype)
     report.reasons = {
-        "attention": try_part(lambda: attention(examined, flow, layers, tokens)),
+        "attention": try_part(lambda: attention(examined, flow, report)),
         "orders": try_part(lambda: orders(examined, flow, layers)),
     }
     with torch.enable_grad():

@@ -42,7 +42,7 @@ def stream_of_blocks(
     found.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
     for stack in found:
         flow = draft(model, graph, tracer, stack)
-        tried = mixing(model, arguments, flow)
+        tried = mixing(model, arguments, flow, frozenset(flow.attends.values()))
         if names is None and not any(seen.mixes for seen in tried.values()):
             continue
         layout = laid_out(graph.nodes[stack[0][2]].shape, flow.layout.feature, tried, batch)

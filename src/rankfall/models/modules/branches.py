@@ -189,9 +189,14 @@ def end_of(graph: Graph, tracer: Tracer, group: Group, inside: set[int]) -> End 
     common = [calls[0] for calls in zip(*stacks) if all(call == calls[0] for call in calls)]
     later = [index for index in inside if index > last.index]
     for call in reversed(common[1:]):
-        for path, node in tracer.outputs.get(call, []):
-            alike = graph.nodes[node].shape == graph.nodes[group[0].state].shape and graph.above(last.index, node)
-            if alike and not any(graph.above(other, node) for other in later):
-                return End(call, path)
-        break  # a module around the layer may do more than the layer
+        found = [
+            (path, node)
+            for path, node in tracer.outputs.get(call, [])
+            if graph.nodes[node].shape == graph.nodes[group[0].state].shape
+            and graph.above(last.index, node)
+            and not any(graph.above(other, node) for other in later)
+        ]
+        # of a layer that returns its next branch beside the sum, the sum is the state
+        found.sort(key=lambda one: graph.source(one[1]) != last.index)
+        return End(call, found[0][0]) if found else None  # a module around the layer may do more than the layer
     return None

@@ -17,22 +17,40 @@ from torch import nn
 
 from rankfall.errors import RankfallError
 from rankfall.models.frames import Call
+from rankfall.models.graph import Graph
 from rankfall.models.modules.sums import Summand
 
 Group = list[Summand]
 Path = list[tuple[str, int]]
+Stack = tuple[Call, ...]
 
 
-def group_layers(chain: list[Summand], model: nn.Module, mixes: dict[int, bool]) -> list[tuple[str, Group]]:
+def group_layers(
+    graph: Graph, chain: list[Summand], model: nn.Module, mixes: dict[int, bool]
+) -> list[tuple[str, Group]]:
     """(name of the layer, its additions), in order; what lies before or after the layers is left out."""
-    paths = {item.node.index: path_of(item) for item in chain}
+    paths = {index: path_of(stack) for index, stack in places(graph, chain, model).items()}
     return spread(chain, 0, paths, model, mixes)
 
 
-def path_of(item: Summand) -> Path:
-    """From the model to the call of the addition: calls of modules, and the lists that hold them."""
+def places(graph: Graph, chain: Group, model: nn.Module) -> dict[int, Stack]:
+    """The calls that each addition is in; of a stream with layers that leave the sum to the next one, those that make its branch."""
+    added = {item.node.index: item.node.stack for item in chain}
+    made = {item.node.index: graph.nodes[graph.source(item.branch)].stack for item in chain}
+    later = any(made_before(path_of(made[index]), path_of(stack), model) for index, stack in added.items())
+    return made if later else added
+
+
+def made_before(made: Path, added: Path, model: nn.Module) -> bool:
+    """Whether a branch is made in one layer and added in the next one like it, as by layers that return (branch, state)."""
+    one, other = next(((one, other) for one, other in zip(made, added) if one != other), (None, None))
+    return one is not None and family(one, model) == family(other, model)
+
+
+def path_of(stack: Stack) -> Path:
+    """From the model to a call: calls of modules, and the lists that hold them."""
     path: Path = []
-    for call in item.node.stack:
+    for call in stack:
         parts = call.module.split(".") if call.module else []
         known = len(path[-1][0].split(".")) if path and path[-1][0] else 0
         for end in range(known + 1, len(parts)):
@@ -139,11 +157,11 @@ def children_of(name: str, known: dict[str, nn.Module]) -> list[str]:
     return [name]
 
 
-def in_blocks(chain: Group, blocks: Iterable[str]) -> list[tuple[str, Group]]:
+def in_blocks(graph: Graph, chain: Group, model: nn.Module, blocks: Iterable[str]) -> list[tuple[str, Group]]:
     """Layers by the calls of modules that are named."""
-    chosen = set(blocks)
+    chosen, calls = set(blocks), places(graph, chain, model)
 
     def at(item: Summand) -> Call | None:
-        return next((call for call in item.node.stack if call.module in chosen), None)
+        return next((call for call in calls[item.node.index] if call.module in chosen), None)
 
     return [(key.module, list(items)) for key, items in groupby(chain, key=at) if key is not None]

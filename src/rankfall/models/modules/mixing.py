@@ -19,6 +19,7 @@ from rankfall.models.modules.given import Arguments
 from rankfall.models.modules.passes import Edits, run_through
 
 PLACES = (0.4, 0.56)  # of each axis
+FURTHER = (0.0, 0.12, 0.24, 0.76, 0.88, 0.99)  # where these may be padding, that attention does not look at
 ROUNDING = 256  # units
 Spot = tuple[int, ...]
 
@@ -121,14 +122,17 @@ class MixingTrial:
         self.found[branch.number].parts[number] = [a or b for a, b in zip(known, flags)]
 
 
-def mixing(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, TokenMixing]:
-    """What was seen of each branch, by its number. One that returns zero, behind a gate or map of zeros, is tried with these opened."""
-    trial = tried(model, arguments, flow)
+def mixing(
+    model: nn.Module, arguments: Arguments, flow: Flow, attending: frozenset[int] = frozenset()
+) -> dict[int, TokenMixing]:
+    """What was seen of each branch, by its number. One that returns zero, behind a gate or map of zeros, is tried with these opened.
+    `attending`: numbers of those with attention on their way, of which one at least has to mix unless all read elsewhere."""
+    trial = tried(model, arguments, flow, attending)
     silent = [number for number, (_, value, _) in trial.values.items() if not bool(value.any())]
     if not silent:
         return trial.found
     with opened(model):
-        other = tried(model, arguments, flow)
+        other = tried(model, arguments, flow, attending)
     return trial.found | {number: other.found[number] for number in silent}
 
 
@@ -146,16 +150,25 @@ def opened(model: nn.Module) -> Iterator[None]:
             one.data.zero_()
 
 
-def tried(model: nn.Module, arguments: Arguments, flow: Flow) -> MixingTrial:
-    """The passes of a trial."""
+def tried(model: nn.Module, arguments: Arguments, flow: Flow, attending: frozenset[int]) -> MixingTrial:
+    """The passes of a trial; more, of other places, where no attention was seen to mix."""
     trial = MixingTrial(flow, {branch.number: TokenMixing() for branch in flow.branches})
     run_through(model, arguments, flow, Edits(edit=trial.keep, join=trial.keep_part))
-    for trial.part in PLACES:
+    try_places(model, arguments, flow, trial, PLACES)
+    if attending and not any(trial.found[number].mixes for number in attending):
+        try_places(model, arguments, flow, trial, FURTHER)
+    return trial
+
+
+def try_places(
+    model: nn.Module, arguments: Arguments, flow: Flow, trial: MixingTrial, places: tuple[float, ...]
+) -> None:
+    """A pass for each place."""
+    for trial.part in places:
         trial.moved, trial.following = set(), set()
         run_through(
             model, arguments, flow, Edits(edit=trial.compare, enter=trial.enter, join=trial.compare_part, partial=True)
         )
-    return trial
 
 
 def laid_out(shape: tuple[int, ...], feature: int, found: dict[int, TokenMixing], batch: int) -> Layout:

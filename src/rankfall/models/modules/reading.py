@@ -25,8 +25,10 @@ def streams_of(
     graph = Graph(tracer.nodes)
     found = residual_sums(graph)
     chosen = chains(graph, found)
+    named: list[list[tuple[str, Group]]] = []
     if names is not None:
-        chosen = [kept for chain in chosen if (kept := [one for _, part in in_blocks(chain, names) for one in part])]
+        named = [layers for chain in chosen if (layers := in_blocks(graph, chain, model, names))]
+        chosen = [[one for _, part in layers for one in part] for layers in named]
     if max(map(len, chosen), default=0) <= 1:
         alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
         if alone is not None and alone.depth > len(chosen[0] if chosen else []):
@@ -38,13 +40,14 @@ def streams_of(
             "they are hidden from PyTorch (TorchScript, a kernel of its own); if they have none, name the layers by blocks="
         )
     flows = []
-    for chain in chosen:
+    for number, chain in enumerate(chosen):
         flow = draft(graph, tracer, chain)
-        tried = mixing(model, arguments, flow)
+        attending = frozenset(n for n, item in enumerate(chain) if attends(graph, item))
+        tried = mixing(model, arguments, flow, attending)
         mixes = {
             item.node.index: tried[n].mixes if tried[n].tried else attends(graph, item) for n, item in enumerate(chain)
         }
-        layers = in_blocks(chain, names) if names is not None else group_layers(chain, model, mixes)
+        layers = named[number] if names is not None else group_layers(graph, chain, model, mixes)
         flows.append(finish_flow(graph, tracer, chain, layers, tried, flow, first_size(arguments)))
     flows = name_streams(flows)
     if names is None:
