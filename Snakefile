@@ -71,6 +71,7 @@ else:
 
 onstart:
     begin()
+    SNAKEMAKE.hear_sigterm_beside()
     logger.info(
         None,
         extra={

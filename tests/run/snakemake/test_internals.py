@@ -1,6 +1,7 @@
 """Guards what the Snakefile reads and sets of Snakemake's own objects: a real run is asked for each."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -62,6 +63,31 @@ def test_the_page_is_made_of_what_there_is_unless_the_run_was_interrupted(
     assert Internals(workflow).find_failed_for_page() == found
 
 
+class Scheduler:
+    """Ends as Snakemake's does."""
+
+    def __init__(self) -> None:
+        self.lock, self.ended = threading.Lock(), threading.Event()
+
+    def exit_gracefully(self, *args: object) -> None:
+        with self.lock:
+            self.ended.set()
+
+
+def test_a_run_that_is_told_to_end_does_not_wait_for_a_lock_that_it_holds() -> None:
+    scheduler, before = Scheduler(), signal.getsignal(signal.SIGTERM)
+    own = Internals(SimpleNamespace(scheduler=scheduler))
+    try:
+        signal.signal(signal.SIGTERM, scheduler.exit_gracefully)
+        assert own.hear_sigterm_beside() and not own.hear_sigterm_beside()
+        with scheduler.lock:
+            signal.raise_signal(signal.SIGTERM)
+            assert not scheduler.ended.is_set()
+        assert scheduler.ended.wait(10)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 ASKED = """
 import json, threading
 from rankfall.run.snakemake.internals import SCHEDULER, Internals
@@ -86,7 +112,7 @@ def keep():
     answers["failed"] = {name: str(log) for name, log in OWN.find_failed_for_page().items()}
     Path("answers.json").write_text(json.dumps(answers | {"timers": len(timers)}))
 
-onstart: answers["jobs"] = sorted(OWN.local_jobs())
+onstart: answers.update(jobs=sorted(OWN.local_jobs()), sigterm=[OWN.hear_sigterm_beside(), OWN.hear_sigterm_beside()])
 onerror: keep()
 
 rule page:
@@ -140,6 +166,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         ("after", True),
         ("old", "new\n"),  # what is forced is made again
         ("jobs", ["bad", "old", "page"]),
+        ("sigterm", [True, False]),
         ("failed", {"bad.txt": "bad.log"}),
     ],
 )

@@ -3,6 +3,8 @@ run would do without it. `tests/run/snakemake/test_internals.py` asks a real run
 version of Snakemake that has moved one.
 """
 
+import _thread
+import signal
 import threading
 from collections.abc import Iterable, Set
 from pathlib import Path
@@ -72,6 +74,15 @@ class Internals:
     def forces(self, files: Set[str]) -> bool:
         """Whether all of these are to be made again. Snakemake makes its graph anew for some options, and forgets them."""
         return files <= self.workflow.dag.forcefiles
+
+    def hear_sigterm_beside(self) -> bool:
+        """Whether the scheduler hears SIGTERM, from now on in a thread of its own: it takes a lock then, which its own thread may hold at
+        that moment. Without: a run that is told to end just when it notes what its jobs have done waits for itself for ever."""
+        end = self.workflow.scheduler.exit_gracefully
+        heard = signal.getsignal(signal.SIGTERM) == end
+        if heard:
+            signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(end, ()))
+        return heard
 
     def find_failed_for_page(self) -> dict[str, Path]:
         """After a run that failed: first file of each job that did -> its log. Nothing where the page was not asked for, or the run was
