@@ -475,6 +475,26 @@ def test_a_pass_that_fails_is_none():
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
+@pytest.mark.parametrize("place", ["before a block", "after all"])
+def test_a_pass_that_fails_outside_the_blocks_is_none(place):
+    """Its first layers were logged as those of the step, and the pass that trained was left out."""
+    model, rows = gpt(), []
+    failing = model.transformer["h"][2] if place == "before a block" else model.transformer["ln_f"]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def fail(*given):
+        raise MemoryError
+
+    with rankfall.watch(model, to=rows.extend):
+        handle = failing.register_forward_pre_hook(fail)
+        with pytest.raises(MemoryError):
+            model(words(0))
+        handle.remove()
+        model(words(0, batch=2))[0].square().mean().backward()
+        optimizer.step()
+    assert [(row["layer"], row["samples"]) for row in rows] == [(n, 2) for n in range(4)]
+
+
 def test_nested_states_are_one_line():
     """As PyTorch's encoder makes them of padded batches in evaluation, where it takes its fast path."""
     layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
