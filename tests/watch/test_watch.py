@@ -523,6 +523,41 @@ def test_states_of_a_dict_by_a_function():
     assert [row["layer"] for row in rows] == [0, 1, 2] and all(row["residual"] for row in rows)
 
 
+def test_blocks_that_return_a_branch_beside_the_stream_are_asked_about():
+    """The first was taken for the state."""
+
+    class Deferred(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.mix = nn.LayerNorm(8), nn.Linear(8, 8)
+
+        def forward(self, branch, stream=None):
+            stream = branch if stream is None else branch + stream
+            return self.mix(self.norm(stream)), stream
+
+    class Stack(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(Deferred() for _ in range(3))
+
+        def forward(self, branch, stream=None):
+            for layer in self.layers:
+                branch, stream = layer(branch, stream)
+            return branch + stream
+
+    torch.manual_seed(0)
+    model, x, rows = Stack(), torch.randn(2, 5, 8), []
+    with rankfall.watch(model, to=rows.append), pytest.raises(RankfallError) as error:
+        model(x)
+    assert "returns 2 tensors (2, 5, 8): say states=lambda output: output[0] + output[1] where" in str(error.value)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend, states=lambda output: output[0] + output[1]):
+        last = model(x)
+        last.square().mean().backward()
+        optimizer.step()
+    assert rows[-1]["residual"] == pytest.approx(relative_residual(last.detach().double()).mean().item(), rel=1e-6)
+
+
 def test_rows_of_one_graph_are_tokens_of_one_sample():
     class Flat(GptBlock):
         def forward(self, x):
