@@ -96,8 +96,8 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
     padding = round(min(shares, default=0.0) * report.samples * tokens)
     if padding and len(found) == report.depth:
         report.notes.append(
-            f"{padding} of {report.samples * tokens} tokens get no weight of attention in any layer, as padding does: all numbers count them "
-            "in; an example without padding leaves them out"
+            f"{padding} of {report.samples * tokens} tokens get no weight of attention in any layer, as padding does: all numbers count "
+            "them in; an example without padding leaves them out"
         )
     for layer, rows in found.items():
         into = layers[layer]

@@ -6,6 +6,7 @@ import math
 
 from rankfall.check.bands import TRAINED, ReferenceBand
 from rankfall.check.layer import Outcome, StreamReport
+from rankfall.models.modules.branches import ITSELF
 
 MORE = 1.05  # so much more residual counts as help
 SINK = 0.5
@@ -90,10 +91,15 @@ def worst(report: StreamReport) -> list[str]:
         return ["No layer loses more than a fiftieth of it."]
     said = f"Layer {report.worst} loses most, from {number(before)} to {number(after)}"
     parts = [
-        f"{number(one.residuals[report.worst])} without {one.name}{f' ({one.does})' * bool(one.does)}"
+        f"{number(one.residuals[report.worst])} without {adds(one.name)}{f' ({one.does})' * bool(one.does)}"
         for one in report.without
     ]
     return [f"{said}; it would be {join_words(parts)}." if parts else f"{said}."]
+
+
+def adds(name: str) -> str:
+    """Of what no part of a layer computes, that it is not the whole layer."""
+    return "what the layer itself adds" if name == ITSELF else name
 
 
 def join_words(parts: list[str]) -> str:
