@@ -61,10 +61,13 @@ def band(report: StreamReport, last: float) -> list[str]:
             said.append(f"After training {one.of} kept {span(low, high)}.")
             continue
         place = "below" if last < low else "above" if last > high else "within"
+        if place != "within" and number(last) in (number(low), number(high)):
+            place = "at the edge of"
         since = ""
         if place == "below" and (layer := below_from(report, one)) < report.depth:
-            since = f"; it is below from layer {layer} on"
-        said.append(f"That is {place} what {one.of} keep {one.when}, {number(low)} to {number(high)}{since}.")
+            since = f"; it is below from layer {layer} on" if layer else "; it is below before the first layer already"
+        keep = "keeps" if one.alone else "keep"
+        said.append(f"That is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
     return said
 
 
