@@ -172,3 +172,25 @@ def test_layers_without_norms_are_not_set_beside_networks_that_have_them(norm):
         assert report.reasons["reference band"] == f"the table has no network of this kind: {report.kind}"
     else:
         assert report.kind == "both ways, attention, pre-norm" and len(report.bands) == 2
+
+
+class Gated(Layer):
+    """Behind gates, `shut` of which are zero."""
+
+    def __init__(self, norm, shut):
+        super().__init__(norm)
+        self.gates = nn.ParameterList(nn.Parameter(torch.full((1,), float(gate >= shut))) for gate in range(2))
+
+    def forward(self, x):
+        y = self.norm1(x)
+        x = x + self.gates[0] * self.attention(y, y, y)[0]
+        return x + self.gates[1] * self.mlp(self.norm2(x))
+
+
+@pytest.mark.parametrize("shut", [1, 2])
+def test_a_branch_that_returns_zero_does_not_tell_of_a_norm(shut):
+    torch.manual_seed(0)
+    for norm, said in ((nn.Identity, "no norm on the stream"), (lambda: nn.LayerNorm(16), "pre-norm")):
+        model = nn.Sequential(*(Gated(norm, shut) for _ in range(4)))
+        (report,) = check(model, torch.randn(2, 9, 16), changes=False)
+        assert report.silent == 4 * shut and report.kind == f"both ways, attention, {said}"

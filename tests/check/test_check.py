@@ -169,6 +169,48 @@ def test_multi_head_attention_has_the_gradients_of_queries_and_keys_of_its_formu
         assert 2 * layer.query_gradient == pytest.approx(same.query_gradient)
 
 
+@pytest.mark.parametrize("padded", [False, True])
+def test_one_sample_without_an_axis_of_samples_has_the_gradients_of_a_batch_of_one(padded):
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.TransformerEncoderLayer(WIDTH, 2, 8, batch_first=True) for _ in range(2))).eval()
+    if padded:
+        for layer in model:
+            layer.forward = lambda x, layer=layer: type(layer).forward(
+                layer, x, src_key_padding_mask=(torch.arange(TOKENS) > 3).expand(x.shape[:-1])
+            )
+    x = drawn(TOKENS, WIDTH)
+    one, batch = of(model, x), of(model, x[None])
+    for layer, same in zip(one.layers[1:], batch.layers[1:], strict=True):
+        assert layer.query_gradient == pytest.approx(same.query_gradient) and layer.query_gradient
+        assert layer.key_gradient == pytest.approx(same.key_gradient) and layer.key_gradient
+
+
+class Longer(nn.Module):
+    """Registers come in before its second layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.TransformerEncoderLayer(WIDTH, 2, 8, batch_first=True) for _ in range(3))
+        self.registers = nn.Parameter(torch.randn(2, WIDTH))
+
+    def forward(self, x):
+        x = self.layers[0](x)
+        x = torch.cat([x, self.registers.expand(len(x), -1, -1)], 1)
+        return self.layers[2](self.layers[1](x))
+
+
+def test_what_is_left_out_of_some_layers_is_said():
+    torch.manual_seed(0)
+    report = of(Longer().eval(), drawn(2, TOKENS, WIDTH))
+    assert [layer.first is None for layer in report.layers] == [True, False, True, True]
+    assert (
+        report.reasons["attention"] == f"on 1st is left out of layers 2, 3, whose rows are not over the {TOKENS} tokens"
+    )
+    empty = [layer.layer for layer in report.layers if layer.influence_first is None]
+    said = ", ".join(map(str, empty))
+    assert report.reasons["gradients"] == f"infl is left out of layers {said}, which have other tokens than the last"
+
+
 @pytest.mark.parametrize(
     ("branch", "order"),
     [(Attends(), 3.0), (Attends(causal=True), 1.0), ("placed", 0.0)],

@@ -151,6 +151,22 @@ def test_bands_say_from_which_layer_on_it_is_below():
     assert said[2] == "After training three with 2 layers kept 0.10 to 0.15."
 
 
+def test_a_band_as_narrow_as_its_digits_is_not_said_to_be_passed():
+    """A residual of 0.9996 was said to be above 1.00 to 1.00."""
+    one = ReferenceBand("at birth", 2, (1.0, 0.9970, 0.9971), (1.0, 0.9972, 0.9973), "fnet with 2 layers", True)
+    assert verdict(made_report([1.0, 1.0, 0.9996], 1.0, [], [one]))[1] == (
+        "That is at the edge of what fnet with 2 layers keeps at birth, 1.00."
+    )
+    assert "That is below what fnet" in verdict(made_report([1.0, 1.0, 0.9904], 1.0, [], [one]))[1]
+
+
+def test_what_is_below_before_the_first_layer_is_not_said_of_a_layer():
+    band = ReferenceBand("at birth", 1, (0.8, 0.6), (1.0, 1.0), "two with 1 layers")
+    assert verdict(made_report([0.5, 0.4], 1.0, [], [band]))[1].endswith(
+        "; it is below before the first layer already."
+    )
+
+
 def test_a_band_of_another_depth_is_read_as_far_on_the_way():
     band = ReferenceBand("at birth", 2, (0.8, 0.6, 0.4), (1.0, 0.9, 0.5), "")
     assert band.at(0, 4) == (0.8, 1.0) and band.at(4, 4) == pytest.approx((0.4, 0.5))

@@ -475,6 +475,26 @@ def test_a_pass_that_fails_is_none():
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
+@pytest.mark.parametrize("place", ["before a block", "after all"])
+def test_a_pass_that_fails_outside_the_blocks_is_none(place):
+    """Its first layers were logged as those of the step, and the pass that trained was left out."""
+    model, rows = gpt(), []
+    failing = model.transformer["h"][2] if place == "before a block" else model.transformer["ln_f"]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def fail(*given):
+        raise MemoryError
+
+    with rankfall.watch(model, to=rows.extend):
+        handle = failing.register_forward_pre_hook(fail)
+        with pytest.raises(MemoryError):
+            model(words(0))
+        handle.remove()
+        model(words(0, batch=2))[0].square().mean().backward()
+        optimizer.step()
+    assert [(row["layer"], row["samples"]) for row in rows] == [(n, 2) for n in range(4)]
+
+
 def test_nested_states_are_one_line():
     """As PyTorch's encoder makes them of padded batches in evaluation, where it takes its fast path."""
     layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
@@ -501,6 +521,41 @@ def test_states_of_a_dict_by_a_function():
         model(torch.randn(2, 5, 16)).square().sum().backward()
         optimizer.step()
     assert [row["layer"] for row in rows] == [0, 1, 2] and all(row["residual"] for row in rows)
+
+
+def test_blocks_that_return_a_branch_beside_the_stream_are_asked_about():
+    """The first was taken for the state."""
+
+    class Deferred(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.mix = nn.LayerNorm(8), nn.Linear(8, 8)
+
+        def forward(self, branch, stream=None):
+            stream = branch if stream is None else branch + stream
+            return self.mix(self.norm(stream)), stream
+
+    class Stack(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(Deferred() for _ in range(3))
+
+        def forward(self, branch, stream=None):
+            for layer in self.layers:
+                branch, stream = layer(branch, stream)
+            return branch + stream
+
+    torch.manual_seed(0)
+    model, x, rows = Stack(), torch.randn(2, 5, 8), []
+    with rankfall.watch(model, to=rows.append), pytest.raises(RankfallError) as error:
+        model(x)
+    assert "returns 2 tensors (2, 5, 8): say states=lambda output: output[0] + output[1] where" in str(error.value)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rankfall.watch(model, to=rows.extend, states=lambda output: output[0] + output[1]):
+        last = model(x)
+        last.square().mean().backward()
+        optimizer.step()
+    assert rows[-1]["residual"] == pytest.approx(relative_residual(last.detach().double()).mean().item(), rel=1e-6)
 
 
 def test_rows_of_one_graph_are_tokens_of_one_sample():

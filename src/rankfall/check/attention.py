@@ -106,5 +106,10 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
         firsts = [row[2] for row in rows if row[2] is not None]
         into.first = sum(firsts) / len(firsts) if firsts else None
     if found:
-        return ""
+        apart = [str(layer) for layer in sorted(found) if layers[layer].first is None]
+        return (
+            f"on 1st is left out of layers {', '.join(apart)}, whose rows are not over the {tokens} tokens"
+            if apart
+            else ""
+        )
     return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"

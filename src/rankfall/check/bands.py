@@ -46,6 +46,7 @@ class ReferenceBand:
     low: tuple[float, ...]
     high: tuple[float, ...]
     of: str
+    alone: bool = False  # of one network of the table, by its name
 
     def at(self, layer: int, depth: int) -> tuple[float, float]:
         """At a layer of a network of another depth: between the layers that lie as far on their way."""
@@ -85,10 +86,10 @@ def one_band(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
     names = sorted({name for entry in entries for name in entry["of"]})
     named = len(names) < 3 and when == BIRTH
     several = f"{len(names)} {KINDS[when]}{'s' * (len(names) > 1)} of this kind"
-    of = ", ".join(names) if named else several
+    of = " and ".join(names) if named else several
     low = tuple(map(min, zip(*(entry["low"] for entry in entries))))
     high = tuple(map(max, zip(*(entry["high"] for entry in entries))))
-    return ReferenceBand(when, nearest, low, high, f"{of} with {nearest} layers")
+    return ReferenceBand(when, nearest, low, high, f"{of} with {nearest} layers", named and len(names) == 1)
 
 
 def no_band(flow: Flow, normed: bool = True) -> str:

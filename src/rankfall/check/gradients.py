@@ -46,7 +46,22 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
             layer = flow.branches[number].layer
             before = getattr(layers[layer], column) or 0.0
             setattr(layers[layer], column, (before**2 + float(square / last.numel())) ** 0.5)
-    return "" if taken["states"] else "no state depends on another by operations that can be differentiated"
+    if not taken["states"]:
+        return "no state depends on another by operations that can be differentiated"
+    return "; ".join(say_missing(flow, layers, taken))
+
+
+def say_missing(flow: Flow, layers: list[LayerReport], taken: dict[str, dict[int, Tensor]]) -> list[str]:
+    """Which of the columns are empty, though there are gradients."""
+    said = []
+    if not taken["queries"] and any(flow.branches[number].mixes for number in flow.attends.values()):
+        said.append("queries and keys are no tensors of their own in this pass, so that grad q and grad k are left out")
+    short = [str(number) for number in taken["states"] if layers[number].influence_first is None]
+    if short:
+        said.append(
+            f"infl is left out of layers {', '.join(sorted(short, key=int))}, which have other tokens than the last"
+        )
+    return said
 
 
 def input_gradient(examined: Examined, flow: Flow, edit: Edit | None) -> float | None:
@@ -135,11 +150,14 @@ def write_out_attention(number: int, named: dict[str, Any], func: Any, score: An
         and not named.get("add_zero_attn")
         and not named.get("use_separate_proj_weight")
         and named.get("static_k") is None
-        and named["query"].dim() == 3
+        and named["query"].dim() in (2, 3)
     )
     if not plain:
         return func(**named)
-    query, key, value = named["query"], named["key"], named["value"]  # (T, B, D)
+    alone = named["query"].dim() == 2  # one sample, (T, D)
+    query, key, value = (
+        named[one].unsqueeze(1) if alone else named[one] for one in ("query", "key", "value")
+    )  # (T, B, D)
     count, bias = named["num_heads"], named["in_proj_bias"]
     biases = bias.chunk(3) if bias is not None else (None,) * 3
     parts = [F.linear(x, w, b) for x, w, b in zip((query, key, value), named["in_proj_weight"].chunk(3), biases)]
@@ -148,7 +166,7 @@ def write_out_attention(number: int, named: dict[str, Any], func: Any, score: An
     mask = None
     for one, shaped in (
         (named.get("attn_mask"), lambda m: m.unflatten(0, (-1, count)) if m.dim() == 3 else m),
-        (named.get("key_padding_mask"), lambda m: m[:, None, None, :]),
+        (named.get("key_padding_mask"), lambda m: (m[None] if alone else m)[:, None, None, :]),
     ):
         if one is not None:
             one = shaped(one)
@@ -159,4 +177,5 @@ def write_out_attention(number: int, named: dict[str, Any], func: Any, score: An
             )
             mask = one if mask is None else mask + one
     y = F.scaled_dot_product_attention(q, k, v, mask).permute(2, 0, 1, 3).flatten(-2)
+    y = y.squeeze(1) if alone else y
     return F.linear(y, named["out_proj_weight"], named["out_proj_bias"]), None

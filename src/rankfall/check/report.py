@@ -69,7 +69,7 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
     report = StreamReport(
         flow.name, flow.summary(), say_kind(flow, normed), flow.depth, flow.width, tokens, samples, flow.causal, layers
     )
-    report.notes, report.floor = list(examined.notes), floor_of(states[0].dtype)
+    report.notes, report.floor = [*examined.notes, *say_outside(flow)], floor_of(states[0].dtype)
     report.reasons = {
         "attention": try_part(lambda: attention(examined, flow, report)),
         "orders": try_part(lambda: orders(examined, flow, layers)),
@@ -93,6 +93,21 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
         report.reasons[variant.name] = try_part(cut)
     report.reasons = {name: reason for name, reason in report.reasons.items() if reason}
     return report
+
+
+def say_outside(flow: Flow) -> list[str]:
+    """Additions of the stream that no row is of."""
+    if not flow.outside:
+        return []
+    count, names = len(flow.outside), [name or "the model itself" for name in dict.fromkeys(flow.outside)]
+    places = ", ".join(names[:4]) + " and others" * (len(names) > 4)
+    if count == 1:
+        return [
+            f"1 more residual addition of this stream is in no layer, in {places}: it stays as it is in all variants"
+        ]
+    return [
+        f"{count} more residual additions of this stream are in no layer, in {places}: they stay as they are in all variants"
+    ]
 
 
 def silent(examined: Examined, flow: Flow) -> int:

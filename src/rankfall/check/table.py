@@ -71,7 +71,7 @@ def columns(report: StreamReport, width: int | None = None) -> list[str]:
 
 def cell(layer: LayerReport, key: str, floor: float) -> str:
     if key == "order":
-        return " ".join(f"{order:.2f}" for order in layer.orders.values())
+        return " ".join(f"{round(order, 2) + 0.0:.2f}" for order in layer.orders.values())
     return mark(getattr(layer, key), floor) if key in RESIDUALS else show_value(getattr(layer, key))
 
 

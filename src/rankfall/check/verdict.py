@@ -6,6 +6,7 @@ import math
 
 from rankfall.check.bands import TRAINED, ReferenceBand
 from rankfall.check.layer import Outcome, StreamReport
+from rankfall.models.modules.branches import ITSELF
 
 MORE = 1.05  # so much more residual counts as help
 SINK = 0.5
@@ -60,10 +61,13 @@ def band(report: StreamReport, last: float) -> list[str]:
             said.append(f"After training {one.of} kept {span(low, high)}.")
             continue
         place = "below" if last < low else "above" if last > high else "within"
+        if place != "within" and number(last) in (number(low), number(high)):
+            place = "at the edge of"
         since = ""
         if place == "below" and (layer := below_from(report, one)) < report.depth:
-            since = f"; it is below from layer {layer} on"
-        said.append(f"That is {place} what {one.of} keep {one.when}, {number(low)} to {number(high)}{since}.")
+            since = f"; it is below from layer {layer} on" if layer else "; it is below before the first layer already"
+        keep = "keeps" if one.alone else "keep"
+        said.append(f"That is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
     return said
 
 
@@ -90,10 +94,15 @@ def worst(report: StreamReport) -> list[str]:
         return ["No layer loses more than a fiftieth of it."]
     said = f"Layer {report.worst} loses most, from {number(before)} to {number(after)}"
     parts = [
-        f"{number(one.residuals[report.worst])} without {one.name}{f' ({one.does})' * bool(one.does)}"
+        f"{number(one.residuals[report.worst])} without {adds(one.name)}{f' ({one.does})' * bool(one.does)}"
         for one in report.without
     ]
     return [f"{said}; it would be {join_words(parts)}." if parts else f"{said}."]
+
+
+def adds(name: str) -> str:
+    """Of what no part of a layer computes, that it is not the whole layer."""
+    return "what the layer itself adds" if name == ITSELF else name
 
 
 def join_words(parts: list[str]) -> str:

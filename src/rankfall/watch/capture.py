@@ -133,6 +133,8 @@ class Capture:
         if torch._C._current_graph_task_id() != -1:
             return
         self.depth = max(self.depth - 1, 0)
+        if output is None and sys.exc_info()[0] is not None:  # it failed between two blocks, and the pass is none
+            self.now = None
         if self.depth == 0:
             self.end()
 

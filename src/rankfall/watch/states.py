@@ -18,6 +18,7 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
     found = states(output) if states is not None else output
     called = f"block {name} ({type(block).__name__})"
     if isinstance(found, (tuple, list)) and found and states is None:
+        refuse_two(found, called)
         found = found[0]
     if isinstance(found, Mapping):
         keys = ", ".join(map(str, found))
@@ -48,6 +49,26 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
             f"{called} returns {said} where states (batch, tokens, width) are needed: {HINT}, or name other modules by blocks="
         )
     return found.detach().transpose(0, 1) if batch_axis else found.detach()
+
+
+def refuse_two(output: Sequence[Any], called: str) -> None:
+    """One line where it cannot be known which of several tensors is the state, or whether it is their sum."""
+    first = output[0]
+    if not isinstance(first, Tensor) or first.ndim != 3:
+        return
+    alike = [
+        n
+        for n, one in enumerate(output)
+        if isinstance(one, Tensor)
+        and one.shape == first.shape
+        and one.is_floating_point()
+        and (n == 0 or one is not first)
+    ]
+    if len(alike) > 1:
+        raise RankfallError(
+            f"{called} returns {len(alike)} tensors {tuple(first.shape)}: say states=lambda output: output[0] + output[{alike[1]}] where "
+            f"the next block adds them, or output[0] or output[{alike[1]}] where that alone is the state"
+        )
 
 
 def input_states(

@@ -15,6 +15,7 @@ from rankfall.models.modules.trace import Tracer
 from rankfall.models.record import SAME_STATE
 
 SAME_LAYOUT = SAME_STATE - {"transpose", "permute", "movedim", "swapaxes", "t", "rearrange", "view", "reshape"}
+ITSELF = "the layer itself"  # no part of it
 PRODUCTS_OF_TWO = frozenset({"matmul", "__matmul__", "bmm", "baddbmm", "einsum"})
 
 
@@ -109,7 +110,7 @@ def finish_flow(
     branches: list[Branch] = []
     count = 0
     for layer, (called_, group) in enumerate(layers, 1):
-        for item in group:
+        for item, name in zip(group, branch_names(graph, group, called_)):
             seen = tried[number_of[item.node.index]]
             kind = MIXES if (seen.mixes if seen.tried else attends(graph, item)) else TOKENWISE
             if kind == TOKENWISE and attends(graph, item) and reaches(graph, item.branch, item.source, others):
@@ -120,7 +121,6 @@ def finish_flow(
                 replace(part, drop=one_sided(seen.parts.get(n, [False, False]))) for n, part in enumerate(draft_.parts)
             )
             parts = tuple(part for part in parts if part.drop is not None) if kind == MIXES else ()
-            name = branch_name(graph, item, called_)
             branches.append(
                 replace(
                     draft_, number=count, layer=layer, name=name, kind=kind, forwards=ahead, backwards=back, parts=parts
@@ -142,8 +142,14 @@ def finish_flow(
         entry = StreamEntry(source.operation, tracer.tensors[source.index], shape) if made else None
     entry = entry or StreamEntry(None, None, shape)
     depth_names = tuple(name for name, _ in layers)
+    outside = tuple(
+        item.node.stack[-1].module if item.node.stack else ""
+        for item in chain
+        if item.node.index not in inside and item.node.index > first.node.index
+    )
+    post = post_norm(graph, chain)
     return Flow(
-        "", depth_names, shape[feature], tuple(branches), entry, ends, layout, heads, scores, post_norm(graph, chain)
+        "", depth_names, shape[feature], tuple(branches), entry, ends, layout, heads, scores, post, outside=outside
     )
 
 
@@ -165,9 +171,26 @@ def one_sided(flags: list[bool]) -> int | None:
     return None if flags[0] == flags[1] else flags.index(False)
 
 
+def branch_names(graph: Graph, group: Group, layer: str) -> list[str]:
+    """Of the branches of a layer; where a part of it holds several, each with its place in that part."""
+    names = [branch_name(graph, item, layer) for item in group]
+    found = []
+    for item, name in zip(group, names):
+        part = item.node.stack[-1].module if item.node.stack else ""
+        shared = names.count(name) > 1 and f"{layer}.{name}" == part
+        inner = branch_name(graph, item, part) if shared else ITSELF
+        found.append(name if inner == ITSELF else f"{name}.{inner}")
+    return found
+
+
 def branch_name(graph: Graph, item: Summand, layer: str) -> str:
     """What computes a branch: the part of the layer that it, or its last operation, is in."""
     source = graph.nodes[graph.source(item.branch)]
+    while source.stack and source.stack[-1].module == layer:  # rolled or put together by the layer: what was
+        parents = [one for one in source.parents if one != item.source and graph.above(item.source, one)]
+        if len(parents) != 1:
+            break
+        source = graph.nodes[parents[0]]
     own = [call.module for call in item.node.stack]
     inside = [call.module for call in source.stack]
     name = own[-1] if own and own[-1] != layer and own[-1].startswith(layer) else (inside[-1] if inside else "")
@@ -179,7 +202,7 @@ def branch_name(graph: Graph, item: Summand, layer: str) -> str:
             kept.append(part)
         else:
             break
-    return ".".join(kept) or "the layer itself"
+    return ".".join(kept) or ITSELF
 
 
 def end_of(graph: Graph, tracer: Tracer, group: Group, inside: set[int]) -> End | None:

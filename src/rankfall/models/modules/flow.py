@@ -113,6 +113,7 @@ class Flow:
     scores: dict[Operation, int]  # products of queries and keys -> the same, where they are written out
     post: bool = False  # a norm stands between one addition and the next state
     skips: bool = True  # False: layers without additions; a branch is a call of a layer
+    outside: tuple[str, ...] = ()  # modules of later additions of the stream that are in no layer
 
     @property
     def depth(self) -> int:

@@ -23,6 +23,7 @@ from rankfall.models.modules.sums import Summand
 Group = list[Summand]
 Path = list[tuple[str, int]]
 Stack = tuple[Call, ...]
+Keyed = list[tuple[tuple[str, int], Group]]
 
 
 def group_layers(
@@ -30,7 +31,12 @@ def group_layers(
 ) -> list[tuple[str, Group]]:
     """(name of the layer, its additions), in order; what lies before or after the layers is left out."""
     paths = {index: path_of(stack) for index, stack in places(graph, chain, model).items()}
-    return spread(chain, 0, paths, model, mixes)
+    layers = spread(chain, 0, paths, model, mixes)
+    if len(layers) == 1 and layers[0][0].startswith("addition "):  # one layer is the module that holds it, if one does
+        ways = [[name for name, _ in paths[item.node.index] if name] for item in layers[0][1]]
+        common = [names[0] for names in zip(*ways) if len(set(names)) == 1]
+        layers = [(common[-1], layers[0][1])] if common else layers
+    return layers
 
 
 def places(graph: Graph, chain: Group, model: nn.Module) -> dict[int, Stack]:
@@ -78,6 +84,8 @@ def spread(
     repeated = [family(key, model) for key, _ in named]
     usual = max(repeated, key=lambda one: (repeated.count(one), -repeated.index(one))) if repeated else None
     layers = [(key, items) for (key, items), kind in zip(named, repeated) if kind == usual]
+    if len(layers) > 1:
+        layers = with_others(named, repeated, [key for key, _ in layers], model)
     if len(layers) < 2:  # parts of a model that are not alike: the one with the most additions is the stack
         key, largest = max(groups, key=lambda one: len(one[1]))
         if key is None or len(largest) < 2 or all(len(items) == 1 for _, items in groups):
@@ -95,6 +103,20 @@ def spread(
         whole = len(inner) < 2 or min(map(len, kinds)) < 2 or len(set(kinds)) > 1 or sum(map(len, kinds)) < len(items)
         found += [(key[0] if key else "", items)] if whole or inner[0][0].startswith("addition ") else inner
     return found
+
+
+def with_others(named: Keyed, families: list[str], usual: list[tuple[str, int]], model: nn.Module) -> Keyed:
+    """The usual layers, and others of the stream that are layers too: of their class, or of a list of their own."""
+    classes = {class_of(key, model) for key in usual}
+    return [
+        (key, items)
+        for (key, items), kind in zip(named, families)
+        if key in usual or class_of(key, model) in classes or families.count(kind) > 1
+    ]
+
+
+def class_of(key: tuple[str, int], model: nn.Module) -> type | None:
+    return type(dict(model.named_modules()).get(key[0]))
 
 
 def family(key: tuple[str, int] | None, model: nn.Module) -> str:

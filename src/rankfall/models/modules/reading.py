@@ -92,7 +92,8 @@ def name_streams(flows: list[Flow]) -> list[Flow]:
         name = ".".join(way[: short + 1]) if short is not None else ".".join(way)
         name = name or f"stream {len(named) + 1}"
         taken = [one.name for one in named]
-        named.append(replace(flow, name=name if name not in taken else f"{name} ({taken.count(name) + 1})"))
+        numbered = (f"{name} ({number})" for number in range(2, len(flows) + 2))
+        named.append(replace(flow, name=name if name not in taken else next(n for n in numbered if n not in taken)))
     return named
 
 

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import Branch, Flow
+from rankfall.models.modules.mixing import opened
 from rankfall.models.modules.passes import Edits, run_through
 
 LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
@@ -13,7 +14,17 @@ LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
 
 def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> float | None:
     """Share of the branches whose value is the same where the state that they read is 7 times as large. Both are far above any eps.
-    `totals`: the sums, by number of branch."""
+    `totals`: the sums, by number of branch. A branch that returns zero tells nothing; where all do, they are tried opened."""
+    pairs = pairs_of(examined, flow, totals)
+    if pairs and not any(bool(one.any()) for one, _ in pairs):
+        with opened(examined.model):
+            pairs = pairs_of(examined, flow, totals)
+    told = [pair for pair in pairs if bool(pair[0].any())]
+    return sum(is_near(*pair) for pair in told) / len(told) if told else None
+
+
+def pairs_of(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Of each branch what it returns at both sizes; none where the model fails there."""
     values: dict[int, list[Tensor]] = {}
     for scale in (LARGE, TIMES * LARGE):
 
@@ -27,9 +38,8 @@ def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -
         try:
             run_through(examined.model, examined.arguments, flow, Edits(edit=keep, enter=enter, partial=True))
         except FAILURES:
-            return None
-    pairs = [pair for pair in values.values() if len(pair) == 2 and pair[0].shape == pair[1].shape]
-    return sum(is_near(*pair) for pair in pairs) / len(pairs) if pairs else None
+            return []
+    return [(pair[0], pair[1]) for pair in values.values() if len(pair) == 2 and pair[0].shape == pair[1].shape]
 
 
 def has_norm(examined: Examined, flow: Flow) -> bool:
