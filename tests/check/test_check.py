@@ -203,12 +203,11 @@ def test_what_is_left_out_of_some_layers_is_said():
     torch.manual_seed(0)
     report = of(Longer().eval(), drawn(2, TOKENS, WIDTH))
     assert [layer.first is None for layer in report.layers] == [True, False, True, True]
-    assert (
-        report.reasons["attention"] == f"on 1st is left out of layers 2, 3, whose rows are not over the {TOKENS} tokens"
-    )
-    empty = [layer.layer for layer in report.layers if layer.influence_first is None]
-    said = ", ".join(map(str, empty))
-    assert report.reasons["gradients"] == f"infl is left out of layers {said}, which have other tokens than the last"
+    empty = ", ".join(str(layer.layer) for layer in report.layers if layer.influence_first is None)
+    assert report.notes == [
+        f"on 1st is left out of layers 2, 3, whose rows are not over the {TOKENS} tokens",
+        f"infl is left out of layers {empty}, which have other tokens than the last",
+    ]
 
 
 @pytest.mark.parametrize(

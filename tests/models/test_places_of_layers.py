@@ -112,6 +112,29 @@ def test_layers_of_two_lists_by_turns_are_all_layers():
     assert residuals(model, x)[WHOLE] == by_hand([state.detach() for state in states])
 
 
+class Turned(nn.Module):
+    """Layers over places, then layers over times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places, self.times = (nn.ModuleList(Block() for _ in range(2)) for _ in range(2))
+
+    def forward(self, x):  # (times, places, width)
+        for block in self.places:
+            x = block(x)
+        x = x.transpose(0, 1).contiguous()
+        for block in self.times:
+            x = block(x)
+        return x
+
+
+def test_layers_over_other_tokens_make_no_curve_with_the_first_and_are_said():
+    torch.manual_seed(0)
+    (report,) = check(Turned(), own.vectors(3, 5, own.WIDTH), changes=False)
+    assert (report.depth, report.tokens) == (2, 5)
+    assert "4 more residual additions of this stream are in no layer, in times.0, times.1:" in report.notes[0]
+
+
 class Holds(nn.Module):
     """A block inside a module, which a linear map of two states may come before."""
 

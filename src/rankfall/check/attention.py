@@ -107,9 +107,9 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
         into.first = sum(firsts) / len(firsts) if firsts else None
     if found:
         apart = [str(layer) for layer in sorted(found) if layers[layer].first is None]
-        return (
-            f"on 1st is left out of layers {', '.join(apart)}, whose rows are not over the {tokens} tokens"
-            if apart
-            else ""
-        )
+        if apart:
+            report.notes.append(
+                f"on 1st is left out of layers {', '.join(apart)}, whose rows are not over the {tokens} tokens"
+            )
+        return ""
     return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"

@@ -46,21 +46,19 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
             layer = flow.branches[number].layer
             before = getattr(layers[layer], column) or 0.0
             setattr(layers[layer], column, (before**2 + float(square / last.numel())) ** 0.5)
-    if not taken["states"]:
-        return "no state depends on another by operations that can be differentiated"
-    return "; ".join(say_missing(flow, layers, taken))
+    return "" if taken["states"] else "no state depends on another by operations that can be differentiated"
 
 
-def say_missing(flow: Flow, layers: list[LayerReport], taken: dict[str, dict[int, Tensor]]) -> list[str]:
+def say_missing(flow: Flow, layers: list[LayerReport]) -> list[str]:
     """Which of the columns are empty, though there are gradients."""
+    known = [layer for layer in layers if layer.gradient is not None]
     said = []
-    if not taken["queries"] and any(flow.branches[number].mixes for number in flow.attends.values()):
-        said.append("queries and keys are no tensors of their own in this pass, so that grad q and grad k are left out")
-    short = [str(number) for number in taken["states"] if layers[number].influence_first is None]
+    attends = any(flow.branches[number].mixes for number in flow.attends.values())
+    if known and attends and all(layer.query_gradient is None for layer in layers):
+        said.append("grad q and grad k are left out: queries and keys are no tensors of their own in this pass")
+    short = [str(layer.layer) for layer in known if layer.influence_first is None]
     if short:
-        said.append(
-            f"infl is left out of layers {', '.join(sorted(short, key=int))}, which have other tokens than the last"
-        )
+        said.append(f"infl is left out of layers {', '.join(short)}, which have other tokens than the last")
     return said
 
 

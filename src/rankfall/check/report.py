@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from rankfall.check.attention import attention
 from rankfall.check.bands import bands_for, no_band, say_kind
-from rankfall.check.gradients import gradients
+from rankfall.check.gradients import gradients, say_missing
 from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.orders import distinct, orders
@@ -76,6 +76,7 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
     }
     with torch.enable_grad():
         report.reasons["gradients"] = gradients(examined, flow, layers)
+    report.notes += say_missing(flow, layers)
 
     def equal() -> str:
         report.equal_tokens = distinct(examined, flow, layers)

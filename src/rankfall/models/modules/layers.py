@@ -106,12 +106,15 @@ def spread(
 
 
 def with_others(named: Keyed, families: list[str], usual: list[tuple[str, int]], model: nn.Module) -> Keyed:
-    """The usual layers, and others of the stream that are layers too: of their class, or of a list of their own."""
+    """The usual layers, and others of the stream that are layers too: of their class, or of a list of their own. Not those whose states
+    have another shape: layers over time after layers over places have other tokens."""
     classes = {class_of(key, model) for key in usual}
+    shapes = {items[0].node.shape for key, items in named if key in usual}
     return [
         (key, items)
         for (key, items), kind in zip(named, families)
-        if key in usual or class_of(key, model) in classes or families.count(kind) > 1
+        if key in usual
+        or ((class_of(key, model) in classes or families.count(kind) > 1) and items[0].node.shape in shapes)
     ]
 
 
