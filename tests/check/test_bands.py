@@ -194,3 +194,15 @@ def test_a_branch_that_returns_zero_does_not_tell_of_a_norm(shut):
         model = nn.Sequential(*(Gated(norm, shut) for _ in range(4)))
         (report,) = check(model, torch.randn(2, 9, 16), changes=False)
         assert report.silent == 4 * shut and report.kind == f"both ways, attention, {said}"
+
+
+def test_a_norm_is_seen_on_very_small_states():
+    """Its eps is larger than they are."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Layer(lambda: nn.LayerNorm(16)) for _ in range(4)))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
+    (report,) = check(model, 1e-20 * torch.randn(2, 9, 16), changes=False)
+    assert report.kind == "both ways, attention, pre-norm"

@@ -10,6 +10,7 @@ from rankfall.models.modules.mixing import opened
 from rankfall.models.modules.passes import Edits, run_through
 
 LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
+SMALL = 1e-3  # root of the mean square: of states below, a thousand times as much may still be below the eps of a norm
 
 
 def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> float | None:
@@ -30,16 +31,22 @@ def pairs_of(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> list[
 
         def keep(branch: Branch, state: Tensor, value: Tensor, scale: float = scale) -> Tensor:
             values.setdefault(branch.number, []).append(value.detach().clone())
-            return scale * totals[branch.number]
+            return scale * sizeable(totals[branch.number])
 
         def enter(tensor: Tensor, scale: float = scale) -> Tensor:
-            return scale * tensor
+            return scale * sizeable(tensor)
 
         try:
             run_through(examined.model, examined.arguments, flow, Edits(edit=keep, enter=enter, partial=True))
         except FAILURES:
             return []
     return [(pair[0], pair[1]) for pair in values.values() if len(pair) == 2 and pair[0].shape == pair[1].shape]
+
+
+def sizeable(state: Tensor) -> Tensor:
+    """A state, or one of mean square 1 in its direction where it is very small."""
+    size = float(state.detach().double().pow(2).mean().sqrt())
+    return state / size if 0 < size < SMALL else state
 
 
 def has_norm(examined: Examined, flow: Flow) -> bool:
