@@ -437,6 +437,7 @@ def examples():
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
+@pytest.mark.long
 def test_every_example_of_the_page_runs():
     """In order, with one set of names, as a reader would type them."""
     runner, names = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS), {}

@@ -140,6 +140,7 @@ def test_a_band_of_several_kinds_holds_those_of_each():
     assert both.low == tuple(map(min, pre.low, post.low)) and both.high == tuple(map(max, pre.high, post.high))
 
 
+@pytest.mark.long
 def test_where_there_is_no_band_it_is_said():
     (deep,) = examine(encoder(60, 8), torch.randn(2, 3, 8)).flows
     assert bands_for(deep) == []

@@ -40,6 +40,7 @@ def test_every_command_of_the_page_runs(command, folder, capsys):
         assert shown <= set(re.findall(r"`([^`]+)`", table))
 
 
+@pytest.mark.long
 def test_every_example_of_the_page_runs(folder):
     runner, names = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS), {}
     exec(PYTHON[0], names)

@@ -88,6 +88,7 @@ def test_summed_gradient_of_an_untrained_network_is_named_as_rounding() -> None:
     assert row["value"] > 0
 
 
+@pytest.mark.long
 def test_the_table_takes_the_rows() -> None:
     from rankfall.report.cell_columns import cell_columns
 

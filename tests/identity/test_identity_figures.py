@@ -15,6 +15,7 @@ from rankfall.identity.token_identity.rates import select_own
 from rankfall.report import style
 
 
+@pytest.mark.long
 def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> None:
     picture = token_identity(lambda name: cells(rates), task="sorting", training="init")
     assert "means over 2 seeds" in picture.caption
@@ -71,6 +72,7 @@ def test_a_map_is_shown_with_the_loss_that_it_is_asked_by() -> None:
     assert (found.trained_layer.isna() | (found.trained_layer == found.layer)).all()
 
 
+@pytest.mark.long
 def test_networks_of_two_depths_are_not_one_range() -> None:
     """The last layers of 6 and 12 blocks were compared."""
     table = cells(rates)

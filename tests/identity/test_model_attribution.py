@@ -60,6 +60,7 @@ def test_blocks_agree_with_differences(family: str) -> None:
         torch.testing.assert_close(found[layer].sqrt(), expected, rtol=1e-6, atol=1e-6 * float(expected.max()))
 
 
+@pytest.mark.long
 def test_rows_of_a_small_model() -> None:
     rows = model_attribution(
         Context(), model="bert", config=CONFIGS["bert"], text="zipf", samples=3, length=8, tokens=3, ablated=2

@@ -43,6 +43,7 @@ def test_words_that_are_not_layer_0_are_refused() -> None:
         vocabulary(it, [1], words, entering(it, words) + 1)
 
 
+@pytest.mark.long
 def test_rows_are_complete_and_fit_the_table() -> None:
     """Layers 0, 1, 3 and seeds 0, 1: naive, position, two maps of two losses, and both maps by cosine on the other layer."""
     rows = model_token_identity(Context(), model="bert", config=CONFIGS["bert"], seeds=2, layers=[1, 3], **FEW)

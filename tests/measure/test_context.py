@@ -165,12 +165,14 @@ def test_probes_that_are_stopped_go_on_bit_identically(
     assert not list((lab / "other/store/checkpoints").glob("*"))
 
 
+@pytest.mark.long
 def test_a_measure_of_gradients_to_embeddings(lab: Path) -> None:
     assert measure("gradient") == 0
     found = read_frame(lab / "results.gradient.parquet", "paths")
     assert len(found) == 4 and all(math.isfinite(value) and value > 0 for value in found.accuracy)
 
 
+@pytest.mark.long
 def test_a_measure_of_nothing_goes_on_after_its_last_item(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert measure("free") == 0
     assert (lab / "calls").read_text().split() == list("01234")

@@ -82,6 +82,7 @@ def test_every_comparison_is_in_the_numbers_with_why_it_misses(tmp_path: Path) -
     assert set(numbers[numbers.name.str.startswith("curve")].experiment) == {"paper, curves by layer"}
 
 
+@pytest.mark.long
 def test_experiments_stand_with_the_most_misses_first_and_a_number_out_of_the_frame_at_its_edge(tmp_path: Path) -> None:
     (counts, listed) = saved(ROWS, tmp_path).figure.axes
     assert [text.get_text() for text in counts.get_yticklabels()] == [

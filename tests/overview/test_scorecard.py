@@ -304,6 +304,7 @@ def test_every_column_of_a_cell_is_design_setting_or_neither() -> None:
     assert {headline.table for headline in headlines()} == set(components.names("headline"))
 
 
+@pytest.mark.long
 def test_table_and_figure(tmp_path: Path) -> None:
     rows = scores_of(cells=CELLS, residuals=lines(VALUES, CELLS))
     tables.write("scorecard", rows, tmp_path / "scorecard.parquet")

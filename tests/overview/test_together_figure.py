@@ -46,6 +46,7 @@ def test_together_says_at_which_layer_each_is_halved_and_how_they_go_together(tm
     assert together_go["mean"].tolist() == [pytest.approx(1)] and together_go.seeds.tolist() == [2]
 
 
+@pytest.mark.long
 def test_a_residual_of_0_is_in_the_mean() -> None:
     found = tables()
     residuals = found["residuals"]

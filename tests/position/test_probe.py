@@ -139,6 +139,7 @@ def test_more_networks_are_drawn_where_the_best_has_fewer_rows_than_theory(
     assert row["narrowest_distinct"] == float(apart[best]) and row["widest_equal"] == float(apart[best] / 1e16)
 
 
+@pytest.mark.long
 def test_gates_differences_sinks_and_recurrences_agree_with_theory() -> None:
     """Softpick shows fewer rows than theory allows: where all scores are equal, its rows sum to one or to nothing."""
     scored = module.probe(

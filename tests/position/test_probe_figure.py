@@ -52,6 +52,7 @@ def shades(picture: style.Picture) -> list[str]:
     return [to_hex(colour) for colours in found for colour in colours if colour[3]]
 
 
+@pytest.mark.long
 def test_squares_are_the_table(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     with style.apply_style():
         picture = module.probe(read)

@@ -159,6 +159,7 @@ def test_in_400_digits(name: str) -> None:
     assert (logs[1] - logs[2]) / 70 == pytest.approx(order, abs=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "last"), [("TwoSoftmaxes", 3.0), ("Sink", 1.0)])
 def test_an_attention_of_ones_own_has_a_law(name: str, last: float) -> None:
     """To residuals that no format holds, with the exponent of its order; and no bound that was proven for another."""

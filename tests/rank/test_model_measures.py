@@ -153,6 +153,7 @@ def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
             assert row["seed"] is None
 
 
+@pytest.mark.long
 def test_float32_runs_are_flagged_where_they_hit_the_floor():
     """At initialisation without skips: float32 ends on its floor and says so, float64 is still a measurement."""
     options = {"model": "bert", "config": {**CONFIGS["bert"], "num_hidden_layers": 2}, "seeds": 1, "variants": ["SAN"]}
@@ -198,6 +199,7 @@ def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below
     assert san[5]["exponent"] == pytest.approx(3, abs=0.05)
 
 
+@pytest.mark.long
 def test_the_exponent_survives_any_depth():
     """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
     deep = {**CONFIGS["bert"], "num_hidden_layers": 40}
@@ -206,6 +208,7 @@ def test_the_exponent_survives_any_depth():
     assert all(row["exponent"] == pytest.approx(3, abs=1e-6) for row in rows if row["layer"] > 20)
 
 
+@pytest.mark.long
 def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
     """Small weights meet the condition, large ones miss it in the first layer; written out from the states."""
     from rankfall.rank.model_law import theory
@@ -274,6 +277,7 @@ def test_chains_by_hand():
     assert torch.equal(attention.chain(maps, [(0, 1), (1, 0)]), tilt @ turn)
 
 
+@pytest.mark.long
 def test_chains_shrink_with_length_and_are_paired_by_seed():
     rows = chains(Context(), model="bert", config=CONFIGS["bert"], seeds=2, repeats=5, text="zipf", samples=2, length=9)
     assert len(rows) == 2 * 3 * 5

@@ -20,6 +20,7 @@ def table(dtype: str = "float64", spread: float = 0.1, model: str = "bert", **si
     return pd.DataFrame(rows).assign(**{"layers": 2, "heads": 2, "width": 64} | sizes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "height"), [("float64", 16 * 2.0**-52), ("float32", 16 * 2.0**-23)])
 def test_the_floor_is_drawn_and_said_where_values_are_at_it(dtype: str, height: float) -> None:
     picture = models(lambda name: table(dtype), log=True)

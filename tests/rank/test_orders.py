@@ -342,6 +342,7 @@ def test_queries_are_turned_and_lengthened_up_to_four_times() -> None:
     torch.testing.assert_close(scores(), expected, rtol=1e-10, atol=0)
 
 
+@pytest.mark.long
 def test_features_of_one_dimension_forget_the_query() -> None:
     rows = module.orders(
         Context(),
@@ -428,6 +429,7 @@ class Own(Multihead):
 '''
 
 
+@pytest.mark.long
 def test_what_is_expected_of_components_from_outside_is_what_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

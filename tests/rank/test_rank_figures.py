@@ -78,6 +78,7 @@ def test_orders_that_are_not_what_facts_say_are_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_law(tmp_path: Path) -> None:
     rows = rows_of("law", residual="none", position="none")
     picture = components.load("figure", "law")(reader(tmp_path, "law", rows), training="short", architectures=["net"])
@@ -104,6 +105,7 @@ def test_the_law_compares_residuals_of_one_setting(tmp_path: Path) -> None:
     assert "at the last layer the residual is that of deep and net (" in of_one.caption
 
 
+@pytest.mark.long
 def test_sweep(tmp_path: Path) -> None:
     rows = [row for residual in ("none", {"name": "scaled", "scale": 0.5}, {"name": "scaled", "scale": 1.0})
             for row in rows_of("law", residual=residual, position="none")]  # fmt: skip

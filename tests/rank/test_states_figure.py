@@ -23,6 +23,7 @@ def rows_of(measure: str, name: str, **architecture: Any) -> list[dict[str, Any]
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("measure", "quantity"), [("states", "cosine"), ("attention_weights", "entropy")])
 def test_means_are_those_of_the_rows(tmp_path: Path, measure: str, quantity: str) -> None:
     rows = rows_of(measure, "bare", residual="none") + rows_of(measure, "skip", residual="add")

@@ -256,6 +256,7 @@ def cuts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_caption_says_where_bands_were_cut(name: str, cuts: list[Any]) -> None:
     """They were cut in silence."""
@@ -368,6 +369,7 @@ def ends_of(rows: dict[str, list[float]], panels: dict[str, str]) -> dict[str, p
     return {"law": pd.DataFrame(found)}
 
 
+@pytest.mark.long
 def test_a_sweep_names_all_that_tie_and_compares_within_a_panel() -> None:
     """The lowest of all panels was named alone, whatever the others were and however near."""
 
@@ -410,6 +412,7 @@ def test_networks_of_two_tasks_are_not_one_line() -> None:
         (given | {"cell_influence": both}).__getitem__, task="copy").figure.axes][2].replace("\n", " ")  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_correlation_has_its_deviation_or_says_why_there_is_none() -> None:
     given = tables()
     draw = components.load("figure", "together")

@@ -139,6 +139,7 @@ def test_orders(read: Read, tmp_path: Path) -> None:
         drawn("orders", read, tmp_path, heads=3)
 
 
+@pytest.mark.long
 def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
     picture = drawn("paths", read, tmp_path)
     style.save(picture, tmp_path / "all.png")

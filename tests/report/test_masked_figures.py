@@ -69,6 +69,7 @@ def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
         drawn("curves", read, tmp_path, panels={"one": "soft"})
 
 
+@pytest.mark.long
 def test_extrapolation(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     picture = drawn("extrapolation", read, tmp_path)
     (axis,) = picture.figure.axes

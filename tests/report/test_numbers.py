@@ -328,6 +328,7 @@ def test_a_table_that_no_run_made_is_not_beside_those_of_a_run(tmp_path):
             at.frame("default", "cells")
 
 
+@pytest.mark.long
 def test_every_picture_of_our_pages_is_of_a_run(ours):
     shown = {name for page in PAGES for name in re.findall(r"images/([\w.]+\.png)\)", page.read_text())}
     assert shown == set(ours.pictures) == {path.name for path in (ROOT / "docs" / "images").glob("*.png")}

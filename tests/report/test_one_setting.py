@@ -153,6 +153,7 @@ def attribution_rows() -> pd.DataFrame:
     return rows.assign(median=rows.value + 0.1 * rows.seed, low=0.1, lower=0.2, upper=0.8, high=0.9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", [None, "sorting"])
 def test_attribution_says_its_task_its_chance_and_deviations(task: str | None) -> None:
     sizes = pd.DataFrame({"task": ["sorting", "hull"], "split": "test", "length": [8, 10]})

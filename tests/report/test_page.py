@@ -71,6 +71,7 @@ def decoded(data: dict[str, Any]) -> pd.DataFrame:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_fifty_random_numbers_of_charts_equal_their_rows(text: str, folder: Path) -> None:
     main, tables = block(text, "main"), frames(folder / "tables", COUNT)
     cells = decoded(main["cells"])
@@ -202,6 +203,7 @@ def test_what_names_an_axis_is_a_menu() -> None:
     assert all(chart.named_by in ("", *chart.choose) for chart in charts())
 
 
+@pytest.mark.long
 def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
     text, drawn = charted_page(tmp_path)
     main = block(text, "main")

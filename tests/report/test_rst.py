@@ -60,6 +60,7 @@ def test_nothing_is_a_template_and_a_sentence_reads_as_it_was() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_caption_is_the_same_in_the_report_and_on_the_page(tmp_path: Path) -> None:
     figure, _ = style.canvas(1, 1, 2, 2)
     for number, text in enumerate(HOSTILE):

@@ -138,6 +138,7 @@ def test_a_figure_without_numbers_has_its_caption_as_them(tmp_path: Path) -> Non
     assert set(record) == {"made", style.CAPTION, *style.MADE}
 
 
+@pytest.mark.long
 def test_figures_are_drawn_without_torch() -> None:
     """It takes seconds to import, in each of many small jobs."""
     names = [components.locate("figure", name).module for name in components.names("figure")]  # type: ignore[union-attr]

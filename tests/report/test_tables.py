@@ -315,6 +315,7 @@ def test_the_page_of_tables_is_what_the_declarations_say():
     assert (ROOT / "docs" / "tables.md").read_text() == document(), "run `rankfall table --docs docs/tables.md`"
 
 
+@pytest.mark.long
 def test_the_command_compares_and_documents(tmp_path, capsys):
     one, other = tmp_path / "one", tmp_path / "other"
     tables.write("paths", path_rows(), one)

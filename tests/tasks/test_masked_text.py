@@ -101,6 +101,7 @@ def test_windows_that_are_too_long_are_refused(text: str) -> None:
         masked_text(stream(0, "data"), text=text, length=10, longer=5000, vocabulary=200)
 
 
+@pytest.mark.long
 def test_a_killed_job_goes_on_to_the_same_bits(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

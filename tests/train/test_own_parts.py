@@ -115,6 +115,7 @@ def job(verb: str, *args: str) -> int:
     return cli.main([verb, "--config", "config.json", "--results", "results", *place, *args])
 
 
+@pytest.mark.long
 def test_each_is_one_file(lab: Path) -> None:
     assert job("data", "--out", "datasets.parquet") == 0
     assert job("train", "--out", "cells.parquet", "--training-out", "training.parquet") == 0

@@ -246,6 +246,7 @@ def test_gradients_that_are_still_scaled_are_told_as_they_are():
     assert scale_of(optimizer) == 8
 
 
+@pytest.mark.long
 def test_compiled_models_are_watched_wherever_they_were_compiled():
     for compiled in ("wrapped", "inside", "in place"):
         torch.compiler.reset()
@@ -693,6 +694,7 @@ def test_copies_and_files_of_a_watched_model_are_not_watched(tmp_path):
     assert len(rows) == 4
 
 
+@pytest.mark.long
 def test_a_watcher_keeps_nothing_alive():
     gc.collect()
     before = len(optimizers._global_optimizer_pre_hooks)

@@ -50,6 +50,7 @@ def trained_by_hugging_face(folder, callbacks, name="gpt2", **options):
     return model
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [
@@ -77,6 +78,7 @@ def test_the_trainer_of_hugging_face(tmp_path, options):
     assert not any(isinstance(hook, WatchHook) for one in model.modules() for hook in one._forward_hooks.values())
 
 
+@pytest.mark.long
 def test_grouped_heads_and_both_ways_to_compute_attention(tmp_path):
     """Eager attention shows its weights; what is computed again for the fused one is the same."""
     from rankfall.watch import RankfallCallback

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "watch.md").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_every_example_of_the_page_runs(tmp_path, monkeypatch):
     for package in ("transformers", "accelerate", "lightning", "tensorboard"):

@@ -88,6 +88,7 @@ def test_a_run_without_a_known_direction_says_why_it_has_no_band(table, undrawn)
     assert "Shaded: residuals of networks" in page_of(table, "x")
 
 
+@pytest.mark.long
 def test_the_page_has_every_picture_once_and_loads_nothing(table):
     text = page_of(table, "run.parquet")
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)

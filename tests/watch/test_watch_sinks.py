@@ -90,6 +90,7 @@ train(gpt(), 10**6, begin)
 """
 
 
+@pytest.mark.long
 def test_a_killed_training_leaves_all_that_was_logged(tmp_path):
     path = tmp_path / "run.parquet"
     code = KILLED.format(here=str(HERE), path=str(path))

@@ -259,6 +259,7 @@ def test_a_watch_that_fails_ends_the_job(lab: Path, monkeypatch: pytest.MonkeyPa
     assert re.search("the watch over what is read failed at open .*ValueError: a fault of its own; nothing", refusal())
 
 
+@pytest.mark.long
 def test_what_is_declared_is_read(lab: Path) -> None:
     """An option that is a path, DATA, a folder, an import at the top, a package of one's own that is imported by computed names."""
     read = "t = float(Path(file).read_text())"
@@ -403,6 +404,7 @@ def error(capsys: pytest.CaptureFixture[str]) -> str:
     return line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [READS["read_text"], READS["caught"], RUNS["computed name"]])
 def test_a_cell_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     write(lab, text)
@@ -430,6 +432,7 @@ def test_a_data_set_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -
     assert run(lab, "data", "--task", "sorting", "--out", "t.parquet", **own) == 0
 
 
+@pytest.mark.long
 def test_rows_of_a_measure_are_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     probe = "def probe(context):\n    value = float(open('temperature.txt').read())\n"
     probe += "    return [{'member': m, 'kind': 'whole', 'accuracy': value} for m in range(len(context.cells))]\n"
@@ -451,6 +454,7 @@ def test_rows_of_a_measure_are_not_kept(lab: Path, capsys: pytest.CaptureFixture
         (lab / "m.parquet").unlink()
 
 
+@pytest.mark.long
 def test_a_figure_is_not_drawn(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Through a lambda that is the text of an option; the same table is read without objection."""
     text = "TABLES = ['cells']\nfrom rankfall.report.style import Picture, canvas\ndef drawn(read, *, size: str = 'lambda: 3'):\n"
@@ -469,6 +473,7 @@ def test_a_figure_is_not_drawn(lab: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (lab / "mine.png").exists()
 
 
+@pytest.mark.long
 def test_topics_differ_between_versions_of_python_and_must_be_in_the_key(lab: Path) -> None:
     write(lab, "from pydoc_data.topics import topics\nt = 3.0")
     sys.modules.pop("pydoc_data.topics", None)

@@ -114,6 +114,7 @@ def test_a_component_that_mixes_members_fails_its_cells_and_no_others(
     assert ends(plan_of(epochs, "0..2"), store) == {"fine": {"done"}, "own": {"done"}}
 
 
+@pytest.mark.long
 def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[[str], None], tried: list[str]) -> None:
     lab(MENDED)
     store = Store(tmp_path / "store")
@@ -234,6 +235,7 @@ def test_a_task_is_drawn_once_more_than_its_data_are_needed(tmp_path: Path, lab:
     assert any("draws other test inputs when it is given the same generator again" in line for line in lines)
 
 
+@pytest.mark.long
 def test_a_neighbour_that_diverges_changes_no_other_cell(tmp_path: Path, lab: Callable[[str], None]) -> None:
     """A maximum over members passes where all are alike. It is refused before anything is trained; and of components that pass, cells next
     to one that diverges have the weights, bit for bit, that they have beside one that does not."""

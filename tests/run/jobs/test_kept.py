@@ -68,6 +68,7 @@ def called(folder: Path) -> str:
     return "".join(name.removeprefix("keptlab_")[0] for name in (folder / "calls").read_text().split())
 
 
+@pytest.mark.long
 def test_an_edit_measures_what_is_made_of_it(lab: Path) -> None:
     assert measure() == 0
     assert called(lab) == "ab"
@@ -80,6 +81,7 @@ def test_an_edit_measures_what_is_made_of_it(lab: Path) -> None:
     assert edited.equals(anew) and edited.log10_paths.nunique() == 2
 
 
+@pytest.mark.long
 def test_what_an_item_depends_on_is_in_its_key(lab: Path) -> None:
     assert measure("a") == 0
     assert measure("ba") == 0  # a choice of items

@@ -31,6 +31,7 @@ print(*found, megabytes() - before)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="how Linux and glibc keep memory")
 def test_peak_is_the_jobs_own_and_kept_memory_is_given_back() -> None:
     """Started by a process that is larger than the job will ever be: Linux's `ru_maxrss` would be that one's."""

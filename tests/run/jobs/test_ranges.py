@@ -59,6 +59,7 @@ def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: str, **task: s
     return {cell.seed: (found[cell.key], tensors[cell.key]) for cell in cells}
 
 
+@pytest.mark.long
 def test_a_seed_with_more_symbols_has_a_network_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All members of a stack had the sizes of the first: symbols beyond them were looked up among the next member's weights."""
     together = trained(tmp_path, monkeypatch, "0..5")

@@ -441,6 +441,7 @@ def test_numerics_leave_the_machinery_out() -> None:
     assert not {"rankfall/run/jobs/training.py", "rankfall/train/progress.py"} & set(numerics())
 
 
+@pytest.mark.long
 def test_numerics_hold_what_training_imports() -> None:
     """Against Python itself: whatever of ours is loaded after importing the trainer, but for the loader of components."""
     program = f"import {', '.join(TRAIN_ROOTS)}, sys; print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'rankfall'))"

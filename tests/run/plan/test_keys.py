@@ -55,6 +55,7 @@ def shuffled(value: Any, random: random.Random) -> Any:
     return value
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_order_of_writing_changes_nothing(random: random.Random) -> None:

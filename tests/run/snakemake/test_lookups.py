@@ -105,6 +105,7 @@ TINY: Any = changed("measures/paths", {"counts": [2], "repeats": 1}, changed("gr
 TINY = changed("grid/0/seed", [0], changed("compute", {"shard_minutes": 1e-5, "threads": 1}, TINY))
 
 
+@pytest.mark.long
 def test_looked_up_tables_are_those_of_the_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(changed("results", str(tmp_path / "results"), TINY)))

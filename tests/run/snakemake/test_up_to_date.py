@@ -262,6 +262,7 @@ def test_a_job_stops_that_was_planned_for_another_configuration(
         assert not out.exists()
 
 
+@pytest.mark.long
 def test_a_job_stops_with_another_package_than_planned_it(
     config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

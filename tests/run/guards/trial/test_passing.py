@@ -72,6 +72,7 @@ def test_components_of_ones_own_pass(kind: str, name: str, options: dict[str, An
     try_component(kind, component, setting_for(kind, component.name, setting))
 
 
+@pytest.mark.long
 def test_a_trial_costs_less_than_a_fifth_of_a_second() -> None:
     """At the sizes of the default networks; a task costs a draw of its data, whatever that costs."""
     kinds = [(kind, name) for kind, name in PACKAGE if kind != "task"]
