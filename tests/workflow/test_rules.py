@@ -13,7 +13,7 @@ from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.wiring import Wiring
 
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
-QUICK = {"smoke", "config", "paper"}
+QUICK = {"smoke", "config"}
 
 
 def rules() -> dict[str, str]:

@@ -20,7 +20,7 @@ from rankfall.run.snakemake.wiring import Wiring
 
 SMOKE = "workflow/presets/smoke.yaml"
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
-QUICK = {"smoke", "config", "paper"}
+QUICK = {"smoke", "config"}
 
 
 def made_by(line: str) -> tuple[str, dict[str, str]]:

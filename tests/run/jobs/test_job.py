@@ -22,6 +22,8 @@ from rankfall.run.plan import Plan, engines, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
 
+pytestmark = pytest.mark.long
+
 
 class Quiet(Progress):
     """Says nothing, remembers what was said, and can send this process a signal at a step."""

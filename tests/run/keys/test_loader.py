@@ -111,6 +111,7 @@ def test_installing_again_changes_nothing() -> None:
     assert sys.meta_path == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "verb",
     [
