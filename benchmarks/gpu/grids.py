@@ -17,8 +17,6 @@ from rankfall.train.captured import say_unserved
 from rankfall.train.fit import Course, fit
 
 PUBLISHED = {"sorting": (1000, 65), "hull": (10_000, 70)}  # samples and epochs
-
-
 OWN = threading.local()  # a thread's stream; None on a processor
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from rankfall.check.gradients import input_gradient
-from rankfall.check.layer import Outcome
-from rankfall.check.states import mean
+from rankfall.check.layer import Outcome, compare_lengths
+from rankfall.check.states import length, mean
 from rankfall.models.modules.cuts import states_of
 from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import CROSS, MIXES, TOKENWISE, Branch, Flow
@@ -31,8 +31,7 @@ def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -
     states = states_of(examined, flow, Edits(edit=edit))
     with torch.enable_grad():
         gradient = input_gradient(examined, flow, edit)
-    first, last = (float(state.double().norm()) for state in (states[0], states[-1]))
-    shorter = first / last if first and last else 1.0
+    shorter = compare_lengths(length(states[0]), length(states[-1]))
     return Outcome(name, [mean(relative_residual(state)) for state in states], gradient, shorter)
 
 

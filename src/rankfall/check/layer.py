@@ -74,6 +74,9 @@ class StreamReport:
 
     @property
     def shorter(self) -> float:
-        """Length of the first state over that of the last; 1 where they have none."""
-        first, last = self.layers[0].norm, self.layers[-1].norm
-        return first / last if first and last else 1.0
+        return compare_lengths(self.layers[0].norm, self.layers[-1].norm)
+
+
+def compare_lengths(first: float | None, last: float | None) -> float:
+    """Length of the first state over that of the last; 1 where they have none."""
+    return first / last if first and last else 1.0

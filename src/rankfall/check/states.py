@@ -20,8 +20,13 @@ def of_state(state: Tensor, into: LayerReport) -> None:
         into.without_first = mean(relative_residual(state[:, 1:]))
     if state.shape[-1] > 2 * LARGEST:
         into.without_largest = mean(relative_residual(without_largest(state)))
-    into.norm = mean(state.pow(2).sum(-1).mean(-1).sqrt())
+    into.norm = length(state)
     into.effective_rank = mean(effective_rank(state))
+
+
+def length(state: Tensor) -> float | None:
+    """Of a token's vector: root of the mean square over tokens, mean over samples."""
+    return mean(state.pow(2).sum(-1).mean(-1).sqrt())
 
 
 def without_largest(state: Tensor) -> Tensor:
