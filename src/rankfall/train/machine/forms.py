@@ -56,6 +56,7 @@ def program_of(
     form: StepForm,
     code: str,
     gradient: bool,
+    with_sums: bool = True,
 ) -> StepProgram:
     """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew. `code`:
     the digest of all code that the program depends on, under which it is kept for other processes; empty: it is not kept."""
@@ -66,12 +67,12 @@ def program_of(
         "objective": objective,
         "dropout": dropout,
     }
-    name = name_program(code, designs | {"gradient": gradient}, form) if code else None
+    name = name_program(code, designs | {"gradient": gradient, "with_sums": with_sums}, form) if code else None
     found = load_program(name) if name else None
     if found is None:
         module = build(architecture, shape, 1, getattr(torch, dtype))
         function = recipe.objective(Training("", objective=objective))
-        found = step_program(module, function, form.samples(), dropout, gradient)
+        found = step_program(module, function, form.samples(), dropout, gradient, with_sums)
         if name:
             keep_program(name, found)
     return found

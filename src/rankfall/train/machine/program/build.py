@@ -40,9 +40,10 @@ def finish(
     draft: ProgramDraft,
     results: Iterable[int] = (GRAD, OUT),
     check: Callable[[Sequence[ProgramNode]], None] = lambda nodes: None,
+    with_sums: bool = True,
 ) -> Program:
-    """`check`: is given the nodes in the order in which they run."""
-    groups = fuse(draft.nodes, results)
+    """`check`: is given the nodes in the order in which they run; `with_sums`: see `fuse`."""
+    groups = fuse(draft.nodes, results, with_sums)
     size = allocate(draft.nodes, groups)
     check([draft.nodes[i] for group in groups for i in group])
     constants = np.concatenate(draft.constants) if draft.constants else np.zeros(0)

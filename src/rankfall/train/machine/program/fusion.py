@@ -20,10 +20,11 @@ STREAMS = 24  # tensors that a group reads from memory
 WAITED = 12  # nodes that join because another waits for them
 
 
-def fuse(nodes: Sequence[ProgramNode], results: Iterable[int]) -> list[list[int]]:
-    """Groups of nodes in the order in which they run; what no result needs is left out. `results`: buffers."""
+def fuse(nodes: Sequence[ProgramNode], results: Iterable[int], with_sums: bool = True) -> list[list[int]]:
+    """Groups of nodes in the order in which they run; what no result needs is left out. `results`: buffers; `with_sums`: whether a group
+    adds up what it makes."""
     graph = NodeGraph.of(nodes, frozenset(results))
-    return Fusion(graph).groups()
+    return Fusion(graph, with_sums).groups()
 
 
 @dataclass
@@ -84,8 +85,8 @@ def reads_in_order(node: ProgramNode, k: int) -> bool:
 
 
 class Fusion:
-    def __init__(self, graph: NodeGraph) -> None:
-        self.graph, self.nodes = graph, graph.nodes
+    def __init__(self, graph: NodeGraph, with_sums: bool) -> None:
+        self.graph, self.nodes, self.with_sums = graph, graph.nodes, with_sums
         self.done: set[int] = set()
 
     def groups(self) -> list[list[int]]:
@@ -104,7 +105,8 @@ class Fusion:
         group = FusedNodes([i], {1} | cuts_of(node.order), streams)
         while len(group.members) < MOST and self.grow(group):
             pass
-        self.add_sums(group)
+        if self.with_sums:
+            self.add_sums(group)
         return group.members
 
     def grow(self, group: FusedNodes) -> bool:
