@@ -7,7 +7,6 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from rankfall.train.machine.codes import (
     STEP,
     WGRAD,
 )
+from rankfall.train.machine.gpu.instructions import TEXT
 from rankfall.train.machine.program.atoms import run_strides
 from rankfall.train.machine.program.build import Program
 
@@ -278,7 +278,7 @@ def weight_gradient(writer: Writer, p: Reader) -> None:
 
 
 def tile(rows: int, columns: int, writer: Writer) -> tuple[int, int]:
-    """Of outputs, for which threads and shared memory suffice, as `weights_gradient` in instructions.cu uses them."""
+    """Of outputs, for which threads and shared memory suffice, as `weights_gradient` in instructions.py uses them."""
     tall, wide = rows, columns
     while -(-tall // 4) * -(-wide // 4) > writer.threads or (tall + wide + 40) * 8 > writer.shared:
         tall, wide = (-(-tall // 2), wide) if tall >= wide else (tall, -(-wide // 2))
@@ -451,8 +451,7 @@ def write_kernel(
     cases = "\n    ".join(f"case {number}: {call} break;" for call, number in writer.calls.items())
     buffers = {"buffers": BUFFERS, "arena": ARENA, "grad": GRAD, "out": OUT, "norm": NORM}
     kernel = KERNEL.format(cases=cases, blocks=blocks, **buffers)
-    library = resources.files(__package__).joinpath("instructions.cu").read_text()
-    text = write_header(writer, dtype, width) + library + "\n" + "\n".join(functions) + kernel
+    text = write_header(writer, dtype, width) + TEXT + "\n" + "\n".join(functions) + kernel
     return Kernel(text, records, program.count, writer.arena + -(-writer.scratch // LINE) * LINE)
 
 

@@ -2,7 +2,7 @@
 compiled for a processor here. `benchmarks/gpu.sh` asks it of a GPU.
 """
 
-import sys
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,6 @@ import pytest
 import torch
 
 pytest.importorskip("numba")
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-import test_engine as asked
 from emulated import Backwards, Emulated, emulate
 from waiting import as_on_a_gpu, watched
 
@@ -20,6 +18,10 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.train import recipe
 
+SPEC = importlib.util.spec_from_file_location("asked_of_the_machine", Path(__file__).with_name("test_engine.py"))
+assert SPEC is not None and SPEC.loader is not None
+asked: Any = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(asked)
 QUICK = {("normaliser", "softmax"), ("attention", "delta"), ("norm", "column"), ("position", "rope")}
 
 

@@ -1,6 +1,10 @@
-// The instructions of a program as a block of THREADS threads runs them for one member. `source.py` writes the calls; every size and every
-// table of places is known when this is compiled. A sum is taken in one order, whatever else the GPU does.
+"""The instructions of a program as a block of THREADS threads runs them for one member, in CUDA C++.
 
+`write.py` writes the calls; every size and every table of places is known when this is compiled. A sum is taken in one order, whatever else
+the GPU does. It is a module, so that the code is in the key of what it computes.
+"""
+
+TEXT = """
 __shared__ __align__(16) real shared[SHARED];  // of the block: weights, parts of what is multiplied, parts of sums
 
 #define EACH(i, count) for (int i = threadIdx.x; i < (count); i += THREADS)
@@ -322,8 +326,8 @@ __device__ __noinline__ void gather(real* out, const real* x, const real* index)
   }
 }
 
-// Zeros, and v[vo(j) + vd(d)] written or added at out[xo(j) + xd(d) + STRIDE index[io(j)]]. Only within a group of PLACES may two be added at one
-// place; what has one index there is one thread's, in order.
+// Zeros, and v[vo(j) + vd(d)] written or added at out[xo(j) + xd(d) + STRIDE index[io(j)]]. Only within a group of PLACES may two be added
+// at one place; what has one index there is one thread's, in order.
 template <int ZEROS, bool ADDS, int GROUPS, int PLACES, int FEATURES, int STRIDE, class IO, class XO, class VO, class XD, class VD>
 __device__ __noinline__ void scatter(real* out, const real* index, const real* v) {
   GLOBAL(out); GLOBAL(index); GLOBAL(v);
@@ -397,3 +401,4 @@ __device__ __forceinline__ real norm_of(const real* x, int count) {
   __syncthreads();
   return total;
 }
+"""
