@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rankfall.train.machine.gpu import engine
+from rankfall.train.machine.gpu import engine, pointwise
 from rankfall.train.machine.gpu.compiled import Launch
 from rankfall.train.machine.gpu.engine import MachinedOnGpu
 
@@ -90,3 +90,5 @@ def emulate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of so few threads that several have to share what one has on a GPU, and so little shared memory that it does not suffice."""
     monkeypatch.setattr(engine, "THREADS", THREADS)
     monkeypatch.setattr(engine, "SHARED", 1024)
+    for name, least in (("ROWS", 2), ("ROW", 4), ("COLUMNS", 4)):
+        monkeypatch.setattr(pointwise, name, least)

@@ -26,6 +26,7 @@ from rankfall.train.machine.evaluation import add_up, parts_of
 from rankfall.train.machine.forms import StepForm, program_of
 from rankfall.train.machine.memory import SPARE, Memory, Zeros, addresses, move, on_pages, rows
 from rankfall.train.machine.program.build import Program
+from rankfall.train.machine.program.fusion import Divide
 from rankfall.train.machine.program_cache import digest_code
 from rankfall.train.machine.runtime import Machine, room
 from rankfall.train.machine.step import GIVEN, StepProgram
@@ -53,7 +54,7 @@ class PreparedStep:
 
 class Machined:
     name = "machine"
-    with_sums = True  # a pointwise group adds up what it makes
+    divide: Divide | None = None  # see `fuse`
 
     def __init__(
         self,
@@ -172,7 +173,7 @@ class Machined:
         batch = self.draw(batch)
         self.check_batch(batch)
         form = StepForm.of(batch)
-        program = program_of(*self.design, self.rate, form, self.code, gradient, self.with_sums)
+        program = program_of(*self.design, self.rate, form, self.code, gradient, self.divide)
         free = self.memories.setdefault(program, [])
         used = sum(one.program is program for one in before)
         if used == len(free):

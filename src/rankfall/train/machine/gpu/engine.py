@@ -1,6 +1,6 @@
 """The machine on a GPU: one kernel takes a step of all members, a block of threads for one member after another.
 
-The program is the one that a processor runs, but that sums are instructions of their own (`write.py`). Nothing of a step waits for the
+The program is the one that a processor runs, but for which sums are taken on the way (`pointwise.py`). Nothing of a step waits for the
 GPU. A member's numbers do not depend on its stack: a block has the same threads, whatever else the GPU does.
 """
 
@@ -16,6 +16,7 @@ from rankfall.nets.network import Shape
 from rankfall.train.machine.codes import ARENA
 from rankfall.train.machine.engine import NO_CODE, STRAYED, Machined, PreparedStep, read_graded
 from rankfall.train.machine.gpu.compiled import Launch, load_kernel
+from rankfall.train.machine.gpu.pointwise import split_of
 from rankfall.train.machine.gpu.write import Kernel, write_kernel
 from rankfall.train.machine.memory import SPARE, Zeros
 from rankfall.train.machine.program.build import Program
@@ -33,7 +34,7 @@ Load = Callable[[str, str, torch.device], Launch]
 
 class MachinedOnGpu(Machined):
     name = "machine_gpu"
-    with_sums = False
+    divide = staticmethod(split_of)
 
     def __init__(
         self,

@@ -50,6 +50,12 @@ template <int COUNT, class Load, class Store> __device__ __forceinline__ void co
   }
 }
 
+__device__ __forceinline__ real sum_of_32(real x) {
+#pragma unroll
+  for (int half = 16; half; half /= 2) x += __shfl_xor_sync(0xffffffffu, x, half);
+  return x;
+}
+
 // load(0), load(1), ... joined in this order, of which several are on their way at once.
 template <int KIND, int COUNT, class Load> __device__ __forceinline__ real join(Load load) {
   constexpr int each = least(8, COUNT);
