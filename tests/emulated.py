@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+pytest.importorskip("numba")
 from rankfall.train.machine.gpu import engine, pointwise
 from rankfall.train.machine.gpu.compiled import Launch
 from rankfall.train.machine.gpu.engine import MachinedOnGpu

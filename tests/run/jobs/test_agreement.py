@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from emulated import Emulated, emulate
 from helpers import config
 
 from rankfall.errors import RankfallError
@@ -18,6 +19,7 @@ from rankfall.train.progress import Progress
 
 pytest.importorskip("numba")
 from rankfall.train.machine.engine import Machined
+from rankfall.train.machine.gpu import engine as gpu
 
 OWN = """def exact(logits):
     return logits.double().softmax(-1).to(logits.dtype)
@@ -58,6 +60,21 @@ def test_cells_are_trained_by_the_machine_and_resumed_to_the_bit(tmp_path: Path)
     assert {(one["status"], one["engine"]) for one in records.values()} == {("done", "machine")} and len(records) == 3
     with pytest.raises(Interrupted):
         train(plan, broken, Interrupting(9))
+    train(plan, broken)
+    assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
+
+
+def test_a_gpu_trains_as_planned_and_resumes_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernels compiled for a processor."""
+    emulate(monkeypatch)
+    monkeypatch.setattr(gpu, "MachinedOnGpu", Emulated)
+    changes = {"training": {"epochs": 2, "dropout": 0.1}, "grid": {"seed": "0..1"}}
+    plan = make_plan(config(compute={"engine": "auto", "device": "cuda", "stack": 128}, **changes))
+    whole, broken = Store(tmp_path / "a"), Store(tmp_path / "b")
+    records = train(plan, whole)
+    assert {(one["status"], one["engine"]) for one in records.values()} == {("done", "machine_gpu")}
+    with pytest.raises(Interrupted):
+        train(plan, broken, Interrupting(3))
     train(plan, broken)
     assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
 

@@ -129,8 +129,43 @@ def test_the_fast_engine_is_the_default_and_a_plan_without_it_says_what_it_would
 ASKED = "asked for by compute.engine: plain; without it a faster engine computes them"
 
 
-def test_a_gpu_is_not_served() -> None:
-    assert {cell.engine for cell in make_plan(asked("auto", device="cuda")).cells} == {"plain"}
+def on_a_gpu(engine: str, **compute: Any) -> dict[str, Any]:
+    return changed("grid/0/training", ["short"], asked(engine, **{"device": "cuda", "stack": 256, **compute}))
+
+
+def test_a_gpu_has_a_machine_and_keys_of_its_own() -> None:
+    here, there = (make_plan(changed("compute/device", device, on_a_gpu("auto"))) for device in ("cpu", "cuda"))
+    assert {cell.engine for cell in here.cells} == {"machine"} and all(sources_of_the_engine(here))
+    assert {cell.engine for cell in there.cells} == {"machine_gpu"} and all(sources_of_the_engine(there))
+    kernels = ["rankfall/train/machine/gpu/instructions.py" in cell.code for cell in (*here.cells, *there.cells)]
+    assert kernels == [False] * len(here.cells) + [True] * len(there.cells)
+    assert {cell.key for cell in here.cells}.isdisjoint(cell.key for cell in there.cells)
+
+
+GPU_SLOWER = {
+    "small stacks": ({"stack": 32}, "compute.stack: 32; on a GPU the machine pays from 128 networks at once"),
+    "wide networks": ({}, "width 256; on a GPU the machine pays up to 128"),
+}
+
+
+@pytest.mark.parametrize("name", GPU_SLOWER)
+def test_where_the_machine_does_not_pay_on_a_gpu_autograd_is_recorded_unless_it_is_asked_for(name: str) -> None:
+    own, why = GPU_SLOWER[name]
+    wide = {"architectures/san/width": 256, "architectures/full/width": 256} if name == "wide networks" else {}
+    found = {}
+    for engine in ("auto", "machine"):
+        config = on_a_gpu(engine, **own)
+        for path, value in wide.items():
+            config = changed(path, value, config)
+        plan = make_plan(config)
+        found[engine] = set(engines.engines(plan.cells, plan.config.compute))
+    assert found == {"auto": {("plain", why)}, "machine": {("machine_gpu", "")}}
+
+
+def test_a_device_that_is_not_known_is_served_by_autograd() -> None:
+    plan = make_plan(on_a_gpu("auto", device="auto"))
+    ((engine, why),) = engines.engines(plan.cells, plan.config.compute)
+    assert engine == "plain" and "device auto" in why
 
 
 def test_a_component_of_ones_own_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,8 @@ ROOTS = {
 }
 TOKENS = 128  # the most that the machine was measured with
 SEQUENCES = 4  # the least: a vector holds 4 to 16 sequences of one place
-MEMBERS, WIDTH = (
-    64,
-    128,
-)  # on a GPU, of smaller stacks and wider networks recorded steps of autograd are as fast (docs/cluster.md)
+# On a GPU: of smaller stacks and wider networks recorded steps of autograd are as fast (docs/cluster.md).
+MEMBERS, WIDTH = 128, 128
 
 
 def engine_of(compute: Compute, task: Task, architecture: Architecture, training: Training) -> str:

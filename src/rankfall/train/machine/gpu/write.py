@@ -138,6 +138,7 @@ def write_kernel(
         for kind, words in instructions(one) if one is not None else ():
             WRITERS[kind](writer, words)
     width = max(len(record) for record in writer.records)
+    assert width <= threads, "a thread reads one word of an instruction"
     records = np.zeros((len(writer.records), width), np.int32)
     for row, record in zip(records, writer.records):
         row[: len(record)] = record
