@@ -39,6 +39,7 @@ from edits import Edit, draw_edit
 from mutants import package_files
 from reach import reaching, survey
 from samples import seed_of
+from uses import uses
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.csv")
@@ -72,7 +73,8 @@ def find_tests(edit: Edit, tests: Path, reach: dict[str, dict[str, Any]] | None 
     """The files of tests of an edit's room, those that name its function or file most often first; the tests that reach it, if known."""
     room, stem = edit.file.partition("/")[0], Path(edit.file).stem
     if reach is not None:
-        return reaching(reach, edit.file, edit.begins, set(TESTS[room]))
+        called = {f"{edit.file}:{line}" for line in edit.begins}
+        return reaching(reach, called | uses(tests.parent / "src" / "rankfall", edit.file, edit.sets), set(TESTS[room]))
     files = [file for folder in TESTS[room] for file in sorted((tests / folder).glob("test_*.py"))]
     texts = {file: file.read_text() for file in files}
     return [

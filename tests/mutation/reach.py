@@ -151,9 +151,9 @@ def module_files() -> list[str]:
     return [file for module in [*sys.modules.values()] if (file := getattr(module, "__file__", None))]
 
 
-def reaching(tests: dict[str, dict[str, Any]], file: str, lines: range, room: set[str]) -> list[str]:
-    """The tests of a room's folders that call a function which begins on one of these lines, the quickest first."""
-    functions = {f"{file}:{line}" for line in lines} | {EVERYTHING}
+def reaching(tests: dict[str, dict[str, Any]], functions: set[str], room: set[str]) -> list[str]:
+    """The tests of a room's folders that call one of these functions, the quickest first."""
+    functions = functions | {EVERYTHING}
     found = [
         name for name, test in tests.items() if name.split("/")[1] in room and functions.intersection(test["functions"])
     ]
