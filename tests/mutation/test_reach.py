@@ -82,6 +82,9 @@ def test_a_survey_is_kept_for_as_long_as_a_files_sources_are_the_same(tmp_path: 
     assert ask() == ["area", "length"] and ask() == []
     (package / "area.py").write_text("SIZE = 2\n\n\ndef area(width):\n    return width\n")
     assert ask() == ["area"]
+    (package / "run").mkdir()
+    (package / "run" / "plan.py").write_text("")  # computes no number
+    assert ask() == []
     (package / "new.py").write_text("")  # a component that tests may find by its name
     assert ask() == ["area", "length"]
     (package / "length.py").write_text("def length(width):\n    return 0\n")
