@@ -3,14 +3,14 @@
     python tests/mutation/arithmetic.py --count 24                        # the sample of this version of the sources
     python tests/mutation/arithmetic.py --seed 7 --count 100 [--seconds 600] [--jobs 2] [--only rank/residual]
     python tests/mutation/arithmetic.py --seed 7 --first 31 --count 1     # one edit of that campaign again
-    python tests/mutation/arithmetic.py --seed 7 --reach /tmp/reach.json  # quicker: of the tests, those that reach the edited function
+    python tests/mutation/arithmetic.py --seed 7 --only rank --reach /tmp/reach.json  # quicker: of the tests, those that reach the function
 
 Each edit is made in a copy of the checkout, and the tests of its room run there until one fails: those that name the edited function
-first, or with `--reach` those that call it, the quickest first (the file is written where there is none, which takes minutes). An edit
-that no test notices is either a missing test or the same number computed in another way; the latter are listed with the reason in
-`equivalent.csv`. A campaign of a hundred edits or more fails where less than 95% of the others are noticed. Few edits say less: of 30 a
-suite that notices 95% misses three or more one time in five. So what fails a sample is a number of survivors that a suite which notices
-90% would reach less than one time in twenty: seven of 30.
+first, or with `--reach` those that call it, the quickest first (the file keeps which call what, and only tests whose file or sources
+changed are asked again; all of them take minutes). An edit that no test notices is either a missing test or the same number computed
+in another way; the latter are listed with the reason in `equivalent.csv`. A campaign of a hundred edits or more fails where less than
+95% of the others are noticed. Few edits say less: of 30 a suite that notices 95% misses three or more one time in five. So what fails a
+sample is a number of survivors that a suite which notices 90% would reach less than one time in twenty: seven of 30.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import csv
 import gc
 import importlib
 import io
-import json
 import math
 import os
 import random
@@ -38,8 +37,9 @@ from campaign import LIBRARIES, run_workers
 from children import in_child
 from edits import Edit, draw_edit
 from mutants import package_files
-from reach import reaching, survey_tests, write_survey
+from reach import reaching, survey
 from samples import seed_of
+from uses import uses
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.csv")
@@ -73,7 +73,8 @@ def find_tests(edit: Edit, tests: Path, reach: dict[str, dict[str, Any]] | None 
     """The files of tests of an edit's room, those that name its function or file most often first; the tests that reach it, if known."""
     room, stem = edit.file.partition("/")[0], Path(edit.file).stem
     if reach is not None:
-        return reaching(reach, edit.file, edit.begins, set(TESTS[room]))
+        called = {f"{edit.file}:{line}" for line in edit.begins}
+        return reaching(reach, called | uses(tests.parent / "src" / "rankfall", edit.file, edit.sets), set(TESTS[room]))
     files = [file for folder in TESTS[room] for file in sorted((tests / folder).glob("test_*.py"))]
     texts = {file: file.read_text() for file in files}
     return [
@@ -158,7 +159,9 @@ def campaign(
         names = [name for name in package_files(trees[0] / "src" / "rankfall") if is_arithmetic(name)]
         files = [name for name in names if name.startswith(only)]
         assert files, f"there is no file of {', '.join(TESTS)} whose name begins with {only!r}"
-        tests = read_reach(reach, trees[0]) if reach else None
+        rooms = {name.partition("/")[0] for name in files}
+        folders = sorted({folder for room in rooms for folder in TESTS[room]})
+        tests = survey(trees[0], folders, reach, PATIENCE) if reach else None
         works = [make_worker(tree, files, seed, numbers[at::jobs], ends, tests) for at, tree in enumerate(trees)]
         with contextlib.suppress(KeyboardInterrupt), contextlib.closing(run_workers(works)) as lines:
             for line in lines:
@@ -173,15 +176,6 @@ def campaign(
 def is_arithmetic(file: str) -> bool:
     """Whether numbers of a study are computed in a file of the package."""
     return file.partition("/")[0] in TESTS and not file.endswith(SHOWN)
-
-
-def read_reach(path: Path, tree: Path) -> dict[str, dict[str, Any]]:
-    """The functions that each test reaches, found out first where the file is not there."""
-    if not path.exists():
-        folders = sorted({folder for room in TESTS.values() for folder in room})
-        write_survey(path, in_child(tree / "src", lambda: survey_tests(tree, folders), 4 * PATIENCE))
-    tests: dict[str, dict[str, Any]] = json.loads(path.read_text())
-    return tests
 
 
 def copy_checkout(folder: Path) -> Path:
@@ -266,7 +260,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no edit after so long")
     parser.add_argument("--only", default="", help="edit only files whose name, inside the package, begins so")
     parser.add_argument(
-        "--reach", type=Path, help="file of which tests reach which functions; written where there is none"
+        "--reach",
+        type=Path,
+        help="file that keeps which tests reach which functions, for as long as their sources are the same",
     )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="edits tested at the same time")
     args = parser.parse_args()

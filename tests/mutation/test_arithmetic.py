@@ -110,6 +110,29 @@ def test_tests_that_reach_a_function_are_those_that_call_it() -> None:
     assert [name.rpartition("_")[2] for name in find_tests(edit, ROOT / "tests", tests)] == ["quick", "slow", "process"]
 
 
+def test_tests_of_a_constant_are_those_of_whatever_uses_it(tmp_path: Path) -> None:
+    """Of those that call a function of its own file alone, a limit that other files compare with is noticed by none."""
+    package = tmp_path / "src" / "rankfall"
+    sources = {
+        "rank/rows.py": "LEAST, MOST = 0.05, 2\n",
+        "rank/figure.py": "from rankfall.rank import rows\n\n\ndef draw(x):\n    return x > rows.LEAST\n",
+        "rank/number.py": "from rankfall.rank.rows import LEAST\n\nHALF = LEAST / 2\n\n\ndef count(x):\n    return x > HALF\n",
+        "rank/other.py": "LEAST = 3\n\n\ndef other(x):\n    return x > LEAST\n",
+    }
+    for name, text in sources.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    found = (draw_edit("rank/rows.py", sources["rank/rows.py"], random.Random(seed)) for seed in range(9))
+    edit = next(edit for edit in found if edit is not None)
+    assert edit.sets == {"LEAST", "MOST"}
+    functions = {"drawn": "rank/figure.py:4", "counted": "rank/number.py:6", "other": "rank/other.py:4"}
+    tests = {
+        f"tests/rank/test_a.py::test_{name}": {"seconds": 1.0, "functions": [place]}
+        for name, place in functions.items()
+    }
+    assert [name.rpartition("_")[2] for name in find_tests(edit, tmp_path / "tests", tests)] == ["drawn", "counted"]
+
+
 def test_a_campaign_without_an_edit_has_not_passed() -> None:
     """One whose survey of tests took all the time said 100%."""
     text, good = summarise([])

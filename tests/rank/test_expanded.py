@@ -15,10 +15,10 @@ from helpers import cells, data_of
 from rankfall.design import Architecture, Component
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.rank.centred.assumptions import Unknown
+from rankfall.rank.centred.assumptions import Unknown, draw_like
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import mix, step
-from rankfall.rank.centred.expanded import expand_map
+from rankfall.rank.centred.expanded import center_rows, expand_map, first_order
 from rankfall.rank.centred.scaled import spread
 from rankfall.rank.law.measure import law
 from rankfall.rank.orders import draws as order_draws
@@ -191,3 +191,20 @@ def test_what_cannot_be_derived_says_what_is_missing(name: str, reason: str) -> 
     made, state = prepared(alone(attention=f"foreign:{name}"))
     with pytest.raises(Unknown, match=rf"^the attention foreign:{name}: {reason}"):
         mix(made.blocks[0].attention, order_draws.at(state, SCALES))
+
+
+def test_four_derivatives_are_looked_at_and_no_more() -> None:
+    """Of rows whose differences are raised to a power, the derivative of that number is the first to differ."""
+    base = draw_like(torch.zeros(1, 2, 1, 3, dtype=torch.float64)).expand(1, 2, 4, 3)
+    away, along = base + draw_like(base, 1), draw_like(base, 2)
+    there = torch.ones(1, 2, dtype=torch.bool)
+    for power in range(1, 6):
+
+        def f(x: torch.Tensor, power: int = power) -> torch.Tensor:
+            return x.mean(-2, keepdim=True) + center_rows(x) ** power
+
+        if power < 5:
+            assert first_order(f, base, away, along, there) == power
+        else:
+            with pytest.raises(Unknown, match="rows do not differ in its first 4 derivatives"):
+                first_order(f, base, away, along, there)

@@ -124,6 +124,14 @@ def test_what_no_power_of_two_brings_back_is_lost_with_all_that_follows() -> Non
     assert [bool(state.lost) for state in states] == [False] * 5 + [True] * 3
 
 
+@pytest.mark.parametrize(("apart", "lost"), [(1e-9, True), (1e-14, False)])
+def test_a_layer_must_give_at_its_own_size_what_follows_from_the_other_sizes(apart: float, lost: bool) -> None:
+    """One that does something else to small states alone is not carried, however little it is; rounding is no difference."""
+    x = 2.0**-500 * drawn(0, 1, 2, 5, 4)
+    (found,), _ = through(lambda x: [x * (1 + apart * bool(x.abs().amax() < 2.0**-400))], begin(x))
+    assert bool(found.lost.all()) == bool(found.lost.any()) == lost
+
+
 def test_networks_carry_a_pass_that_rounds_differently_by_the_same_powers() -> None:
     first = begin(shift(drawn(0, 1, 2, 5, 4), torch.tensor(-400)))
     second = begin(first.unit * (1 + 1e-15))

@@ -15,6 +15,8 @@ from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
+from rankfall.rank.orders.figure import say_theory
+from rankfall.rank.orders.sentence import say_orders
 from rankfall.report import style, tables
 from rankfall.report.cell_columns import cell_columns
 from rankfall.run.plan import make_plan
@@ -76,6 +78,23 @@ def test_orders_that_are_not_what_facts_say_are_named(tmp_path: Path) -> None:
     assert (
         "Of 2 attention layers 1 are cubic (softmax), 0 are of first order and 0 of order 0, 1 of another." in caption
     )
+
+
+@pytest.mark.parametrize(("order", "apart"), [(1.095, False), (1.105, True), (0.905, False), (0.895, True)])
+def test_an_order_within_a_tenth_is_what_theory_expects(order: float, apart: bool) -> None:
+    table = pd.DataFrame([{"order": order, "theory": 1.0, "normaliser": "exp", "theory_reason": "so"}])
+    assert ("1 of 1 entries is not what theory expects" in say_theory(table)) == apart
+    rows = table.assign(
+        quantity="res",
+        biases=True,
+        block="attention alone",
+        attention="a",
+        position="none",
+        mask="none",
+        sentinels="none",
+    )
+    found, _ = say_orders({"orders": rows}.get)
+    assert ("0 shrink it by a factor" in found) == apart
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import torch
 
 from rankfall.rank.centred.scaled import Scaled
 from rankfall.rank.centred.state import State
-from rankfall.rank.orders.slopes import log10_second_ratio
+from rankfall.rank.orders.slopes import MIDDLE, log10_second_ratio, middle_ratio
 
 TURN = torch.tensor([[0.6, 0.8, 0.0], [-0.8, 0.6, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
 COLUMNS = torch.tensor(
@@ -24,3 +24,27 @@ def test_the_second_singular_value_is_of_what_is_at_right_angles_to_the_common_r
     log, share = log10_second_ratio(state)
     assert log[0].tolist() == pytest.approx([-400 - math.log10(4 * size), -math.inf])
     assert share[0].tolist() == pytest.approx([0.25, 1.0])
+
+
+def test_what_lies_beside_one_vector_is_without_what_only_turns_it() -> None:
+    """Rows are multiples 1, 2, 3, 4 of one vector and, of size s, what is beside it: of that, what is in proportion to these multiples
+    turns the vector, and is no second direction.
+    """
+    lengths = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
+    beside = torch.tensor(
+        [[2.0, -1.0], [-1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], dtype=torch.float64
+    )  # columns sum to zero
+    rest = torch.stack([torch.cat([lengths - lengths.mean(), 10**scale * beside], 1) for scale in MIDDLE])
+    common = torch.tensor([2.5, 0.0, 0.0], dtype=torch.float64).expand(1, len(MIDDLE), 1, 3)
+    state = State(
+        common,
+        Scaled(rest[None], torch.zeros(1, len(MIDDLE))),
+        torch.zeros(1, len(MIDDLE), 0, 3),
+        torch.arange(4),
+        torch.arange(0),
+    )
+    found = middle_ratio(state)
+    values = torch.linalg.svdvals(common[0, 8] + rest[8])  # at 10^-6 float64 shows both
+    assert found is not None and found["order"] == pytest.approx(1, abs=1e-3)
+    assert MIDDLE[8] == -6
+    assert found["log10_constant"] - 6 * found["order"] == pytest.approx(math.log10(values[1] / values[0]), abs=1e-3)

@@ -1,5 +1,7 @@
 """What README.md tells people to type, typed."""
 
+import ast
+import builtins
 import math
 import re
 from pathlib import Path
@@ -66,3 +68,15 @@ def test_files_that_it_names_are_there() -> None:
     missing = {name for name in named if not (ROOT / name).exists()}
     # Written by the reader: a component of their own, a profile of their own site.
     assert missing == {"src/rankfall/nets/normalisers/square.py", "workflow/profiles/mysite"}
+
+
+def test_the_examples_in_python_import_what_they_use() -> None:
+    """`torch` and `rankfall` were used without an import; the reader brings a model."""
+    for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
+        imported = {alias.asname or alias.name for node in ast.walk(ast.parse(code))
+                    if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names}  # fmt: skip
+        defined = {node.arg for node in ast.walk(ast.parse(code)) if isinstance(node, ast.arg)}
+        defined |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        used = {node.id for node in names if isinstance(node.ctx, ast.Load)} - defined - set(dir(builtins))
+        assert used - {"model"} <= imported <= used

@@ -130,7 +130,7 @@ def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> T
         shapes = ", ".join(str(tuple(one.shape)) for one in given)
         if "dtype" in line:
             line += " (weights beside modules must be float64 too, for example weight.to(x.dtype))"
-        elif "shape" in line and len(given) == 1:
+        elif len(given) == 1 and any(word in line for word in ("shape", "dim", "size")):
             line += f" (states are {given[0].shape[-1]} wide here; width=... says otherwise, unless states are given)"
         raise RankfallError(f"{name(function)} fails on float64 of shape {shapes}: {line}") from error
     output = output[0] if isinstance(output, tuple) else output

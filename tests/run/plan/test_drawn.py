@@ -14,6 +14,7 @@ MEASURES = {
     "law": {},
     "bert": BERT,
     "influence": {},
+    "scorecard": {},
 }
 
 
@@ -68,6 +69,12 @@ REFUSED = {
         "lines: 'architektur' is no column of table 'law'",
         "'architecture'",
     ),
+    "numbers": (
+        "scorecard",
+        {"numbers": ["residual_last", "residuals_last"]},
+        "numbers: 'residuals_last' is no column of table 'scorecard'",
+        "did you mean 'residual_last'",
+    ),
     "models": ("models", {"models": ["gpt2"]}, "models: 'gpt2' is not measured; there will be: bert-base-cased", ""),
     "evaluation": ("paths", {"evaluation": "frozen"}, "evaluation: 'frozen' is not measured", "recomputed"),
 }
@@ -101,6 +108,7 @@ def test_a_default_that_was_not_measured_is_refused_too() -> None:
         ("sweep", {"lines": ["architecture"], "panels": ["norm"], "x": "depth"}),
         ("curves", {"panels": {"a": ["san"], "b": ["full", "san"]}}),
         ("models", {"models": ["bert-base-cased"]}),
+        ("scorecard", {"numbers": ["residual_last", "block_order"]}),
     ],
 )
 def test_what_will_be_there_is_not(figure: str, options: dict[str, Any]) -> None:

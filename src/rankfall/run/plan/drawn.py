@@ -1,8 +1,8 @@
 """Whether a figure can be drawn of what a configuration measures: its options name columns, values, networks and models that will be there.
 
 A figure would say so itself, but after hours. What an option means follows from its name, for figures of anybody's: `where` filters rows by
-any column, `task`, `architectures`, `panels`, `depths` and so on name values of cells, `models` and the others of MEASURED what measures
-were asked for. What only a run can know (that every network diverges) is left to the figure.
+any column, `task`, `architectures`, `panels`, `depths` and so on name values of cells, `numbers` columns, `models` and the others of
+MEASURED what measures were asked for. What only a run can know (that every network diverges) is left to the figure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -55,8 +55,9 @@ def check_drawn(
     filters = where if isinstance(where, Mapping) else {}
     for column, wanted in filters.items():
         _check_column(f"{path}.where.{column}", column, as_list(wanted), first)
-    for option in ("lines", "panels", "x"):
-        for column in as_list(options.get(option, [])) if figure.component.name == "sweep" else ():
+    of_columns = ("numbers", *(("lines", "panels", "x") if figure.component.name == "sweep" else ()))
+    for option in of_columns:
+        for column in as_list(options.get(option, [])):
             if column not in {one.name for one in first.columns}:
                 names = sorted(one.name for one in first.columns)
                 raise problem(
