@@ -96,8 +96,3 @@ def _vanishing(cells: "Sequence[Cell]", store: "Store") -> StoreError:
         f"{len(cells)} cells ({cells[0].key}, ...) vanished from {store.root} again and again after they were trained"
     )
     return StoreError(f"{what}: something removes or damages its files; mend that and run again")
-
-
-def check_code(cells: "Sequence[Cell]") -> None:
-    """Raise if the code that these cells are named after was edited: what is in hand may be the new code's."""
-    check_unchanged(*(cell.code for cell in cells))

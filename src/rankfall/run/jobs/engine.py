@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -27,7 +28,8 @@ from torch import Tensor
 
 from rankfall.disk import StoreError
 from rankfall.errors import describe_error
-from rankfall.run.guards.declared import Unproved
+from rankfall.run.guards.declared import Code, Unproved
+from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.jobs.processor import processor
 from rankfall.train.resume import add_prefix, strip_prefix
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from rankfall.run.store import Store
 
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): run the job again and it goes on
-T = TypeVar("T", covariant=True)
+T = TypeVar("T")
 
 
 class Interrupted(Exception):
@@ -50,26 +52,40 @@ class Settings:
     checkpoint_seconds: float = 60.0
 
 
-class Work(Protocol[T]):
+class Work(ABC, Generic[T]):
     """What a job does with a stack of cells."""
 
+    store: "Store"
+    settings: Settings
+    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+
+    @abstractmethod
     def stack(self, cells: "list[Cell]") -> T:
         """Do it, for cells of one group."""
-        ...
 
+    @abstractmethod
     def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
         """What to leave for a cell that fails alone; may raise."""
-        ...
 
+    @abstractmethod
     def keys(self, cells: "Sequence[Cell]") -> list[str]:
         """What the result for each cell is kept under."""
-        ...
+
+    @abstractmethod
+    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
+        """What the keys of the results say of code and files."""
+
+    @abstractmethod
+    def note(self, text: str) -> None: ...
 
     def check(self, cells: "Sequence[Cell]") -> None:
         """Raise `Unproved` if what is in hand may be another code's."""
-        ...
+        check_unchanged(*self.codes(cells))
 
-    def note(self, text: str) -> None: ...
+    def checkpoint(self, keys: Sequence[str], cells: "Sequence[Cell]") -> "StackCheckpoint":
+        """Of what is kept under these keys and computed of these cells."""
+        every = self.settings.checkpoint_seconds
+        return StackCheckpoint(self.store, keys, every, self.stopped, lambda: self.check(cells))
 
 
 @dataclass(frozen=True)
@@ -77,9 +93,7 @@ class Engine(Generic[T]):
     """Runs the work on cells in stacks; halves a stack that fails, until a cell that fails is alone."""
 
     work: Work[T]
-    store: "Store"
     most: "int | Callable[[Cell], int]"  # members of a stack, or of one of the cell's group
-    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
 
     def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
         """Run the stacks; the result of each."""
@@ -88,7 +102,7 @@ class Engine(Generic[T]):
 
     def run_stack(self, cells: "list[Cell]") -> Iterator[T]:
         began = time.monotonic()
-        reason = self.stopped()
+        reason = self.work.stopped()
         if reason:  # came while no step was taken, such as in an evaluation
             raise Interrupted(f"{reason} between stacks")
         failure: Exception
@@ -102,7 +116,7 @@ class Engine(Generic[T]):
         else:
             yield found
             return
-        self.store.drop_checkpoint(stack_id(self.work.keys(cells)))
+        self.work.store.drop_checkpoint(stack_id(self.work.keys(cells)))
         if len(cells) == 1:
             yield self.work.handle_failure(cells[0], reason, failure, time.monotonic() - began)
             return

@@ -11,14 +11,16 @@ from torch import Tensor
 
 from rankfall.design import Training
 from rankfall.nets.network import Shape
+from rankfall.run.guards.declared import Code
 from rankfall.run.guards.shares import check_shares
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.before import check_cells
-from rankfall.run.jobs.cells import check_code, datasets_of, shape_of, stack_data
+from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
     Engine,
     Settings,
     StackCheckpoint,
+    Work,
     machine,
     on_cpu,
     peak_megabytes,
@@ -62,7 +64,7 @@ def train_cells(
         checked = check_cells(missing, store, progress.note)
         job = TrainingWork(store, settings, progress, code, stopped, checked.untraced)
         keep_refused(checked.refused, missing, job)
-        for _ in Engine(job, store, partial(members_at_once, settings=settings), stopped).run(checked.passed):
+        for _ in Engine(job, partial(members_at_once, settings=settings)).run(checked.passed):
             pass
     progress.end()
 
@@ -74,18 +76,18 @@ def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
 
 
 @dataclass(frozen=True)
-class TrainingWork:
+class TrainingWork(Work[None]):
     """The work of a training job: one stack at a time, resumed where a checkpoint says."""
 
     store: "Store"
     settings: Settings
     progress: "Progress"
     code: "Callable[[Cell], dict[str, Any]]"
-    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+    stopped: Callable[[], str | None]
     untraced: Collection[str] = ()  # groups that the machine was to train and cannot trace
 
     def stack(self, cells: "list[Cell]") -> None:
-        with numerics(*(cell.code for cell in cells)):
+        with numerics(*self.codes(cells)):
             train_stack(cells, self)
 
     def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
@@ -95,8 +97,8 @@ class TrainingWork:
     def keys(self, cells: "Sequence[Cell]") -> list[str]:
         return [cell.key for cell in cells]
 
-    def check(self, cells: "Sequence[Cell]") -> None:
-        check_code(cells)
+    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
+        return [cell.code for cell in cells]
 
     def note(self, text: str) -> None:
         self.progress.note(text)
@@ -137,7 +139,7 @@ class Stack:
 def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     """Trains cells of one group from the beginning or from their checkpoint, and keeps them."""
     stack = build_stack(cells, job)
-    checkpoint = checkpoint_of(cells, job)
+    checkpoint = job.checkpoint(job.keys(cells), cells)
     resume(stack, checkpoint, job.progress)
     fit_stack(stack, checkpoint, job.progress)
     keep_stack(stack, evaluate_stack(stack), checkpoint, job)
@@ -187,7 +189,7 @@ def keep_stack(
         about = {**job.code(cell), **machine(), **shared, **describe_ending(members, k, metrics)}
         records.append(about | {"chance": float(stack.data.chance[k]), "final": metrics})
     tensors = members.tensors() | add_prefix("history", stack.history.tensors)
-    check_code(cells)
+    job.check(cells)
     job.store.save_stack(cells[0].group, job.keys(cells), on_cpu(tensors), records, {"members": checkpoint.identity})
     checkpoint.drop()
     job.progress.cells_done(len(cells))
@@ -208,11 +210,6 @@ def prepare_engines(engines: set[str]) -> None:
         from rankfall.train.machine.engine import prepare
 
         prepare()
-
-
-def checkpoint_of(cells: "Sequence[Cell]", job: TrainingWork) -> StackCheckpoint:
-    every = job.settings.checkpoint_seconds
-    return StackCheckpoint(job.store, job.keys(cells), every, job.stopped, lambda: job.check(cells))
 
 
 def resume(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
