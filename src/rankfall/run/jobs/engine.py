@@ -1,4 +1,4 @@
-"""The engine of jobs, for training and measuring alike: stacks, signals, lack of memory, failures, checkpoints.
+"""The work of jobs, for training and measuring alike: stacks, signals, lack of memory, failures, checkpoints.
 
 None of this is part of a key.
 """
@@ -53,15 +53,19 @@ class Settings:
 
 
 class Work(ABC, Generic[T]):
-    """What a job does with a stack of cells."""
+    """What a job does with a stack of cells. A stack that fails is halved, until a cell that fails is alone."""
 
     store: "Store"
     settings: Settings
     stopped: Callable[[], str | None]  # the signal that asked to stop, if any
 
     @abstractmethod
-    def stack(self, cells: "list[Cell]") -> T:
-        """Do it, for cells of one group."""
+    def compute(self, cells: "list[Cell]") -> T:
+        """Do it, for a stack of one group."""
+
+    @abstractmethod
+    def most(self, cell: "Cell") -> int:
+        """How many cells of this one's group a stack holds at most."""
 
     @abstractmethod
     def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
@@ -87,41 +91,33 @@ class Work(ABC, Generic[T]):
         every = self.settings.checkpoint_seconds
         return StackCheckpoint(self.store, keys, every, self.stopped, lambda: self.check(cells))
 
-
-@dataclass(frozen=True)
-class Engine(Generic[T]):
-    """Runs the work on cells in stacks; halves a stack that fails, until a cell that fails is alone."""
-
-    work: Work[T]
-    most: "int | Callable[[Cell], int]"  # members of a stack, or of one of the cell's group
-
     def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
-        """Run the stacks; the result of each."""
+        """The result of each stack."""
         for members in stacks(cells, self.most):
             yield from self.run_stack(members)
 
     def run_stack(self, cells: "list[Cell]") -> Iterator[T]:
         began = time.monotonic()
-        reason = self.work.stopped()
+        reason = self.stopped()
         if reason:  # came while no step was taken, such as in an evaluation
             raise Interrupted(f"{reason} between stacks")
         failure: Exception
         try:
-            found = self.work.stack(cells)
+            found = self.compute(cells)
         except (Interrupted, StoreError, Unproved):  # a full disk is not the cells' fault
             raise
         except Exception as error:  # a component may raise anything
-            self.work.check(cells)  # half an edit may well raise
+            self.check(cells)  # half an edit may well raise
             reason, full, failure = reason_of(error), out_of_memory(error), error
         else:
             yield found
             return
-        self.work.store.drop_checkpoint(stack_id(self.work.keys(cells)))
+        self.store.drop_checkpoint(stack_id(self.keys(cells)))
         if len(cells) == 1:
-            yield self.work.handle_failure(cells[0], reason, failure, time.monotonic() - began)
+            yield self.handle_failure(cells[0], reason, failure, time.monotonic() - began)
             return
         failure.__traceback__ = None  # its frames hold the stack's tensors
-        self.work.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
+        self.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
         for half in (cells[: len(cells) // 2], cells[len(cells) // 2 :]):
             yield from self.run_stack(half)
 

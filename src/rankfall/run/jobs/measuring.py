@@ -15,7 +15,7 @@ from rankfall.run.guards.declared import Code
 from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.cells import datasets_of, find_records, load_stacks, shape_of, stack_data
-from rankfall.run.jobs.engine import Engine, Settings, Work, stack_id, stacks
+from rankfall.run.jobs.engine import Settings, Work, stack_id, stacks
 from rankfall.run.jobs.kept import KeptItems
 from rankfall.run.jobs.processor import processor
 from rankfall.run.jobs.row_keeper import keep_rows
@@ -48,9 +48,12 @@ class MeasuringWork(Work[Rows]):
     stopped: Callable[[], str | None]
     inputs: dict[str, Input] = field(default_factory=dict)  # cell key -> what was read for it and is not yet used
 
-    def stack(self, cells: "list[Cell]") -> Rows:
+    def compute(self, cells: "list[Cell]") -> Rows:
         (cell,) = cells
         return self.rows(cell, self.checkpoint(self.keys(cells), cells))
+
+    def most(self, cell: "Cell") -> int:
+        return 1
 
     def rows(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
@@ -109,7 +112,7 @@ def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Ro
     with keep_rows(cells, job) as keeper:
         for together in stacks(cells, job.settings.stack):  # what is read at once
             job.inputs.update(job.read(together))
-            for key, cell, rows in zip(job.keys(together), together, Engine(job, 1).run(together)):
+            for key, cell, rows in zip(job.keys(together), together, job.run(together)):
                 keeper.add(key, cell, rows)
     return keeper.kept
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +16,6 @@ from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.before import check_cells
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
-    Engine,
     Settings,
     StackCheckpoint,
     Work,
@@ -64,7 +62,7 @@ def train_cells(
         checked = check_cells(missing, store, progress.note)
         job = TrainingWork(store, settings, progress, code, stopped, checked.untraced)
         keep_refused(checked.refused, missing, job)
-        for _ in Engine(job, partial(members_at_once, settings=settings)).run(checked.passed):
+        for _ in job.run(checked.passed):
             pass
     progress.end()
 
@@ -86,9 +84,12 @@ class TrainingWork(Work[None]):
     stopped: Callable[[], str | None]
     untraced: Collection[str] = ()  # groups that the machine was to train and cannot trace
 
-    def stack(self, cells: "list[Cell]") -> None:
+    def compute(self, cells: "list[Cell]") -> None:
         with numerics(*self.codes(cells)):
             train_stack(cells, self)
+
+    def most(self, cell: "Cell") -> int:
+        return members_at_once(cell, self.settings)
 
     def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
         self.progress.note(f"failed: {cell.key}: {reason}")
