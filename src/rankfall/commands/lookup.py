@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         places = {job.place for job in listed}
         own = _planned.make_plan(args, lambda written: written.shards(places), lambda said: said.lookup(listed))
-    jobs = listed if listed is not None else to_make(own)
+    jobs = listed if listed is not None else find_lookups(own)
     own.check(own.fingerprints.lookup(jobs), f"lookup of {len(jobs)} jobs")
     cells = {cell for job in jobs for cell in own.plan.shard(*job.place)}
     measures = [own.plan.measure(name) for name in sorted({job.measure for job in jobs} - {""})]
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     return run_job(own, codes.values(), look_up, insist=False)
 
 
-def to_make(own: _planned.Planned) -> "list[ShardJob]":
+def find_lookups(own: _planned.Planned) -> "list[ShardJob]":
     """Those that a run would look up now."""
     from rankfall.run.snakemake.up_to_date import inspect_outputs
 

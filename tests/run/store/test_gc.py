@@ -204,7 +204,7 @@ def test_what_a_live_run_announced_is_kept_though_it_is_old(plans, tmp_path, cap
 
 
 def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
-    from rankfall.commands.gc import add_needed_by_running, live
+    from rankfall.commands.gc import add_needed_by_running, find_needed
 
     store = Store(tmp_path / "store")
     plan = make_plan(
@@ -218,7 +218,7 @@ def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
         )
     )
     announce_plan(store, plan, tmp_path)
-    found, wanted = Live(), live([plan])
+    found, wanted = Live(), find_needed([plan])
     assert add_needed_by_running(store, found) == 1
     assert (found.cells, found.data) == (wanted.cells, wanted.data)
     assert all(wanted.measures[name] <= found.measures[name] for name in ("paths", "orders"))

@@ -64,7 +64,7 @@ def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
 def find_records(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> "dict[str, CellRecord]":
-    """What the store says of each cell. What is gone since it was looked up, such as by cleaning, `train` makes good."""
+    """What the store says of each cell. Cells that have vanished since, such as by cleaning, are given to `train` again."""
     keys, groups = [cell.key for cell in cells], {cell.group for cell in cells}
     for _ in range(ATTEMPTS):
         found = store.find_cells(keys, groups)
@@ -78,8 +78,8 @@ def find_records(
 def load_stacks(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> "list[LoadedStack]":
-    """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside,
-    and `train` makes good what is gone."""
+    """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside, and the cells
+    are given to `train` again."""
     keys, group = [cell.key for cell in cells], cells[0].group
     for _ in range(ATTEMPTS):
         stacks = store.load_cells(keys, group)

@@ -108,7 +108,7 @@ class Work(ABC, Generic[T]):
             raise
         except Exception as error:  # a component may raise anything
             self.check(cells)  # half an edit may well raise
-            reason, full, failure = reason_of(error), out_of_memory(error), error
+            reason, full, failure = describe_failure(error), is_out_of_memory(error), error
         else:
             yield found
             return
@@ -203,13 +203,13 @@ def peak_megabytes() -> int:
     return int(line.split()[1]) // 2**10
 
 
-def reason_of(error: Exception) -> str:
+def describe_failure(error: Exception) -> str:
     """An error in one line: what, and where."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{describe_error(error)} ({last.filename}:{last.lineno})"
 
 
-def out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 

@@ -89,7 +89,7 @@ class MeasuringWork(Work[Rows]):
         return [self.plan.measure_key(self.measure.name, cell) for cell in cells]
 
     def train(self, cells: "Sequence[Cell]") -> None:
-        """What the training job left may since have been lost or damaged: make it good."""
+        """Train cells again that were lost or damaged since their training job."""
         train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
 
 
@@ -142,7 +142,7 @@ def is_reproducible(options: Mapping[str, Any]) -> bool:
 
 
 def measure_tables(job: MeasuringWork, folder: Path) -> Rows:
-    """Rows of a measure of tables; they are as quickly computed as looked up."""
+    """Rows of a measure of tables. They are not kept: computing them is as fast as looking them up."""
     given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
     return rows_of(job, Context(table=given.get, device=job.settings.device))
 

@@ -68,7 +68,7 @@ def train_cells(
 
 
 def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
-    """Those that the store does not have, or has as failed."""
+    """The cells that the store does not have, or has as failed."""
     found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
     return [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
 
@@ -93,7 +93,7 @@ class TrainingWork(Work[None]):
 
     def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
         self.progress.note(f"failed: {cell.key}: {reason}")
-        fail([cell], [reason], seconds, self)
+        save_failed([cell], [reason], seconds, self)
 
     def keys(self, cells: "Sequence[Cell]") -> list[str]:
         return [cell.key for cell in cells]
@@ -108,10 +108,10 @@ class TrainingWork(Work[None]):
 def keep_refused(refused: Mapping[str, str], cells: "Sequence[Cell]", job: TrainingWork) -> None:
     """Keep why these cells are not trained."""
     for stack in stacks([cell for cell in cells if cell.key in refused], job.settings.stack):
-        fail(stack, [refused[cell.key] for cell in stack], 0.0, job)
+        save_failed(stack, [refused[cell.key] for cell in stack], 0.0, job)
 
 
-def fail(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingWork) -> None:
+def save_failed(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingWork) -> None:
     """Keep that these cells of one group cannot be had, and why."""
     records = [
         {**job.code(cell), **machine(), "status": "failed", "reason": reason, "seconds": seconds}
@@ -165,7 +165,7 @@ def evaluate_stack(stack: Stack) -> dict[str, dict[str, Tensor]]:
         sums = {split: evaluate(stack.members, stack.data, stack.objective, split) for split in splits}
     for split, of in {**sums, "": stack.history.tensors}.items():
         check_shares(stack.training.objective.name, of, split)
-    return {split: means_of(of) for split, of in sums.items()}
+    return {split: compute_means(of) for split, of in sums.items()}
 
 
 def keep_stack(
@@ -242,7 +242,7 @@ def select_splits(splits: Iterable[str], epochs: int) -> list[str]:
     return [name for name in names if name != TRAIN or epochs or TEST not in names]
 
 
-def means_of(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def compute_means(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Every metric (K,) of a split."""
     return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
 

@@ -169,7 +169,7 @@ def _temporary(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _writer_lives(name: str) -> bool:
-    """False where the name of a temporary file tells of a process of this machine that is no more."""
+    """Whether the writer of a temporary file may still run. Its name says which process of which machine that is."""
     start, pid, _, _ = name.rsplit(".", 3)
     if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
         return True  # another machine's file: only its age is known
