@@ -42,7 +42,7 @@ def as_before() -> Iterator[None]:
 
 
 def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:
-    """The functions of a stack; whether they are the children of a module; and what is to be said where one is repeated."""
+    """The functions of a stack, whether they are the children of a module, and a note where one function is repeated."""
     given = original(given)
     if isinstance(given, nn.Sequential | nn.ModuleList):
         functions = list(children(given))
@@ -73,7 +73,7 @@ def children(module: Any) -> Iterator[Any]:
 
 
 def original(function: Any) -> Any:
-    """What `torch.compile` was given: the same function, which has arguments that can be read and runs in any format."""
+    """The function that `torch.compile` was given: its arguments can be read, and it runs in any number format."""
     while True:
         inner = getattr(function, "_orig_mod", None) or getattr(function, "_torchdynamo_orig_callable", None)
         if inner is None:

@@ -41,7 +41,7 @@ STEADY = 5e-4  # a residual of which more is rounding has no exponent: an error 
 
 @dataclass(frozen=True)
 class Law:
-    """By layer 0 .. L, means over samples; None where rounding hides it, where rows are identical, and where `reason` says so."""
+    """The law by layer 0 .. L, means over samples. A number is None where rounding hides it or rows are identical; `reason` says which."""
 
     log10_residual: list[float | None]
     exponent: list[float | None]  # 3: the cubic law; 1: a constant factor a layer; None at layer 0
@@ -117,7 +117,7 @@ def collapse_law(
 
 
 def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
-    """Means over the rows of a layer that have a number."""
+    """Means by layer, over the rows that have a number."""
     depth = max(row["layer"] for row in rows)
     columns: dict[str, list[float | None]] = {"log10_residual": [], "exponent": []}
     chosen = [[row for row in rows if row["layer"] == layer] for layer in range(depth + 1)]
@@ -132,7 +132,7 @@ def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
 
 
 def of_layers(found: Layers, x: Tensor) -> Law:
-    """The law of functions, from plain float64 passes, as far as they resolve it. x (1, B, T, D)."""
+    """The law of functions as far as plain passes in float64 resolve it. x (1, B, T, D)."""
     state, other = begin(x), begin(shaken(x))  # and a second pass that rounds differently
     logs: list[float | None] = [relative_residual(x).log10().mean().item()]
     exponents: list[float | None] = [None]

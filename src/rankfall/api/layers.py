@@ -32,7 +32,7 @@ Layer = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a stack, and what is to be said of them."""
+    """The layers of a stack, and notes on them for the reader."""
 
     layers: list[Layer]
     drawn: bool  # whether there are random maps around them, of a seed and so many heads
@@ -56,7 +56,7 @@ def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int,
 
 
 def add_hint(layer: Layer) -> Layer:
-    """A layer that is a child of a module, whose error says so."""
+    """A layer whose errors say that it is a child of a module."""
 
     def child(x: Tensor) -> Tensor:
         try:
@@ -101,7 +101,7 @@ def split(x: Tensor, heads: int) -> Tensor:
 
 
 def arguments(function: Function) -> int:
-    """One (states) or three (queries, keys, values); a function of C that does not say is taken for an attention function."""
+    """How many arguments a function takes: one (states) or three (queries, keys, values). A function of C that does not say takes three."""
     schema = getattr(getattr(function, "forward", function), "schema", None)  # of TorchScript
     if schema is not None:
         inputs = [one for one in schema.arguments if one.name != "self" and not one.has_default_value()]
@@ -148,21 +148,21 @@ def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> T
 
 
 def finite(x: Tensor, what: str) -> Tensor:
-    """States that have a residual."""
+    """Check that states are finite, so that they have a residual."""
     if not bool(x.isfinite().all()):
         raise RankfallError(f"{what} values that are not finite (NaN or infinite)")
     return x
 
 
 def whole_numbers(**given: Any) -> None:
-    """An error if one is not a whole number from 1."""
+    """Raise if one of these is not a whole number from 1."""
     for named, value in given.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise RankfallError(f"{named} is {value!r}: it must be a whole number of at least 1")
 
 
 def refuse_unused(why: str, **given: Any) -> None:
-    """An error if one that would not be used is given."""
+    """Raise if an argument is given that would not be used."""
     for named, value in given.items():
         if value is not None:
             shown = "given" if isinstance(value, Tensor) else repr(value)
@@ -170,7 +170,7 @@ def refuse_unused(why: str, **given: Any) -> None:
 
 
 def options_of(function: Function) -> list[str]:
-    """The names of its keyword-only parameters."""
+    """The names of a function's keyword-only parameters."""
     return [
         name
         for name, one in inspect.signature(function).parameters.items()
@@ -179,7 +179,7 @@ def options_of(function: Function) -> list[str]:
 
 
 def check_options(function: str, given: Iterable[str], allowed: Iterable[str]) -> None:
-    """An error that names the first option that there is not, and the nearest that there is."""
+    """Raise if there is no such option; the error names the nearest one."""
     allowed = list(allowed)
     for named in given:
         if named not in allowed:
@@ -195,7 +195,7 @@ def check_seed(seed: Any) -> int:
 
 
 def draw_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
-    """Random states (K, B, T, D): entries from N(0, 1), and a row that all tokens share of the same size."""
+    """Random states (K, B, T, D): entries from N(0, 1), plus a row from N(0, 1) that all tokens share."""
     whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
     rngs = [stream(seed + draw, "api", "states", tokens, width) for draw in range(draws)]
     common = [torch.from_numpy(rng.normal(size=(samples, 1, width))) for rng in rngs]

@@ -28,7 +28,7 @@ def request(
     config: Any,
     seed: int | None,
 ) -> Iterator[Request]:
-    """A request for a model; one that is an object is written to a folder first, with weights as they are."""
+    """A request for a model. A model object is first written to a folder, with its weights as they are."""
     whole_numbers(samples=samples, length=length)
     if phase not in (None, "init", "pretrained"):
         raise RankfallError(f"phase is {phase!r}: it must be 'init' or 'pretrained'")
@@ -110,7 +110,7 @@ def of_any_build(
 
 
 def mean(layers: list[list[dict[str, Any]]]) -> Residuals:
-    """Over the rows of each layer; none where one has no value."""
+    """Means over the rows of each layer; None for a layer in which a row has no value."""
     values, floor, reasons = [], [], []
     for rows in layers:
         lacking = [row["value_reason"] for row in rows if row["value"] is None]

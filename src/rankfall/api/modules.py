@@ -21,7 +21,7 @@ def residuals_of_module(model: nn.Module, inputs: Any, *, norm: str, blocks: Any
 
 
 def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
-    """Every variant of every stream."""
+    """The residuals of every variant of every stream."""
     made = {}
     for flow in found.flows:
         for variant in variants_of(flow):
@@ -46,5 +46,5 @@ def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
 
 
 def notes_of(flow: Flow) -> str:
-    """What a reader of the numbers has to know."""
+    """A note that a reader of the numbers needs, or nothing."""
     return "" if any(branch.mixes for branch in flow.branches) else "no branch of it mixes tokens"

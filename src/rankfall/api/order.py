@@ -116,6 +116,6 @@ def order_of_contraction(
 
 
 def order_from(found: Mapping[str, Any], note: str) -> Order:
-    """A fit as an answer."""
+    """The `Order` that a fit has found."""
     reason = "; ".join(filter(None, [found["reason"], note]))
     return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method")}, reason=reason)

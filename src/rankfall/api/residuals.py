@@ -43,7 +43,7 @@ class Residuals(list[float | None]):
         self.note = note  # what was done that was not asked for: a layer repeated, float64 kept
 
     def __repr__(self) -> str:
-        """With ~ before what is rounding."""
+        """The numbers, with ~ before those that are rounding noise."""
         shown = ["None" if value is None else f"{'~' * low}{value:.3g}" for value, low in zip(self, self.floor)]
         return f"[{', '.join(shown)}]" + (f"  ({self.note})" if self.note else "")
 
@@ -132,7 +132,7 @@ def residuals(
 
 
 def meant_as_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
-    """Whether what is given is a module that has a stream of its own, with an example of its inputs, not a layer with states."""
+    """Whether a module is given with an example of its inputs, to be read by its own residual stream, and not a layer with states."""
     given = original(given)
     if not isinstance(given, torch.nn.Module) or states is None or any(size is not None for size in sizes.values()):
         return False
@@ -206,5 +206,5 @@ def check_states(states: Any) -> Tensor:
 
 
 def is_model(given: Any) -> bool:
-    """A name, or a model with a configuration that says of which type it is."""
+    """Whether this is a model: a name, or an object with a configuration that says its type."""
     return isinstance(given, str) or hasattr(getattr(given, "config", None), "model_type")

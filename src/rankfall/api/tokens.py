@@ -18,7 +18,7 @@ from rankfall.models.modules.given import keep_random_state
 
 @dataclass(frozen=True)
 class TokenIdentity:
-    """By layer 0 .. L: the share of tokens whose state is nearest to their own first state among those of the sample."""
+    """By layer 0 .. L: the share of tokens whose state is nearer to their own first state than to that of any other token of the sample."""
 
     cosine: list[float]
     l2: list[float]

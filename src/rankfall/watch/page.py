@@ -46,7 +46,7 @@ MOST = 13  # curves of a chart; of more layers some are left out, evenly
 
 
 def page_of(table: DataFrame, name: str) -> str:
-    """Of the newest run in a table."""
+    """The page of the newest run in a table."""
     run = int(table.run.max())
     rows = table[table.run == run]
     sections = "\n".join(section(rows, column) for column in CURVES)
@@ -186,7 +186,7 @@ def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
 
 
 def draw_bands(over_steps: Axes, over_layers: Axes, rows: DataFrame, bands: Sequence[ReferenceBand]) -> None:
-    """Behind the curves: of the last layer over steps, of every layer over layers."""
+    """Draw the bands behind the curves: over steps that of the last layer, over layers that of each."""
     depth = int(rows.layer.max())
     for one, colour in zip(bands, BAND_COLOURS):
         sides = [one.at(layer, depth) for layer in range(depth + 1)]
@@ -205,7 +205,7 @@ def legend_of_layers(axes: Axes) -> None:
 
 
 def some(values: Sequence[Any], most: int) -> list[Any]:
-    """At most so many, evenly, with the first and the last."""
+    """Pick at most so many, evenly, with the first and the last."""
     if len(values) <= most:
         return list(values)
     return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
