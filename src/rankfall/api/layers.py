@@ -46,7 +46,7 @@ class Layers:
 
 def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int, seed: int) -> Layers:
     """A layer for each function of a list or child of a Sequential; else one function, `depth` times."""
-    whole_numbers(draws=draws, width=width, heads=heads, **({} if depth is None else {"depth": depth}))
+    check_whole_numbers(draws=draws, width=width, heads=heads, **({} if depth is None else {"depth": depth}))
     functions, unrolled, repeated = functions_of(given, depth)
     parts = [steady(one) for one in functions]
     layers = [layer_of(one, draws, width, heads, seed, number) for number, one in enumerate(parts)]
@@ -147,14 +147,14 @@ def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> T
     return output
 
 
-def finite(x: Tensor, what: str) -> Tensor:
+def check_finite(x: Tensor, what: str) -> Tensor:
     """Check that states are finite, so that they have a residual."""
     if not bool(x.isfinite().all()):
         raise RankfallError(f"{what} values that are not finite (NaN or infinite)")
     return x
 
 
-def whole_numbers(**given: Any) -> None:
+def check_whole_numbers(**given: Any) -> None:
     """Raise if one of these is not a whole number from 1."""
     for named, value in given.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -196,7 +196,7 @@ def check_seed(seed: Any) -> int:
 
 def draw_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
     """Random states (K, B, T, D): entries from N(0, 1), plus a row from N(0, 1) that all tokens share."""
-    whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
+    check_whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
     rngs = [stream(seed + draw, "api", "states", tokens, width) for draw in range(draws)]
     common = [torch.from_numpy(rng.normal(size=(samples, 1, width))) for rng in rngs]
     return torch.stack(
@@ -208,7 +208,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     """An architecture from its parts, as a configuration has them: attention alone, unless the parts say otherwise."""
     from rankfall.rank.orders.measure import ALONE
 
-    whole_numbers(**sizes)
+    check_whole_numbers(**sizes)
     kinds = field_declarations(Architecture)
     values: dict[str, Any] = {}
     for field, value in parts.items():
@@ -218,7 +218,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
         ):
             raise RankfallError(f"{field} is {value!r}: it must be a name, or a dict with a name and options")
         if field in ("head_width", "mlp_width") and value is not None:
-            whole_numbers(**{field: value})
+            check_whole_numbers(**{field: value})
         if field == "norm_placement":
             _check_known("norm_placement", value, ["post", "pre"])
         values[field] = Component.of(value) if field in kinds else value

@@ -51,7 +51,7 @@ def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
     found = (
         search_run(named)
         if wanted is None
-        else chosen(named, wanted, {id(m): plain(name) for name, m in every.items()})
+        else choose(named, wanted, {id(m): plain(name) for name, m in every.items()})
     )
     inside = {id(part) for one in found.values() for part in one.modules()}
     members = set(map(id, found.values()))
@@ -175,7 +175,7 @@ def weights_of(run: dict[str, nn.Module]) -> tuple[int, int]:
     return sum(distinct.values()), len(run)
 
 
-def chosen(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> dict[str, nn.Module]:
+def choose(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> dict[str, nn.Module]:
     """The modules that are named, by name, glob or pattern, or given themselves; `of` has the names of all."""
     if isinstance(wanted, (str, re.Pattern)):
         found = {name: one for name, one in named.items() if name and fits(name, wanted)}

@@ -162,7 +162,7 @@ def spread_widely(values: Series) -> bool:
 def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:
     from matplotlib import colormaps
 
-    layers = some(sorted(rows.loc[rows[column].notna(), "layer"].unique()), MOST)
+    layers = pick_evenly(sorted(rows.loc[rows[column].notna(), "layer"].unique()), MOST)
     colours = colormaps["viridis"].resampled(max(len(layers), 2))
     for place, layer in enumerate(layers):
         part = rows[(rows.layer == layer) & rows[column].notna()]
@@ -178,7 +178,7 @@ def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:
 def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
     from rankfall.report.colours import COLOURS
 
-    for step, colour in zip(some(sorted(rows.step.unique()), 3), COLOURS):
+    for step, colour in zip(pick_evenly(sorted(rows.step.unique()), 3), COLOURS):
         part = rows[(rows.step == step) & rows[column].notna()]
         axes.plot(part.layer, part[column], "o-", color=colour, label=f"step {step}")
     axes.set(title="over layers", xlabel="layer")
@@ -204,7 +204,7 @@ def legend_of_layers(axes: Axes) -> None:
     axes.legend(title="layer", ncols=2 if many else 1, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def some(values: Sequence[Any], most: int) -> list[Any]:
+def pick_evenly(values: Sequence[Any], most: int) -> list[Any]:
     """Pick at most so many, evenly, with the first and the last."""
     if len(values) <= most:
         return list(values)

@@ -102,7 +102,7 @@ class Watcher:
         if self.armed:
             record = self.capture.take()
             self.disarm()
-            missed = record is None and self.missed()
+            missed = record is None and self.count_miss()
             if record is not None:
                 self.log(record, scale_of(optimizer))
         else:
@@ -133,7 +133,7 @@ class Watcher:
         for one in self.stop:
             one.check(rows)
 
-    def missed(self) -> bool:
+    def count_miss(self) -> bool:
         """A step had no pass that could be measured: try the next one, and say what was called if there has been none so far."""
         self.misses += 1
         with_gradients, without = sum(self.capture.passes[1:]), self.capture.passes[0]
