@@ -13,7 +13,7 @@ from rankfall.nets.network import Shape
 from rankfall.run.guards.declared import Code
 from rankfall.run.guards.shares import check_shares
 from rankfall.run.guards.watch import numerics
-from rankfall.run.jobs.before import check_cells
+from rankfall.run.jobs.before import check_cells, prepare_engines
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
     Settings,
@@ -26,7 +26,7 @@ from rankfall.run.jobs.engine import (
     stop_signals,
 )
 from rankfall.run.jobs.memory import members_at_once
-from rankfall.run.plan.engines import MACHINE, PLAIN, check_installed
+from rankfall.run.plan.engines import MACHINE, PLAIN
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
 from rankfall.train.clock import StepClock
@@ -54,9 +54,8 @@ def train_cells(
     code: "Callable[[Cell], dict[str, Any]]",
 ) -> None:
     """Leaves every cell in the store: done, diverged or failed. `code` says what to record about a cell's origin."""
-    check_installed({cell.engine for cell in cells})
     missing = find_missing(cells, store)
-    prepare_engines({cell.engine for cell in missing})  # what keeps kernels from running is no cell's fault
+    prepare_engines(cells, missing)
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         checked = check_cells(missing, store, progress.note)
@@ -203,14 +202,6 @@ def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> Step
 
         return Machined(members, cell.architecture, shape, cell.training, cell.code)
     return members.engine
-
-
-def prepare_engines(engines: set[str]) -> None:
-    """Has the kernels of these engines compiled."""
-    if MACHINE in engines:
-        from rankfall.train.machine.engine import prepare
-
-        prepare()
 
 
 def resume(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
