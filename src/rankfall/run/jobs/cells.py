@@ -8,8 +8,7 @@ import torch
 from rankfall import components
 from rankfall.disk import StoreError
 from rankfall.nets.network import Shape
-from rankfall.run.guards.unchanged import check_unchanged
-from rankfall.run.guards.watch import numerics
+from rankfall.run.guards.unchanged import prove_numbers
 from rankfall.run.jobs import ranges
 from rankfall.tasks._dataset import Dataset, Split, draw, draw_fresh
 from rankfall.train.data import Data
@@ -32,10 +31,8 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     """The data of a cell: made once, then read."""
 
     def make() -> Dataset:
-        with numerics(cell.data_code):
-            made = draw(components.bound("task", cell.task.task), cell.data_seed)
-        check_unchanged(cell.data_code)
-        return made
+        with prove_numbers(cell.data_code):
+            return draw(components.bound("task", cell.task.task), cell.data_seed)
 
     return store.dataset(cell.data_key, make)
 

@@ -12,7 +12,7 @@ from rankfall.measure.context import Context, Rows
 from rankfall.report import tables
 from rankfall.report.rows import measured_rows
 from rankfall.run.guards.declared import Code
-from rankfall.run.guards.unchanged import check_unchanged
+from rankfall.run.guards.unchanged import prove_numbers
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.cells import datasets_of, find_records, load_stacks, shape_of, stack_data
 from rankfall.run.jobs.engine import Settings, Work, stack_id, stacks
@@ -148,7 +148,6 @@ def measure_tables(job: MeasuringWork, folder: Path) -> Rows:
 
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:
-    with numerics(job.measure.code):
+    with prove_numbers(job.measure.code):
         rows: Rows = components.bound("measure", job.measure.component)(context)
-    check_unchanged(job.measure.code)
     return rows
