@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.run.plan import make_plan
     from rankfall.run.store import Store
-    from rankfall.run.store.inventory import DAY, removable, remove
+    from rankfall.run.store.inventory import DAY, find_removable, remove
 
     plans = [make_plan(config) for config in args.config]
     results = args.results or choose_results(plans)
     store, needed = Store(results / "store"), find_needed(plans)
     running = add_needed_by_running(store, needed)
-    useless = [*removable(store, needed), *find_old_plans(results, running)]
+    useless = [*find_removable(store, needed), *find_old_plans(results, running)]
     items = [one for one in useless if one.kind in AT_ONCE or one.age >= args.keep_days * DAY]
     young = len(useless) - len(items)
     if running:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{item.path}: {item.reason}")
     if args.delete:
         running = add_needed_by_running(store, needed)  # again, because a run may have begun in the meantime
-        still = {item.path for item in removable(store, needed)}
+        still = {item.path for item in find_removable(store, needed)}
         remove([item for item in items if item.path in still])
         unused = {item.path for item in find_old_plans(results, running) if item.age >= args.keep_days * DAY}
         remove_plans(sorted(unused.intersection(item.path for item in items)))
