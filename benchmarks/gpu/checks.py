@@ -13,7 +13,6 @@ import torch
 
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import Setting, settings
-from rankfall.train.captured import say_unserved
 from rankfall.train.fit import Course, fit
 from rankfall.train.history import TrainingHistory
 from rankfall.train.members import Members
@@ -43,7 +42,7 @@ def check_agreement(rows: Rows, device: torch.device, tiny: bool) -> None:
     for net in list(settings().values())[: 2 if tiny else 3]:
         for dtype, bound in BOUNDS.items():
             expected = losses(net, seeds, CPU, samples, dtype)
-            for engine in engines(net, device):
+            for engine in net.engines(device):
                 found = losses(net, seeds, device, samples, dtype, engine)
                 rows.check(
                     f"loss, {dtype}", apart(found, expected), bound, shape=net.name, members=len(seeds), engine=engine
@@ -55,16 +54,19 @@ def check_stacks(rows: Rows, device: torch.device, tiny: bool) -> None:
     counts = (1, 3) if tiny else (1, 7, 32, 256)
     net, samples = settings()["sorting"], 16 if tiny else 64
     for dtype, bound in BOUNDS.items():
-        found = {count: losses(net, list(range(count)), device, samples, dtype)[0] for count in counts}
-        for count in counts[1:]:
-            difference = apart(found[count], found[1])
-            rows.check(f"a cell of a stack, {dtype}", difference, bound, shape=net.name, members=count, engine="plain")
+        for engine in net.engines(device):
+            found = {count: losses(net, list(range(count)), device, samples, dtype, engine)[0] for count in counts}
+            own = 0.0 if engine == "machine_gpu" else bound  # whose promise is every bit
+            for count in counts[1:]:
+                difference = apart(found[count], found[1])
+                about_it = {"shape": net.name, "members": count, "engine": engine}
+                rows.check(f"a cell of a stack, {dtype}", difference, own, **about_it)
 
 
 def check_resumed(rows: Rows, device: torch.device, tiny: bool) -> None:
     """A job that is killed in the middle of an epoch, by SIGKILL, and one that is left alone."""
     with tempfile.TemporaryDirectory() as folder:
-        for engine in engines(settings()["sorting"], device):
+        for engine in settings()["sorting"].engines(device):
             alone, killed = (Path(folder) / f"{name}-{engine}" for name in ("alone", "killed"))
             whole, job = (begun(one, device, engine, tiny) for one in (alone, killed))
             step = end_at_a_checkpoint(job, killed / "state.pt")
@@ -97,7 +99,7 @@ def losses(
 ) -> torch.Tensor:
     """Of each epoch, (K, epochs)."""
     members = net.members(seeds, device, dtype=dtype, epochs=3)
-    members.engine = net.captured() if engine == "captured" else None
+    members.engine = net.engine(engine, members)
     history = trained(members, net, samples, 3, dtype)
     sums, asked = history.tensors["train.loss"], history.tensors["train.asked"]
     return (sums / asked).cpu()
@@ -106,12 +108,6 @@ def losses(
 def trained(members: Members, net: Setting, samples: int, epochs: int, dtype: str) -> TrainingHistory:
     data = net.data(members.seeds, members.device, samples, dtype)
     return fit(members, data, net.objective(), Course(epochs, 8))
-
-
-def engines(net: Setting, device: torch.device) -> list[str]:
-    """Those that serve steps of this network on the device."""
-    captured = not say_unserved(net.members([0], device), net.training.objective.name)
-    return ["plain", "captured"] if captured else ["plain"]
 
 
 def apart(found: torch.Tensor, expected: torch.Tensor) -> float:

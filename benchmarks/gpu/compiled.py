@@ -8,7 +8,6 @@ from benchmarks.gpu.limits import Card, work_of
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import Setting, settings
 from benchmarks.gpu.timing import seconds_of, wait
-from rankfall.train.captured import say_unserved
 from rankfall.train.dropout import DeviceDropout
 
 DIFFERENCE = 1e-4  # of the gradient, relative to its norm: sums in another order
@@ -40,7 +39,6 @@ def one_shape(rows: Rows, net: Setting, device: torch.device, card: Card, count:
     rows.add("seconds to compile", time.perf_counter() - began, "s", **about_it)
     error = ((found - expected).norm(dim=1) / expected.norm(dim=1)).max()
     rows.check("gradient, compiled", float(error), DIFFERENCE, **about_it)
-    if not say_unserved(members, net.training.objective.name):
-        members.engine = net.captured()
+    members.engine = net.engine("captured", members) if device.type == "cuda" else None
     seconds = seconds_of(lambda: members.step(objective, batch), device, 0.02 if tiny else 1.0)
     rows.add("rate", count / seconds, "member-steps/s", **card.limits(work), **about_it)

@@ -13,7 +13,6 @@ import torch
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import PARTS, Setting, settings
 from benchmarks.gpu.timing import wait
-from rankfall.train.captured import say_unserved
 from rankfall.train.fit import Course, fit
 
 PUBLISHED = {"sorting": (1000, 65), "hull": (10_000, 70)}  # samples and epochs
@@ -61,8 +60,7 @@ def train(net: Setting, seeds: list[int], device: torch.device, samples: int, ep
     """How many steps were made."""
     with torch.cuda.stream(OWN.stream):
         members = net.members(seeds, device, epochs=epochs)
-        if not say_unserved(members, net.training.objective.name):
-            members.engine = net.captured()
+        members.engine = net.engine(net.engines(device)[-1], members)
 
         def after_step() -> None:
             if time.monotonic() > deadline:

@@ -19,7 +19,7 @@ def main() -> None:
     device = prepare(sys.argv[2], 1)
     net = settings()["sorting"]
     members, history = net.members(SEEDS, device, epochs=epochs), TrainingHistory(len(SEEDS), epochs, device)
-    members.engine = net.captured() if sys.argv[3] == "captured" else None
+    members.engine = net.engine(sys.argv[3], members)
     if (folder / "state.pt").exists():
         restore(members, history, torch.load(folder / "state.pt", map_location=device))
 

@@ -20,7 +20,7 @@ SCHEMA = pa.schema(
         ("shape", pa.string()),  # of the network
         ("members", pa.int64()),
         ("dropout", pa.float64()),
-        ("engine", pa.string()),  # plain or captured
+        ("engine", pa.string()),  # plain, captured or machine_gpu
         ("value", pa.float64()),
         ("unit", pa.string()),
         ("bound", pa.float64()),  # of a check: it fails above

@@ -15,9 +15,11 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.captured import Captured
 from rankfall.train.data import Data
-from rankfall.train.members import Members
+from rankfall.train.machine.gpu.engine import MachinedOnGpu
+from rankfall.train.members import Members, StepEngine
 from rankfall.train.objectives._base import Objective, Samples
 
+WIDTH = 128  # the most that the machine on a GPU is for, as in rankfall/run/plan/engines.py
 SPECIAL = 5  # symbols of masked text that stand for no word
 PARTS = {
     "SAN": {"residual": Component("none"), "mlp": Component("none")},
@@ -57,8 +59,17 @@ class Setting:
         made = components.bound("optimizer", t.optimizer)
         return Members(network, range(members), made, [recipe.hyperparameters_of(t)] * members, dropout)
 
-    def captured(self) -> Captured:
-        return Captured(recipe.make_draw(self.training))
+    def engines(self, device: torch.device) -> tuple[str, ...]:
+        """Those that serve steps of this network on the device."""
+        if device.type != "cuda":
+            return ("plain",)
+        return ("plain", "captured") if self.architecture.width > WIDTH else ("plain", "captured", "machine_gpu")
+
+    def engine(self, name: str, members: Members) -> StepEngine | None:
+        if name == "machine_gpu":
+            own = replace(self.training, dtype=str(members.weights.dtype).removeprefix("torch."))
+            return MachinedOnGpu(members, self.architecture, self.shape, own)
+        return Captured(recipe.make_draw(self.training)) if name == "captured" else None
 
     def objective(self) -> Objective:
         return recipe.objective(self.training)

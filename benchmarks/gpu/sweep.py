@@ -6,21 +6,21 @@ from benchmarks.gpu.limits import Card, Work, work_of
 from benchmarks.gpu.rows import Rows
 from benchmarks.gpu.shapes import Setting, settings
 from benchmarks.gpu.timing import seconds_of
-from rankfall.train.captured import Captured, say_unserved
+from rankfall.train.captured import Captured
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096)
 SLOWEST = 3.0  # seconds: a step longer than that is not taken again
 
 
 def sweep(rows: Rows, device: torch.device, card: Card, tiny: bool) -> None:
-    about = 0.02 if tiny else 0.5
-    for net in list(settings().values())[: 3 if tiny else None]:
-        for dropout in (0.1, 0.0):
+    about = 0.02 if tiny else 0.3
+    for dropout in (0.1, 0.0):
+        for net in list(settings().values())[: 3 if tiny else None]:
             net_work = counted(net, device, dropout)
             rows.add("operations of a member-step", net_work.operations, "operations", shape=net.name, dropout=dropout)
             rows.add("bytes of weights and optimiser", net_work.state, "bytes", shape=net.name, dropout=dropout)
             rows.add("bytes of unfused operations", net_work.unfused, "bytes", shape=net.name, dropout=dropout)
-            for engine in ("captured", "plain"):
+            for engine in reversed(net.engines(device)):
                 for members in (1, 2) if tiny else SIZES:
                     about_it = {"shape": net.name, "members": members, "dropout": dropout, "engine": engine}
                     if rows.left <= 0:
@@ -48,12 +48,7 @@ def point(
             net.batch(members_count, device),
             net.objective(),
         )
-        if about_it["engine"] == "captured":
-            reason = say_unserved(members, net.training.objective.name)
-            if reason:
-                rows.add("rate", status="skipped", reason=reason, **about_it)
-                return False
-            members.engine = net.captured()
+        members.engine = net.engine(str(about_it["engine"]), members)
         seconds = seconds_of(lambda: members.step(objective, batch), device, about)
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()

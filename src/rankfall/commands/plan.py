@@ -109,7 +109,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
 
 def describe_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
     """Which engine trains which architectures, and why not the machine."""
-    kinds = {"machine": "machine, traced", "plain": "plain, autograd"}
+    kinds = {"machine": "machine, traced", "machine_gpu": "machine, traced, on a GPU", "plain": "plain, autograd"}
     lines = ["", "engines of training steps:"] * bool(by)
     for (engine, why), cells in sorted(by.items(), key=lambda one: -one[1].total()):
         lines.append(f"  {cells.total()} {kinds[engine]}: {', '.join(sorted(cells))}" + f" ({why})" * bool(why))

@@ -14,7 +14,8 @@ from rankfall.yaml_text import dump
 
 LAST = 20  # lines of a log
 READ = 20_000  # bytes of its end
-OF_MACHINE = "rankfall/train/machine/"  # in the code of a cell, and so in its key, where the machine trained it
+# In the code of a cell, and so in its key, where the machine trained it, and where it did so on a GPU.
+OF_MACHINE, OF_GPU = "rankfall/train/machine/", "rankfall/train/machine/gpu/"
 MACHINE = (
     "device",
     "dtype",
@@ -68,7 +69,7 @@ def snippet(record: Mapping[str, Any]) -> str | None:
         "architectures": {architecture: _write_fields(content["architecture"])},
         "trainings": {training: _write_fields(content["training"])},
         "grid": [{"task": task, "architecture": architecture, "training": training, "seed": record["seed"]}],
-        "compute": {"engine": engine},
+        "compute": {"engine": engine, **({"device": "cuda"} if any(file.startswith(OF_GPU) for file in files) else {})},
     }
     return dump(config)
 

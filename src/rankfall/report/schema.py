@@ -130,7 +130,7 @@ CELL_COLUMNS = (
         "engine",
         "text",
         "what computed its training steps: plain (autograd), captured (the same, recorded on a GPU and replayed), machine "
-        "(traced); null: not recorded",
+        "(traced), machine_gpu (the same on a GPU); null: not recorded",
         nullable=True,
         provenance=True,
     ),

@@ -10,27 +10,30 @@ from rankfall.errors import RankfallError, describe_error
 from rankfall.run.guards.declared import Unproved
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
-from rankfall.run.plan.engines import MACHINE
+from rankfall.run.plan.engines import MACHINE_GPU, MACHINES
 from rankfall.train.data import Data, steps_per_epoch
 from rankfall.train.recipe import make_draw
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
+    from rankfall.train.machine.engine import Machined
     from rankfall.train.objectives._base import Samples
 
 
-def check_agreement(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> set[str]:
+def check_agreement(
+    cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Callable[[str], None]
+) -> set[str]:
     """The groups that the machine was to train but cannot trace: autograd trains them, on any computer, since what a trace meets is the
     code. Raise if it gives other numbers than autograd for the first cell of a group. `note` is told where that could not be looked at."""
     firsts: dict[str, Cell] = {}
     for cell in cells:
-        if cell.engine == MACHINE:
+        if cell.engine in MACHINES:
             firsts.setdefault(cell.group, cell)
-    return {group for group, cell in firsts.items() if not is_traced(cell, store, note)}
+    return {group for group, cell in firsts.items() if not is_traced(cell, store, device, note)}
 
 
-def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool:
+def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable[[str], None]) -> bool:
     """Whether the machine can trace a cell's step."""
     from rankfall.train.machine.agreement import disagreement  # needs numba, which not everybody has
     from rankfall.train.machine.trace import Untraceable
@@ -39,7 +42,7 @@ def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool
     try:
         dataset = dataset_of(cell, store)
         with numerics(cell.code):
-            data = stack_data([cell, cell], [dataset, dataset], torch.device("cpu"))
+            data = stack_data([cell, cell], [dataset, dataset], device)
             batches = ends_of_epoch(cell, data)
             what = disagreement(
                 cell.architecture,
@@ -48,6 +51,7 @@ def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool
                 batches,
                 cell.code,
                 lambda text: note(f"{named}: {text}"),
+                machine_of(cell.engine),
             )
     except (StoreError, Unproved):
         raise
@@ -63,6 +67,16 @@ def is_traced(cell: "Cell", store: "Store", note: Callable[[str], None]) -> bool
     if what:
         raise RankfallError(f"{named}: {what}")
     return True
+
+
+def machine_of(engine: str) -> "type[Machined]":
+    if engine == MACHINE_GPU:
+        from rankfall.train.machine.gpu.engine import MachinedOnGpu
+
+        return MachinedOnGpu
+    from rankfall.train.machine.engine import Machined
+
+    return Machined
 
 
 def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
 from rankfall.run.jobs.agreement import check_agreement
 from rankfall.run.jobs.trials import find_refused_cells
 from rankfall.run.plan.engines import MACHINE, check_installed
@@ -31,8 +33,8 @@ def prepare_engines(cells: "Sequence[Cell]", missing: "Sequence[Cell]") -> None:
         prepare()
 
 
-def check_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> Checked:
+def check_cells(cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Callable[[str], None]) -> Checked:
     """Raise where an engine computes something else; a component that is refused takes its own cells with it."""
     refused = find_refused_cells(cells, store, note)
     passed = [cell for cell in cells if cell.key not in refused]
-    return Checked(passed, refused, check_agreement(passed, store, note))
+    return Checked(passed, refused, check_agreement(passed, store, device, note))

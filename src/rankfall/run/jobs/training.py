@@ -13,6 +13,7 @@ from rankfall.nets.network import Shape
 from rankfall.run.guards.declared import Code
 from rankfall.run.guards.shares import check_shares
 from rankfall.run.guards.watch import numerics
+from rankfall.run.jobs.agreement import machine_of
 from rankfall.run.jobs.before import check_cells, prepare_engines
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
@@ -26,7 +27,7 @@ from rankfall.run.jobs.engine import (
     stop_signals,
 )
 from rankfall.run.jobs.memory import members_at_once
-from rankfall.run.plan.engines import MACHINE, PLAIN
+from rankfall.run.plan.engines import MACHINES, PLAIN
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
 from rankfall.train.clock import StepClock
@@ -58,7 +59,7 @@ def train_cells(
     prepare_engines(cells, missing)
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
-        checked = check_cells(missing, store, progress.note)
+        checked = check_cells(missing, store, settings.device, progress.note)
         job = TrainingWork(store, settings, progress, code, stopped, checked.untraced)
         keep_refused(checked.refused, missing, job)
         for _ in job.run(checked.passed):
@@ -197,10 +198,8 @@ def keep_stack(
 
 def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> StepEngine | None:
     """The engine of a group's steps; None: through autograd. The machine needs numba, which not everybody has."""
-    if engine == MACHINE:
-        from rankfall.train.machine.engine import Machined
-
-        return Machined(members, cell.architecture, shape, cell.training, cell.code)
+    if engine in MACHINES:
+        return machine_of(engine)(members, cell.architecture, shape, cell.training, cell.code)
     return members.engine
 
 

@@ -16,8 +16,8 @@ from typing import Any
 from rankfall import components
 from rankfall.design import Architecture, Task, Training
 
-CALL = {"plain": 2.0e-4, "machine": 4.0e-5}  # seconds a layer and step, by engine
-RATE = {"plain": 6.0e10, "machine": 8.0e10}  # operations a second
+CALL = {"plain": 2.0e-4, "machine": 4.0e-5, "machine_gpu": 4.0e-6}  # seconds a layer and step, by engine
+RATE = {"plain": 6.0e10, "machine": 8.0e10, "machine_gpu": 8.0e12}  # operations a second
 SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
 SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train, and length or points
 

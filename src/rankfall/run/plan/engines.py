@@ -1,5 +1,5 @@
-"""Which engine computes the training steps of a cell: machine (`train/machine`, whatever can be traced) or plain (autograd, which serves
-everything).
+"""Which engine computes the training steps of a cell: machine (`train/machine`, whatever can be traced), machine_gpu (the same on a GPU) or
+plain (autograd, which serves everything).
 
 The choice follows from the configuration and the code alone, never from what is installed on a computer, since numbers of the two differ
 by rounding: sources of the machine are in the keys of the cells that it serves. It runs what components say; one that cannot be traced says
@@ -19,10 +19,19 @@ from rankfall.run.config.types import Compute
 from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.cost import sizes
 
-PLAIN, MACHINE = "plain", "machine"
-ROOTS = {PLAIN: (), MACHINE: ("rankfall.train.machine.engine",)}
+PLAIN, MACHINE, MACHINE_GPU = "plain", "machine", "machine_gpu"
+MACHINES = (MACHINE, MACHINE_GPU)
+ROOTS = {
+    PLAIN: (),
+    MACHINE: ("rankfall.train.machine.engine",),
+    MACHINE_GPU: ("rankfall.train.machine.gpu.engine", "rankfall.train.machine.gpu.compiled"),
+}
 TOKENS = 128  # the most that the machine was measured with
 SEQUENCES = 4  # the least: a vector holds 4 to 16 sequences of one place
+MEMBERS, WIDTH = (
+    64,
+    128,
+)  # on a GPU, of smaller stacks and wider networks recorded steps of autograd are as fast (docs/cluster.md)
 
 
 def engine_of(compute: Compute, task: Task, architecture: Architecture, training: Training) -> str:
@@ -35,13 +44,26 @@ def engine_of(compute: Compute, task: Task, architecture: Architecture, training
         raise problem(
             "compute.engine", what, hint="`auto` computes such cells by autograd and all others by the machine"
         )
-    return PLAIN if why else MACHINE
+    if why or (compute.engine != MACHINE and why_slower(compute, architecture)):
+        return PLAIN
+    return MACHINE if compute.device == "cpu" else MACHINE_GPU
+
+
+def why_slower(compute: Compute, architecture: Architecture) -> str | None:
+    """Why the machine would not pay on a GPU; None if it does."""
+    if compute.device == "cpu":
+        return None
+    if compute.stack < MEMBERS:
+        return f"compute.stack: {compute.stack}; on a GPU the machine pays from {MEMBERS} networks at once"
+    if architecture.width > WIDTH:
+        return f"width {architecture.width}; on a GPU the machine pays up to {WIDTH}"
+    return None
 
 
 def refusal(device: str, task: Task, architecture: Architecture, training: Training) -> str | None:
     """Why the machine does not serve such cells; None if it does."""
-    if device != "cpu":
-        return f"device {device}, where it computes on cpu alone"
+    if device == "auto":
+        return "device auto, which may be a processor or a GPU: the machine's numbers are of one of them"
     if training.dtype != "float32":
         return training.dtype
     if training.precision != "full":
@@ -77,15 +99,15 @@ def engines(cells: Iterable[Cell], compute: Compute) -> dict[tuple[str, str], Co
 
 
 def why_plain(cell: Cell, compute: Compute) -> str:
-    if cell.engine == MACHINE:
+    if cell.engine in MACHINES:
         return ""
-    why = refusal(compute.device, cell.task, cell.architecture, cell.training)
+    why = refusal(compute.device, cell.task, cell.architecture, cell.training) or why_slower(compute, cell.architecture)
     return why or f"asked for by compute.engine: {compute.engine}; without it a faster engine computes them"
 
 
 def check_installed(engines: Iterable[str]) -> None:
     """Raise if one of these engines cannot run on this computer."""
-    if MACHINE in engines and importlib.util.find_spec("numba") is None:
+    if set(MACHINES) & set(engines) and importlib.util.find_spec("numba") is None:
         raise RankfallError(
             "compute.engine: the machine computes cells of this job and needs numba, which is not installed; "
             "`pip install 'rankfall[fast]'`, or say `compute: {engine: plain}`, which makes other keys"

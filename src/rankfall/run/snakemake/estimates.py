@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from rankfall.run.plan.build import CELL_TABLES, Plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.cost import BEGIN, CELL, JOBS, RANGE, TRACE, measured_seconds
-from rankfall.run.plan.engines import MACHINE
+from rankfall.run.plan.engines import MACHINES
 from rankfall.run.snakemake.outputs import Outputs
 from rankfall.run.snakemake.up_to_date import OutputStates
 
@@ -32,7 +32,9 @@ def estimates(plan: Plan, states: OutputStates, outputs: Outputs, scale: float =
         else:
             cells, rule = plan.shard(*job.place), "train"
             traced = {
-                cell.group: cell.architecture.depth for cell in cells if cell.engine == MACHINE and cell.training.epochs
+                cell.group: cell.architecture.depth
+                for cell in cells
+                if cell.engine in MACHINES and cell.training.epochs
             }
             seconds = scale * sum(cell.cost.seconds for cell in cells) + TRACE * sum(traced.values())
         found[outputs.of(job)[0]] = (rule, JOBS[rule] + seconds, len(cells))

@@ -47,6 +47,7 @@ def disagreement(
     batches: Iterable[Samples],
     code: Mapping[str, str] = NO_CODE,
     note: Callable[[str], None] = lambda _: None,
+    machined: type[Machined] = Machined,
 ) -> str:
     """What differs, in a few words, and what to do; nothing if nothing does. The networks are made here and thrown away. `note` is told
     what cannot be compared."""
@@ -55,7 +56,7 @@ def disagreement(
             initial(architecture, shape, replace(training, dtype=dtype), batch)
             for dtype in (training.dtype, training.dtype, "float64")
         )
-        machine.engine = engine = Machined(machine, architecture, shape, training, code)
+        machine.engine = engine = machined(machine, architecture, shape, training, code)
         double.weights.copy_(plain.weights)
         for step in STEPS if training.dropout else STEPS[:1]:
             machine.step_count = step
@@ -172,6 +173,6 @@ def rounded_steps(plain: Members, training: Training, batch: Samples, step: int)
     weights = plain.weights.detach().clone()
     for k in range(TIMES):
         drawn = stream(k, "rounding").uniform(-1, 1, tuple(weights.shape))
-        plain.weights.copy_(weights * (1 + 2 * LAST_BIT * torch.from_numpy(drawn)))
+        plain.weights.copy_(weights * (1 + 2 * LAST_BIT * torch.from_numpy(drawn).to(weights.device)))
         yield by_autograd(plain, training, batch, step)
     plain.weights.copy_(weights)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import torch
 from torch import Tensor
 
 from rankfall.design import Architecture, Training
@@ -16,7 +15,7 @@ Result = tuple[Graded, Tensor]  # and the gradients (K, P)
 
 
 def initial(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Members:
-    return recipe.initial(architecture, shape, batch.seeds, [training] * len(batch.seeds), torch.device("cpu"))
+    return recipe.initial(architecture, shape, batch.seeds, [training] * len(batch.seeds), batch.inputs.device)
 
 
 def by_autograd(members: Members, training: Training, batch: Samples, step: int) -> Result:

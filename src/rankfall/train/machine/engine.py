@@ -24,8 +24,9 @@ from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM,
 from rankfall.train.machine.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
 from rankfall.train.machine.evaluation import add_up, parts_of
 from rankfall.train.machine.forms import StepForm, program_of
-from rankfall.train.machine.memory import SPARE, Memory, addresses, move, rows
+from rankfall.train.machine.memory import SPARE, Memory, Zeros, addresses, move, on_pages, rows
 from rankfall.train.machine.program.build import Program
+from rankfall.train.machine.program.fusion import Divide
 from rankfall.train.machine.program_cache import digest_code
 from rankfall.train.machine.runtime import Machine, room
 from rankfall.train.machine.step import GIVEN, StepProgram
@@ -36,6 +37,7 @@ from rankfall.train.objectives._base import Graded, Objective, Samples
 EVALUATED = 32  # samples at once, at most: more leave the processor's cache
 KEPT = 256  # programs, of all shapes of the last few networks; an objective that draws a length has one for each
 
+STRAYED = "an index that the network or its objective computes lies outside of its table"
 NO_CODE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -52,6 +54,7 @@ class PreparedStep:
 
 class Machined:
     name = "machine"
+    divide: Divide | None = None  # see `fuse`
 
     def __init__(
         self,
@@ -69,9 +72,11 @@ class Machined:
         self.draw = recipe.make_draw(training)
         self.numbers = np.dtype(training.dtype)
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
-        move(members, self.numbers)
-        self.keys = np.array([words(seed, "dropout") for seed in members.seeds], np.uint64)  # (K, 2)
-        self.norms = rows(len(members), 1, self.numbers)
+        self.zeros = self.own_zeros(members)
+        move(members, self.zeros)
+        keys = np.array([words(seed, "dropout") for seed in members.seeds], np.uint64).view(np.int64)  # (K, 2)
+        self.keys = torch.from_numpy(keys).to(members.device)
+        self.norms = rows(self.zeros, len(members), 1)
         self.memories: dict[StepProgram, list[Memory]] = {}
         self.machines: list[Machine] = []
         self.arenas: list[np.ndarray] = []  # one a thread
@@ -81,6 +86,9 @@ class Machined:
             self.descent: Descent | None = Descent.of(members)
         except Untraceable:  # the optimiser steps on all members' rows, after all gradients
             self.descent = None
+
+    def own_zeros(self, members: Members) -> Zeros:
+        return on_pages(self.numbers)
 
     def steps_at_once(self, members: int) -> int:
         """Steps that `steps` should be given at once. Numbers do not depend on it."""
@@ -99,13 +107,13 @@ class Machined:
         for batch in batches:
             launches.append(self.launch(members, batch, members.step_count + len(launches), launches))
         began = time.perf_counter()
-        alive = (members.status == RUNNING).long().numpy()
+        alive = (members.status == RUNNING).long()
         running = self.compute(members, launches, alive)
         self.pace = (time.perf_counter() - began) / len(launches)
-        members.status[(members.status == RUNNING) & (torch.from_numpy(alive) == 0)] = DIVERGED
+        members.status.masked_fill_((members.status == RUNNING) & (alive == 0), DIVERGED)
         members.step_count += len(launches)
         members.last_step += running.sum(0)
-        return [read_graded(one.program, torch.from_numpy(one.memory.out)) for one in launches]
+        return [self.read(one) for one in launches]
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """In parts that stay in the processor's cache; by PyTorch where the objective draws something of the whole batch."""
@@ -118,34 +126,37 @@ class Machined:
         except Untraceable:  # as decided by code alone, on any machine
             self.evaluates = False
             return objective(members.module, batch)
-        self.compute(members, launches, np.ones(len(members), np.int64))
-        return add_up([read_graded(one.program, torch.from_numpy(one.memory.out)) for one in launches])
+        self.compute(members, launches, torch.ones_like(members.status))
+        return add_up([self.read(one) for one in launches])
 
     def passes(self, members: Members, batch: Samples) -> Graded:
         """Loss and metrics of each member; its gradient is left in `members.grads`."""
         one = self.launch(members, batch, members.step_count, descends=False)
-        self.compute(members, [one], np.ones(len(members), np.int64))
-        return read_graded(one.program, torch.from_numpy(one.memory.out))
+        self.compute(members, [one], torch.ones_like(members.status))
+        return self.read(one)
 
     def descend(self, members: Members) -> None:
         """One step of the optimiser along `members.grads`."""
         if self.descent is None:
             members.update(torch.zeros(len(members)))
             return
-        memory = Memory.of(len(members), None, (), self.numbers)
+        memory = Memory.of(len(members), None, (), self.zeros)
         program = self.prepare_descent(members, memory, members.step_count + 1)
-        self.norms[:] = members.grads.double().norm(dim=1, keepdim=True).numpy()
-        bases, strides = addresses(self.arrays(members, memory))
+        self.norms.copy_(members.grads.double().norm(dim=1, keepdim=True))
+        self.run_descent(program, members, *addresses(self.tensors(members, memory)))
+
+    def run_descent(self, program: Program, members: Members, bases: np.ndarray, strides: np.ndarray) -> None:
         self.make_room(1, program.arena + SPARE)
         bases[ARENA] = self.arenas[0].ctypes.data
         self.machines[0].run(program.words, program.count, bases, strides, 0, len(members))
 
     def prepare_descent(self, members: Members, memory: Memory, t: int) -> Program:
         assert self.descent is not None
-        program, memory.changing[:] = self.descent.at(t)
+        program, changing = self.descent.at(t)
+        memory.changing.copy_(torch.from_numpy(changing))
         for place, column in ((LR, members.lr_now), (DECAY, members.decay), (CLIP, members.clip)):
             if column is not None:
-                memory.rates[:, place] = column.squeeze(1).numpy()
+                memory.rates[:, place] = column.squeeze(1)
         return program
 
     def launch(
@@ -160,22 +171,24 @@ class Machined:
     ) -> PreparedStep:
         """`before`: launches that will be computed with it, each of which needs its own memory."""
         batch = self.draw(batch)
-        check_symbols(batch)
+        self.check_batch(batch)
         form = StepForm.of(batch)
-        program = program_of(*self.design, self.rate, form, self.code, gradient)
+        program = program_of(*self.design, self.rate, form, self.code, gradient, self.divide)
         free = self.memories.setdefault(program, [])
         used = sum(one.program is program for one in before)
         if used == len(free):
-            free.append(Memory.of(len(members), program.program, form.shapes, self.numbers))
+            free.append(Memory.of(len(members), program.program, form.shapes, self.zeros))
         memory = free[used]
         for to, x in zip(memory.given, batch_tensors(batch)):
-            torch.from_numpy(to).copy_(x.flatten(1))
-        memory.step[0] = step
+            to.copy_(x.flatten(1))
+        memory.step.fill_(step)
         descent = self.prepare_descent(members, memory, step + 1) if descends else None
-        return PreparedStep(program, descent, memory, *addresses(self.arrays(members, memory)))
+        return PreparedStep(program, descent, memory, *addresses(self.tensors(members, memory)))
 
-    def compute(self, members: Members, launches: Sequence[PreparedStep], alive: np.ndarray) -> Tensor:
-        """Says which members were running after each of the steps (steps, K)."""
+    def compute(self, members: Members, launches: Sequence[PreparedStep], alive: Tensor) -> Tensor:
+        """Says which members were running after each of the steps (steps, K). Those whose loss or gradient is not finite are no longer in
+        `alive` (K,)."""
+        still = alive.numpy()
         count = len(members)
         given = shares.shares(count, len(launches), workers(count))
         largest = max(
@@ -193,8 +206,8 @@ class Machined:
                 machine.run(one.words, one.count, own, launch.strides, first, last)
             else:
                 both = one.words, one.count, after.words, after.count
-                machine.step(*both, own, launch.strides, first, last, weights, alive)
-            running[step, first:last] = alive[first:last]
+                machine.step(*both, own, launch.strides, first, last, weights, still)
+            running[step, first:last] = still[first:last]
 
         shares.compute_shares(given, len(launches), compute)
         return torch.from_numpy(running)
@@ -205,11 +218,11 @@ class Machined:
         if len(self.arenas) < threads or self.arenas[0].size < arena:
             self.arenas = [room(arena, self.numbers) for _ in range(threads)]
 
-    def arrays(self, members: Members, memory: Memory) -> dict[int, np.ndarray]:
+    def tensors(self, members: Members, memory: Memory) -> dict[int, Tensor]:
         return {
             CONST: memory.constants,
-            PARAM: members.weights.detach().numpy(),
-            GRAD: members.grads.numpy(),
+            PARAM: members.weights,
+            GRAD: members.grads,
             OUT: memory.out,
             KEY: self.keys,
             STEP: memory.step,
@@ -217,8 +230,17 @@ class Machined:
             NORM: self.norms,
             CHANGING: memory.changing,
             **dict(zip(GIVEN, memory.given)),
-            **dict(zip(SLOTS, (slot.numpy() for slot in members.slots))),
+            **dict(zip(SLOTS, members.slots)),
         }
+
+    def check_batch(self, batch: Samples) -> None:
+        check_symbols(batch)
+
+    def read(self, one: PreparedStep) -> Graded:
+        strayed = one.program.strayed
+        if strayed is not None and (one.memory.out[:, strayed] != 0).any():
+            raise RankfallError(STRAYED)
+        return read_graded(one.program, one.memory.out)
 
 
 def workers(members: int) -> int:
@@ -234,8 +256,6 @@ def check_symbols(batch: Samples) -> None:
 
 def read_graded(program: StepProgram, out: Tensor) -> Graded:
     """From what the program has left in OUT (K, OUTS)."""
-    if program.strayed is not None and (out[:, program.strayed] != 0).any():
-        raise RankfallError("an index that the network or its objective computes lies outside of its table")
     found: dict[str, dict[str, Tensor]] = {"loss": {}, "asked": {}, "sums": {}, "asked_of": {}}
     for i, ((kind, name), integer) in enumerate(zip(program.names, program.integers)):
         found[kind][name] = out[:, i].nan_to_num().long() if integer else out[:, i].clone()

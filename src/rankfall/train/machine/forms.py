@@ -9,6 +9,7 @@ import torch
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape, build
 from rankfall.train import recipe
+from rankfall.train.machine.program.fusion import Divide
 from rankfall.train.machine.program_cache import keep_program, load_program, name_program
 from rankfall.train.machine.step import StepProgram, step_program
 from rankfall.train.machine.trace import batch_tensors
@@ -56,9 +57,10 @@ def program_of(
     form: StepForm,
     code: str,
     gradient: bool,
+    divide: Divide | None = None,
 ) -> StepProgram:
-    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew. `code`:
-    the digest of all code that the program depends on, under which it is kept for other processes; empty: it is not kept."""
+    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew. `code`: the digest of
+    all code that the program depends on, under which it is kept for other processes; empty: it is not kept. `divide`: see `fuse`."""
     designs = {
         "architecture": replace(architecture, name=""),
         "shape": shape,
@@ -66,12 +68,12 @@ def program_of(
         "objective": objective,
         "dropout": dropout,
     }
-    name = name_program(code, designs | {"gradient": gradient}, form) if code else None
+    name = name_program(code, designs | {"gradient": gradient, "divide": divide is not None}, form) if code else None
     found = load_program(name) if name else None
     if found is None:
         module = build(architecture, shape, 1, getattr(torch, dtype))
         function = recipe.objective(Training("", objective=objective))
-        found = step_program(module, function, form.samples(), dropout, gradient)
+        found = step_program(module, function, form.samples(), dropout, gradient, divide)
         if name:
             keep_program(name, found)
     return found

@@ -1,6 +1,6 @@
 """What a step reads and writes beside the members' own rows, and where all of it lies: numbers behind each buffer may be read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,44 +21,47 @@ OUTS = 64
 class Memory:
     """What a step of one form reads and writes, beside the members' own rows."""
 
-    given: tuple[np.ndarray, ...]  # (K, N) of each tensor of a batch
-    out: np.ndarray  # (K, OUTS)
-    rates: np.ndarray  # (K, RATES)
-    changing: np.ndarray  # (CHANGES,)
-    step: np.ndarray  # (1,)
-    constants: np.ndarray
+    given: tuple[Tensor, ...]  # (K, N) of each tensor of a batch
+    out: Tensor  # (K, OUTS)
+    rates: Tensor  # (K, RATES)
+    changing: Tensor  # (CHANGES,)
+    step: Tensor  # (1,), integer
+    constants: Tensor
 
     @staticmethod
-    def of(count: int, program: Program | None, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> "Memory":
+    def of(count: int, program: Program | None, shapes: Sequence[tuple[int, ...]], zeros: "Zeros") -> "Memory":
         """For so many members. `shapes`: of what a batch holds of each."""
         fixed = np.zeros(0) if program is None else program.constants
-        constants = numbers(fixed.size, dtype)
-        constants[:] = fixed
-        given = tuple(rows(count, int(np.prod(shape)), dtype) for shape in shapes)
-        own = rows(count, OUTS, dtype), rows(count, OF_MEMBER, dtype)
-        return Memory(given, *own, numbers(CHANGES, dtype), np.zeros(1, np.uint64), constants)
+        constants = zeros(fixed.size)
+        constants.copy_(torch.from_numpy(fixed))
+        given = tuple(rows(zeros, count, int(np.prod(shape))) for shape in shapes)
+        own = rows(zeros, count, OUTS), rows(zeros, count, OF_MEMBER)
+        step = torch.zeros(1, dtype=torch.int64, device=constants.device)
+        return Memory(given, *own, zeros(CHANGES), step, constants)
 
 
-def addresses(arrays: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+Zeros = Callable[[int], Tensor]  # (count,), behind which numbers may be read
+
+
+def addresses(tensors: dict[int, Tensor]) -> tuple[np.ndarray, np.ndarray]:
     """Of each buffer of the first member, and the bytes from there to the next member's; 0 where all have one."""
     bases, strides = np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64)
-    for buffer, array in arrays.items():
-        bases[buffer] = array.ctypes.data
-        strides[buffer] = array.strides[0] if array.ndim > 1 else 0
+    for buffer, tensor in tensors.items():
+        bases[buffer] = tensor.data_ptr()
+        strides[buffer] = tensor.stride(0) * tensor.element_size() if tensor.dim() > 1 else 0
     return bases, strides
 
 
-def numbers(count: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros (count,), behind which numbers may be read."""
-    found: np.ndarray = room(count + SPARE, dtype)[:count]
-    return found
+def on_pages(dtype: np.dtype) -> Zeros:
+    """Of a processor."""
+    return lambda count: torch.from_numpy(room(count + SPARE, dtype)[:count])
 
 
-def move(members: Members, dtype: np.dtype) -> None:
+def move(members: Members, zeros: Zeros) -> None:
     """Has weights, gradients and what the optimiser remembers lie where numbers behind them may be read."""
 
     def move_rows(rows: Tensor) -> Tensor:
-        return torch.from_numpy(numbers(rows.numel(), dtype)).view(rows.shape).copy_(rows)
+        return zeros(rows.numel()).view(rows.shape).copy_(rows)
 
     members.weights, members.grads = move_rows(members.weights), move_rows(members.grads)
     members.slots = tuple(move_rows(slot) for slot in members.slots)
@@ -69,6 +72,6 @@ def move(members: Members, dtype: np.dtype) -> None:
         start += size
 
 
-def rows(count: int, each: int, dtype: np.dtype) -> np.ndarray:
+def rows(zeros: Zeros, count: int, each: int) -> Tensor:
     """One of each member (K, each)."""
-    return numbers(count * each, dtype).reshape(count, each)
+    return zeros(count * each).view(count, each)

@@ -12,6 +12,7 @@ from rankfall.train.machine.codes import BUFFERS, GRAD, INPUT, OUT, PARAM, TARGE
 from rankfall.train.machine.program.atoms import Unsupported
 from rankfall.train.machine.program.build import Placed, Program, finish, lower
 from rankfall.train.machine.program.draft import LARGEST, ProgramDraft
+from rankfall.train.machine.program.fusion import Divide
 from rankfall.train.machine.trace import Trace, Untraceable, batch_tensors, trace
 from rankfall.train.objectives._base import Objective, Samples
 
@@ -29,16 +30,21 @@ class StepProgram:
 
 
 def step_program(
-    module: nn.Module, objective: Objective, batch: Samples, dropout: float, gradient: bool = True
+    module: nn.Module,
+    objective: Objective,
+    batch: Samples,
+    dropout: float,
+    gradient: bool = True,
+    divide: Divide | None = None,
 ) -> StepProgram:
-    """Of a module of one member, and samples of one member. Raises `Untraceable` where there is none."""
+    """Of a module of one member, and samples of one member. Raises `Untraceable` where there is none. `divide`: see `fuse`."""
     largest = max(x.numel() for x in batch_tensors(batch))
     if largest > LARGEST:
         raise Untraceable(f"batches of {largest} numbers, more than {LARGEST}")
     if len(batch_tensors(batch)) > len(GIVEN):
         raise Untraceable(f"an objective that draws {len(batch.drawn or ())} tensors, more than {len(GIVEN) - 2}")
     with collect_nothing():
-        return write_program(trace(module, objective, batch, dropout, gradient), batch)
+        return write_program(trace(module, objective, batch, dropout, gradient), batch, divide)
 
 
 @contextmanager
@@ -53,11 +59,11 @@ def collect_nothing() -> Iterator[None]:
             gc.enable()
 
 
-def write_program(traced: Trace, batch: Samples) -> StepProgram:
+def write_program(traced: Trace, batch: Samples, divide: Divide | None = None) -> StepProgram:
     if len(traced.names) > OUTS:
         raise Untraceable(f"an objective with {len(traced.names)} numbers, more than {OUTS}")
     try:
-        found = write_step(traced, batch)
+        found = write_step(traced, batch, divide)
     except Unsupported as error:
         raise Untraceable(str(error)) from error
     except Exception as error:  # a graph of a kind that nobody has thought of: refused like any other
@@ -67,7 +73,7 @@ def write_program(traced: Trace, batch: Samples) -> StepProgram:
     return found
 
 
-def write_step(traced: Trace, batch: Samples) -> StepProgram:
+def write_step(traced: Trace, batch: Samples, divide: Divide | None) -> StepProgram:
     dtype = next(iter(traced.parameters.values())).dtype
     length = batch.inputs.shape[2] if batch.inputs.dim() > 2 else 0
     draft = ProgramDraft(length, max(1, batch.size_in))
@@ -91,7 +97,7 @@ def write_step(traced: Trace, batch: Samples) -> StepProgram:
         strayed = len(others)
         add = lambda a, b: draft.pointwise("ADD", [a, b], ())  # noqa: E731
         draft.write(reduce(add, [view.with_dims(()) for view in draft.strayed]), (OUT, strayed), ())
-    return StepProgram(finish(draft), traced.names, traced.integers, strayed)
+    return StepProgram(finish(draft, divide=divide), traced.names, traced.integers, strayed)
 
 
 def lane_of(x: Tensor, samples: int) -> int | None:

@@ -16,7 +16,7 @@ from rankfall.train.machine.program.atoms import Full, Unsupported, Value, conti
 from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, is_integer
 from rankfall.train.machine.program.emit import emit
-from rankfall.train.machine.program.fusion import fuse
+from rankfall.train.machine.program.fusion import Divide, fuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +40,10 @@ def finish(
     draft: ProgramDraft,
     results: Iterable[int] = (GRAD, OUT),
     check: Callable[[Sequence[ProgramNode]], None] = lambda nodes: None,
+    divide: Divide | None = None,
 ) -> Program:
-    """`check`: is given the nodes in the order in which they run."""
-    groups = fuse(draft.nodes, results)
+    """`check`: is given the nodes in the order in which they run; `divide`: see `fuse`."""
+    groups = fuse(draft.nodes, results, divide)
     size = allocate(draft.nodes, groups)
     check([draft.nodes[i] for group in groups for i in group])
     constants = np.concatenate(draft.constants) if draft.constants else np.zeros(0)

@@ -6,24 +6,28 @@ can join too. Sums of what a group makes are taken at its end. A group runs wher
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from rankfall.train.machine.codes import PW, RED, SUM
 from rankfall.train.machine.program.atoms import View, collapse, cuts_of, run_strides
 from rankfall.train.machine.program.draft import ProgramNode
 
+Divide = Callable[[Sequence[int], Sequence[int]], Any]
 MOST = 48  # nodes of a group
 WITH_SUMS = 56
 STREAMS = 24  # tensors that a group reads from memory
 WAITED = 12  # nodes that join because another waits for them
 
 
-def fuse(nodes: Sequence[ProgramNode], results: Iterable[int]) -> list[list[int]]:
-    """Groups of nodes in the order in which they run; what no result needs is left out. `results`: buffers."""
+def fuse(nodes: Sequence[ProgramNode], results: Iterable[int], divide: Divide | None = None) -> list[list[int]]:
+    """Groups of nodes in the order in which they run; what no result needs is left out. `results`: buffers; `divide`: of the sizes
+    of a sum and its strides, how the numbers are shared among those that add them up; sums of one group share them in one way. None: in any
+    way."""
     graph = NodeGraph.of(nodes, frozenset(results))
-    return Fusion(graph).groups()
+    return Fusion(graph, divide).groups()
 
 
 @dataclass
@@ -84,8 +88,8 @@ def reads_in_order(node: ProgramNode, k: int) -> bool:
 
 
 class Fusion:
-    def __init__(self, graph: NodeGraph) -> None:
-        self.graph, self.nodes = graph, graph.nodes
+    def __init__(self, graph: NodeGraph, divide: Divide | None) -> None:
+        self.graph, self.nodes, self.divide = graph, graph.nodes, divide
         self.done: set[int] = set()
 
     def groups(self) -> list[list[int]]:
@@ -151,7 +155,7 @@ class Fusion:
         return True
 
     def add_sums(self, group: FusedNodes) -> None:
-        size = math.prod(self.nodes[group.members[0]].order)
+        size, shares = math.prod(self.nodes[group.members[0]].order), set[Any]()
         for member in list(group.members):
             for user in self.graph.users[member]:
                 node = self.nodes[user]
@@ -160,7 +164,11 @@ class Fusion:
                 order = node.what["order"]
                 whole = node.ins[0].offset == 0 and math.prod(order) == size and self.graph.is_whole(user)
                 cuts = group.cuts | cuts_of(order)
-                if whole and node.what["read"] == run_strides(order) and fit(cuts):
+                own = self.divide(order, node.what["written"]) if self.divide and node.kind == RED else ()
+                if whole and node.what["read"] == run_strides(order) and fit(cuts) and own is not None:
+                    if len(shares | {own}) > 1:
+                        continue
+                    shares.add(own)
                     group.members.append(user)
                     group.cuts = cuts
                     self.done.add(user)

@@ -1,0 +1,410 @@
+"""The instructions of a program as a block of THREADS threads runs them for one member, in CUDA C++.
+
+`write.py` writes the calls; every size and every table of places is known when this is compiled. A sum is taken in one order, whatever else
+the GPU does. It is a module, so that the code is in the key of what it computes.
+"""
+
+TEXT = """
+__shared__ __align__(16) real shared[SHARED];  // of the block: weights, parts of what is multiplied, parts of sums
+
+#define EACH(i, count) for (int i = threadIdx.x; i < (count); i += THREADS)
+
+__device__ __forceinline__ constexpr int over(int a, int b) { return (a + b - 1) / b; }  // a / b, rounded up
+__device__ __forceinline__ constexpr int least(int a, int b) { return a < b ? a : b; }
+__device__ __forceinline__ constexpr int most(int a, int b) { return a > b ? a : b; }
+
+// Where element i of a dimension lies: steps of one size, steps within steps, or a table.
+template <int STRIDE> struct Run { static __device__ __forceinline__ int at(int i) { return i * STRIDE; } };
+template <int SIZE, int STRIDE, class Outer> struct Split {
+  static __device__ __forceinline__ int at(int i) { return Outer::at(i / SIZE) + i % SIZE * STRIDE; }
+};
+template <int BEGIN> struct Table { static __device__ __forceinline__ int at(int i) { return TABLE[BEGIN + i]; } };
+
+// NaN where either is.
+__device__ __forceinline__ real larger(real x, real y) { return x > y || x != x ? x : y; }
+__device__ __forceinline__ real smaller(real x, real y) { return x < y || x != x ? x : y; }
+__device__ __forceinline__ real sign(real x) { return x > 0 ? real(1) : x < 0 ? real(-1) : x * 0; }
+__device__ __forceinline__ real logistic(real x) { return real(1) / (R(exp)(-x) + real(1)); }
+__device__ __forceinline__ real normal_below(real x) { return real(0.5) * R(erfc)(x * real(-0.70710678118654752)); }
+
+constexpr int SUM = 0, MAXIMUM = 1, MINIMUM = 2;
+
+template <int KIND> __device__ __forceinline__ real joined(real a, real b) {
+  return KIND == SUM ? a + b : KIND == MAXIMUM ? larger(a, b) : smaller(a, b);
+}
+
+template <int KIND> __device__ __forceinline__ real nothing() {
+  return KIND == SUM ? real(0) : KIND == MAXIMUM ? -infinite() : infinite();
+}
+
+// COUNT numbers on their way at once, some by each thread: load(i), then store(i, number).
+template <int COUNT, class Load, class Store> __device__ __forceinline__ void copy(Load load, Store store) {
+  constexpr int each = least(8, over(COUNT, THREADS));
+  for (int first = threadIdx.x; first < COUNT; first += each * THREADS) {
+    real held[each];
+#pragma unroll
+    for (int u = 0; u < each; ++u) held[u] = first + u * THREADS < COUNT ? load(first + u * THREADS) : real(0);
+#pragma unroll
+    for (int u = 0; u < each; ++u)
+      if (first + u * THREADS < COUNT) store(first + u * THREADS, held[u]);
+  }
+}
+
+__device__ __forceinline__ real sum_of_32(real x) {
+#pragma unroll
+  for (int half = 16; half; half /= 2) x += __shfl_xor_sync(0xffffffffu, x, half);
+  return x;
+}
+
+// load(0), load(1), ... joined in this order, of which several are on their way at once.
+template <int KIND, int COUNT, class Load> __device__ __forceinline__ real join(Load load) {
+  constexpr int each = least(8, COUNT);
+  real found = nothing<KIND>();
+  for (int first = 0; first < COUNT; first += each) {
+    real held[each];
+#pragma unroll
+    for (int u = 0; u < each; ++u) held[u] = first + u < COUNT ? load(first + u) : nothing<KIND>();
+#pragma unroll
+    for (int u = 0; u < each; ++u) found = joined<KIND>(found, held[u]);
+  }
+  return found;
+}
+
+// RED whose neighbours are outputs: out[o(r) + l] = all in[i(r) + k(t) + l], l < RUN. Threads share the terms where there are many.
+template <int KIND, int ROWS, int RUN, int TERMS, class I, class O, class K>
+__device__ __noinline__ void reduce(real* out, const real* in, real scale) {
+  GLOBAL(out); GLOBAL(in);
+  constexpr int count = ROWS * RUN, parts = most(1, least(TERMS, THREADS / count));
+  if constexpr (parts == 1) {
+    EACH(i, count) {
+      int r = i / RUN, l = i % RUN;
+      const real* from = in + I::at(r) + l;
+      out[O::at(r) + l] = join<KIND, TERMS>([=](int t) { return from[K::at(t)]; }) * scale;
+    }
+  } else {
+    int i = threadIdx.x % count, part = threadIdx.x / count;
+    if (part < parts) {
+      const real* from = in + I::at(i / RUN) + i % RUN;
+      shared[part * count + i] = join<KIND, over(TERMS, parts)>([=](int j) {
+        int t = part + j * parts;
+        return t < TERMS ? from[K::at(t)] : nothing<KIND>();
+      });
+    }
+    __syncthreads();
+    EACH(i, count) {
+      real found = shared[i];
+      for (int other = 1; other < parts; ++other) found = joined<KIND>(found, shared[other * count + i]);
+      out[O::at(i / RUN) + i % RUN] = found * scale;
+    }
+  }
+}
+
+// RED whose neighbours are terms: out[o(r)] = all in[i(r) + k(t) + n], n < RUN, by 32 threads an output.
+template <int KIND, int ROWS, int RUN, int TERMS, class I, class O, class K>
+__device__ __noinline__ void reduce_neighbours(real* out, const real* in, real scale) {
+  GLOBAL(out); GLOBAL(in);
+  int lane = threadIdx.x % 32;
+  for (int r = threadIdx.x / 32; r < ROWS; r += THREADS / 32) {
+    const real* from = in + I::at(r);
+    real found = join<KIND, over(TERMS * RUN, 32)>([=](int j) {
+      int t = lane + 32 * j;
+      return t < TERMS * RUN ? from[K::at(t / RUN) + t % RUN] : nothing<KIND>();
+    });
+#pragma unroll
+    for (int half = 16; half; half /= 2) found = joined<KIND>(found, __shfl_xor_sync(0xffffffffu, found, half));
+    if (lane == 0) out[O::at(r)] = found * scale;
+  }
+}
+
+// The first of the largest, counted from 0; a NaN is larger than any number.
+template <int ROWS, int RUN, int TERMS, class I, class O, class K>
+__device__ __noinline__ void place_of_largest(real* out, const real* in) {
+  GLOBAL(out); GLOBAL(in);
+  constexpr int each = least(8, TERMS);
+  EACH(i, ROWS * RUN) {
+    int r = i / RUN, l = i % RUN, found = 0;
+    const real* from = in + I::at(r) + l;
+    real largest = from[K::at(0)];
+    for (int first = 0; first < TERMS; first += each) {
+      real held[each];
+#pragma unroll
+      for (int u = 0; u < each; ++u) held[u] = from[K::at(least(first + u, TERMS - 1))];
+#pragma unroll
+      for (int u = 0; u < each; ++u)
+        if (held[u] > largest || (held[u] != held[u] && largest == largest)) largest = held[u], found = first + u;
+    }
+    out[O::at(r) + l] = found;
+  }
+}
+
+// LIN: out[c(r) + nc(n) + l] = bias[columns(n)] + all_k x[x(r) + kx(k) + l] w[kw(k) + nw(n)], l < RUN. A thread has LANES outputs of a
+// column and COLUMNS columns; weights are laid side by side in shared memory.
+template <int ROWS, int RUN, int N, int TERMS, int LANES, int COLUMNS, bool BIAS, bool TERMS_FIRST, class KX, class KW, class NW, class NC,
+          class B, class RX, class RC>
+__device__ __noinline__ void linear(real* out, const real* x, const real* w, const real* bias) {
+  GLOBAL(out); GLOBAL(x); GLOBAL(w); GLOBAL(bias);
+  constexpr int lanes = ROWS * RUN, groups = over(lanes, LANES);
+  constexpr int wide = least(over(N, COLUMNS) * COLUMNS, SHARED / 8 / COLUMNS * COLUMNS);
+  constexpr int deep = least(TERMS, SHARED / wide), chunks = over(TERMS, deep);
+  for (int n0 = 0; n0 < N; n0 += wide) {
+    int columns = least(wide, N - n0), tasks = groups * over(columns, COLUMNS);
+    for (int first = 0; first < tasks; first += THREADS) {
+      int task = first + threadIdx.x, n = n0 + task / groups * COLUMNS;
+      bool busy = task < tasks;
+      int from[LANES];
+      real found[LANES][COLUMNS];
+#pragma unroll
+      for (int j = 0; j < LANES; ++j) {
+        int l = least(task % groups + j * groups, lanes - 1);
+        from[j] = RX::at(l / RUN) + l % RUN;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) found[j][c] = BIAS && busy && n + c < N ? bias[B::at(n + c)] : real(0);
+      }
+      for (int k0 = 0; k0 < TERMS; k0 += deep) {
+        int terms = least(deep, TERMS - k0);
+        if (first == 0 || chunks > 1) {
+          __syncthreads();
+          copy<deep * wide>(
+              [=](int i) {
+                int k = TERMS_FIRST ? i % deep : i / wide, c = TERMS_FIRST ? i / deep : i % wide;
+                return k < terms && c < columns ? w[KW::at(k0 + k) + NW::at(n0 + c)] : real(0);
+              },
+              [=](int i, real value) { shared[TERMS_FIRST ? i % deep * wide + i / deep : i] = value; });
+          __syncthreads();
+        }
+        if (busy) {
+          const real* beside = shared + (n - n0);
+#pragma unroll(8 / LANES)
+          for (int k = 0; k < terms; ++k) {
+            real a[LANES], b[COLUMNS];
+#pragma unroll
+            for (int j = 0; j < LANES; ++j) a[j] = x[from[j] + KX::at(k0 + k)];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c += 4) four(b + c, beside + k * wide + c);
+#pragma unroll
+            for (int j = 0; j < LANES; ++j)
+#pragma unroll
+              for (int c = 0; c < COLUMNS; ++c) found[j][c] = R(fma)(a[j], b[c], found[j][c]);
+          }
+        }
+      }
+      if (busy)
+#pragma unroll
+        for (int j = 0; j < LANES; ++j) {
+          int l = task % groups + j * groups;
+          if (l < lanes)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c)
+              if (n + c < N) out[RC::at(l / RUN) + l % RUN + NC::at(n + c)] = found[j][c];
+        }
+    }
+    __syncthreads();
+  }
+}
+
+// WGRAD: out[mc(m) + n] = all_q a[ma(m) + q] b[nb(n) + q], q over TERMS runs of RUN. Some q of all rows of both lie in shared memory, four
+// rows side by side; a thread has 4 x 4 outputs, of every so many of the terms.
+template <int M, int N, int TERMS, int RUN, int TALL, int WIDE, class MA, class NB, class MC, class KA, class KB>
+__device__ __noinline__ void weights_gradient(real* out, const real* a, const real* b) {
+  GLOBAL(out); GLOBAL(a); GLOBAL(b);
+  constexpr int down = over(TALL, 4), across = over(WIDE, 4), tasks = down * across, all = TERMS * RUN, rows = 4 * (down + across);
+  constexpr int step = over(rows - 4, 32) * 32 + 4;  // 8 q of 4 rows are then in 32 banks
+  constexpr int deep = least(SHARED / step / 8, over(all, 8)) * 8;
+  constexpr int parts = most(1, least(THREADS / tasks, SHARED / (TALL * WIDE)));
+  constexpr int parts_of_q = over(deep, 64), each = over(deep / 8, parts_of_q);
+  int lane = threadIdx.x % 32;
+  static_assert(deep > 0 && tasks <= THREADS, "the tile is too large");
+  int task = threadIdx.x % tasks, part = threadIdx.x / tasks, y = task / across * 4, x = task % across * 4;
+  bool busy = part < parts;
+  for (int m0 = 0; m0 < M; m0 += TALL)
+    for (int n0 = 0; n0 < N; n0 += WIDE) {
+      real found[4][4] = {};
+      for (int q0 = 0; q0 < all; q0 += deep) {
+        __syncthreads();
+        for (int i = threadIdx.x / 32; i < rows / 4 * parts_of_q; i += THREADS / 32) {
+          int row = i / parts_of_q * 4 + lane / 8, first = i % parts_of_q * each * 8 + lane % 8, n = row - 4 * down;
+          bool left = row < 4 * down, there = left ? row < TALL && m0 + row < M : n < WIDE && n0 + n < N;
+          const real* from = left ? a + MA::at(m0 + row) : b + NB::at(n0 + n);
+          real held[each];
+#pragma unroll
+          for (int j = 0; j < each; ++j) {
+            int q = q0 + first + 8 * j, along = TERMS == 1 ? q : (left ? KA::at(q / RUN) : KB::at(q / RUN)) + q % RUN;
+            held[j] = there && q < all ? from[along] : real(0);
+          }
+#pragma unroll
+          for (int j = 0; j < each; ++j)
+            if (first + 8 * j < deep) shared[(first + 8 * j) * step + row] = held[j];
+        }
+        __syncthreads();
+        if (busy)
+#pragma unroll 2
+          for (int q = part; q < deep; q += parts) {
+            real left[4], right[4];
+            four(left, shared + q * step + y);
+            four(right, shared + q * step + 4 * down + x);
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+#pragma unroll
+              for (int k = 0; k < 4; ++k) found[j][k] = R(fma)(left[j], right[k], found[j][k]);
+          }
+      }
+      if constexpr (parts > 1) {
+        __syncthreads();
+        if (busy)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+#pragma unroll
+            for (int k = 0; k < 4; ++k)
+              if (y + j < TALL && x + k < WIDE) shared[(part * TALL + y + j) * WIDE + x + k] = found[j][k];
+        __syncthreads();
+        EACH(i, TALL * WIDE) {
+          int m = m0 + i / WIDE, n = n0 + i % WIDE;
+          real total = shared[i];
+          for (int other = 1; other < parts; ++other) total += shared[other * TALL * WIDE + i];
+          if (m < M && n < N) out[MC::at(m) + n] = total;
+        }
+      } else if (busy) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+#pragma unroll
+          for (int k = 0; k < 4; ++k)
+            if (y + j < TALL && x + k < WIDE && m0 + y + j < M && n0 + x + k < N) out[MC::at(m0 + y + j) + n0 + x + k] = found[j][k];
+      }
+    }
+}
+
+// BMM, and GEN with one lane: out[oc(o) + mc(m) + nc(n) + l] = all_k a[oa(o) + ma(m) + ka(k) + la l] b[ob(o) + nb(n) + kb(k) + lb l].
+template <int COUNT, int M, int N, int TERMS, int LANES, int LA, int LB, int TALL, int WIDE, class OA, class OB, class OC, class MA,
+          class KA, class NB, class KB, class MC, class NC>
+__device__ __noinline__ void product(real* out, const real* a, const real* b) {
+  GLOBAL(out); GLOBAL(a); GLOBAL(b);
+  constexpr int down = over(M, TALL), across = over(N, WIDE);
+  EACH(task, COUNT * down * across * LANES) {
+    int l = task % LANES, tile = task / LANES, n = tile % across * WIDE, m = tile / across % down * TALL, o = tile / across / down;
+    const real *from_a = a + OA::at(o) + LA * l, *from_b = b + OB::at(o) + LB * l;
+    int rows[TALL], columns[WIDE];
+    real found[TALL][WIDE] = {};
+#pragma unroll
+    for (int j = 0; j < TALL; ++j) rows[j] = MA::at(least(m + j, M - 1));
+#pragma unroll
+    for (int c = 0; c < WIDE; ++c) columns[c] = NB::at(least(n + c, N - 1));
+#pragma unroll(most(1, 16 / (TALL + WIDE)))
+    for (int k = 0; k < TERMS; ++k) {
+      real left[TALL], right[WIDE];
+#pragma unroll
+      for (int j = 0; j < TALL; ++j) left[j] = from_a[rows[j] + KA::at(k)];
+#pragma unroll
+      for (int c = 0; c < WIDE; ++c) right[c] = from_b[columns[c] + KB::at(k)];
+#pragma unroll
+      for (int j = 0; j < TALL; ++j)
+#pragma unroll
+        for (int c = 0; c < WIDE; ++c) found[j][c] = R(fma)(left[j], right[c], found[j][c]);
+    }
+#pragma unroll
+    for (int j = 0; j < TALL; ++j)
+#pragma unroll
+      for (int c = 0; c < WIDE; ++c)
+        if (m + j < M && n + c < N) out[OC::at(o) + MC::at(m + j) + NC::at(n + c) + (LANES > 1 ? l : 0)] = found[j][c];
+  }
+}
+
+// LIN whose weights differ from row to row: out[c(r) + nc(n) + l] = all_k x[x(r) + kx(k) + l] w[rw(r) + kw(k) + nw(n)].
+template <int ROWS, int RUN, int N, int TERMS, bool BIAS, class KX, class KW, class NW, class NC, class B, class RX, class RW, class RC>
+__device__ __noinline__ void linear_by_row(real* out, const real* x, const real* w, const real* bias) {
+  GLOBAL(out); GLOBAL(x); GLOBAL(w); GLOBAL(bias);
+  EACH(i, ROWS * RUN * N) {
+    int l = i % RUN, r = i / RUN % ROWS, n = i / RUN / ROWS;
+    const real *from = x + RX::at(r) + l, *by = w + RW::at(r) + NW::at(n);
+    real found = BIAS ? bias[B::at(n)] : real(0);
+#pragma unroll 4
+    for (int k = 0; k < TERMS; ++k) found = R(fma)(from[KX::at(k)], by[KW::at(k)], found);
+    out[RC::at(r) + NC::at(n) + l] = found;
+  }
+}
+
+// out[oo(j) + od(d)] = x[xo(j) + xd(d) + STRIDE index[io(j)]]
+template <int PLACES, int FEATURES, int STRIDE, class IO, class XO, class OO, class XD, class OD>
+__device__ __noinline__ void gather(real* out, const real* x, const real* index) {
+  GLOBAL(out); GLOBAL(x); GLOBAL(index);
+  EACH(i, PLACES * FEATURES) {
+    int j = i % PLACES, d = i / PLACES;
+    out[OO::at(j) + OD::at(d)] = x[XO::at(j) + XD::at(d) + STRIDE * int(index[IO::at(j)])];
+  }
+}
+
+// Zeros, and v[vo(j) + vd(d)] written or added at out[xo(j) + xd(d) + STRIDE index[io(j)]]. Only within a group of PLACES may two be added
+// at one place; what has one index there is one thread's, in order.
+template <int ZEROS, bool ADDS, int GROUPS, int PLACES, int FEATURES, int STRIDE, class IO, class XO, class VO, class XD, class VD>
+__device__ __noinline__ void scatter(real* out, const real* index, const real* v) {
+  GLOBAL(out); GLOBAL(index); GLOBAL(v);
+  constexpr int owners = most(1, THREADS / (GROUPS * FEATURES)), each = least(8, PLACES);
+  EACH(i, ZEROS) out[i] = 0;
+  __syncthreads();
+  EACH(i, GROUPS * FEATURES * owners) {
+    int d = i % FEATURES, group = i / FEATURES % GROUPS, mine = i / FEATURES / GROUPS;
+    for (int first = 0; first < PLACES; first += each) {
+      int at[each];
+#pragma unroll
+      for (int u = 0; u < each; ++u) at[u] = first + u < PLACES ? int(index[IO::at(group * PLACES + first + u)]) : -1;
+#pragma unroll
+      for (int u = 0; u < each; ++u) {
+        if (at[u] < 0 || at[u] % owners != mine) continue;
+        int j = group * PLACES + first + u;
+        real* to = out + XO::at(j) + XD::at(d) + STRIDE * at[u];
+        *to = v[VO::at(j) + VD::at(d)] + (ADDS ? *to : real(0));
+      }
+    }
+  }
+}
+
+template <int ROWS, int TERMS, class IO, class OO, class XK, class OK>
+__device__ __noinline__ void running_sums(real* out, const real* x) {
+  GLOBAL(out); GLOBAL(x);
+  EACH(i, ROWS) {
+    real total = 0;
+    for (int k = 0; k < TERMS; ++k) total += x[IO::at(i) + XK::at(k)], out[OO::at(i) + OK::at(k)] = total;
+  }
+}
+
+// Philox-4x64-10 (Salmon et al. 2011), block `block` of NumPy's generator: sixteen draws of 16 bits.
+__device__ __forceinline__ void random_block(const word* key, word place, word step, word block, word* into) {
+  word k0 = key[0], k1 = key[1], c0 = block + 1, c1 = 0, c2 = place, c3 = step;
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    word low0 = 0xD2E7470EE14C6C93ull * c0, high0 = __umul64hi(0xD2E7470EE14C6C93ull, c0);
+    word low1 = 0xCA5A826395121157ull * c2, high1 = __umul64hi(0xCA5A826395121157ull, c2);
+    c0 = high1 ^ c1 ^ k0, c2 = high0 ^ c3 ^ k1, c1 = low1, c3 = low0;
+    k0 += 0x9E3779B97F4A7C15ull, k1 += 0xBB67AE8584CAA73Bull;
+  }
+  into[0] = c0, into[1] = c1, into[2] = c2, into[3] = c3;
+}
+
+// MASK: what a dropout leaves, scaled, else 0. Element e(r) + STRIDE l is at out[o(r) + l]; `draws` is room for those of all elements.
+template <int SIZE, int ROWS, int LANES, int STRIDE, class E, class O>
+__device__ __noinline__ void mask(real* out, real* draws, const word* key, const word* step, word place, int threshold, real scale) {
+  GLOBAL(out);
+  EACH(k, over(SIZE, 16)) random_block(key, place, step[0], k, (word*)draws + 4 * k);
+  __syncthreads();
+  const unsigned short* draw = (const unsigned short*)draws;
+#pragma unroll 4
+  EACH(i, ROWS * LANES) {
+    int r = i / LANES, l = i % LANES;
+    out[O::at(r) + l] = draw[E::at(r) + STRIDE * l] >= threshold ? scale : real(0);
+  }
+}
+
+// The norm of a member's gradient; every thread has it.
+__device__ __forceinline__ real norm_of(const real* x, int count) {
+  real found = 0;
+  EACH(i, count) found = R(fma)(x[i], x[i], found);
+  shared[threadIdx.x] = found;
+  for (int half = THREADS / 2; half; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+  }
+  __syncthreads();
+  real total = R(sqrt)(shared[0]);
+  __syncthreads();
+  return total;
+}
+"""

@@ -1,0 +1,78 @@
+"""What the text of a kernel is put together in, and what a program's words are read with."""
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Place = tuple[int, int]  # buffer and offset
+
+
+@dataclass
+class Writer:
+    """`threads`: of a block; `shared`: numbers of shared memory that it has."""
+
+    threads: int
+    shared: int
+    bytes: int  # of a number
+    arena: int  # numbers of the arena, behind which there may be room for more
+    scratch: int = 0  # of which so many are used
+    tables: list[int] = field(default_factory=list)
+    table_at: dict[tuple[int, ...], int] = field(default_factory=dict)
+    pointwise: dict[str, str] = field(default_factory=dict)  # the text of a function -> its name
+    calls: dict[str, int] = field(default_factory=dict)  # the text of a call, but for its places -> its number
+    records: list[list[int]] = field(default_factory=list)  # of each instruction the number of its call, and its places
+
+    def table(self, offsets: Iterable[int]) -> str:
+        """The type that says where elements lie."""
+        own = tuple(int(one) for one in offsets)
+        stride, size = own[1] - own[0] if len(own) > 1 else 0, 1
+        while size < len(own) and own[size] == own[0] + size * stride:
+            size += 1
+        if size == len(own) and own[0] == 0:
+            return f"Run<{stride}>"
+        outer = own[::size]
+        if 1 < size < len(own) and all(one == outer[i // size] + i % size * stride for i, one in enumerate(own)):
+            return f"Split<{size}, {stride}, {self.table(outer)}>"
+        if own not in self.table_at:
+            self.table_at[own] = len(self.tables)
+            self.tables += own
+        return f"Table<{self.table_at[own]}>"
+
+    def call(self, name: str, template: Sequence[object], places: Sequence[Place], *others: str) -> None:
+        """An instruction. `others`: arguments behind the places."""
+        own = f"<{', '.join(str(one) for one in template)}>" if template else ""
+        given = ", ".join([*(f"place({k})" for k in range(len(places))), *others])
+        number = self.calls.setdefault(f"{name}{own}({given});", len(self.calls))
+        self.records.append([number, *(word for place in places for word in place)])
+
+
+class Reader:
+    """Words in order."""
+
+    def __init__(self, words: np.ndarray) -> None:
+        self.words, self.next = words.tolist(), 0
+
+    def one(self) -> int:
+        self.next += 1
+        return int(self.words[self.next - 1])
+
+    def some(self, count: int) -> list[int]:
+        self.next += count
+        return self.words[self.next - count : self.next]
+
+    def place(self) -> Place:
+        return self.one(), self.one()
+
+    def number(self) -> float:
+        return float(struct.unpack("d", struct.pack("q", self.one()))[0])
+
+
+def literal(number: float) -> str:
+    if math.isnan(number):
+        return "not_a_number()"
+    if math.isinf(number):
+        return "infinite()" if number > 0 else "-infinite()"
+    return f"real({number!r})"
