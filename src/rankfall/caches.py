@@ -22,7 +22,7 @@ GONE = ".gone-"  # a folder that is being removed
 
 
 def use(path: Path) -> None:
-    """Says that a cached file was used. Times need not be exact, so that readers seldom write."""
+    """Note that a cached file was used. The time need not be exact, so this seldom writes."""
     with suppress(OSError):
         if time.time() - path.stat().st_mtime > DAY:
             os.utime(path)

@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 
+def still_runs(pid: int, began: str | None) -> bool:
+    """Whether the process that had this number, and began at that time by `start_of`, has not ended."""
+    return is_running(pid) and start_of(pid) == began
+
+
 def is_running(pid: int) -> bool:
     """Whether some process has this number; not by force the one that had it."""
     try:

@@ -1,18 +1,16 @@
 """Guards that a claim of a user is as whole as ours: a folder outside the package gives evidence, a verdict and a refusal by name."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from checkout import ROOT, Checkout
+from own_quantity import import_from_here  # noqa: F401
 
 from rankfall.components import load
 from rankfall.errors import RankfallError
 from rankfall.overview.claims.measure import decide
 from rankfall.report.claim import claims
-from rankfall.report.quantities import lend
 from rankfall.run.plan import make_plan
 
 MEASURE = '''
@@ -45,15 +43,6 @@ CLAIMS = (
 )
 '''
 CONFIG = {"measures": {"claims": {}, "mine": {"measure": "mylab.squares"}}}
-
-
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.syspath_prepend(tmp_path)
-    yield
-    lend([])
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mylab"]:
-        del sys.modules[name]
 
 
 def write(folder: Path, claim: str = CLAIM) -> None:

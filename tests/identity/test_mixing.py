@@ -5,16 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells
+from moved_weights import INPUTS, network
 from scipy.stats import rankdata, spearmanr
 
 from rankfall.identity.attribution.layers import compute_layers
 from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
 from rankfall.identity.shares import BANDS, NOT_FIRST, OWN, correlations, quantities, ranks, shares
-from rankfall.nets.network import Network, Shape, build
 
-INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
 BLOCKS: list[dict[str, Any]] = [
     {},
     {"norm_placement": "pre", "residual": "depth_scaled"},
@@ -22,17 +20,6 @@ BLOCKS: list[dict[str, Any]] = [
     {"norm": "column", "residual": "depth_scaled"},
     {"norm": "none", "residual": "none", "mask": "causal"},
 ]
-
-
-def network(**architecture: Any) -> Network:
-    """Two members in float64 whose weights are all moved away from where they start, so that no bias or gain is trivial."""
-    cell = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64)
-    made.initialise([0, 1])
-    generator = torch.Generator().manual_seed(0)
-    for value in made.parameters():
-        value.data += 0.3 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made.requires_grad_(False)
 
 
 @pytest.mark.parametrize("architecture", BLOCKS, ids=str)

@@ -4,14 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells
+from moved_weights import INPUTS, network
 from torch import Tensor
 
 from rankfall.identity.cells import cell_views
 from rankfall.identity.views import KINDS
-from rankfall.nets.network import Network, Shape, build
 
-INPUTS = torch.randint(7, (2, 3, 5), generator=torch.Generator().manual_seed(1))
 BLOCKS: list[dict[str, Any]] = [
     {},
     {"norm_placement": "pre"},
@@ -20,17 +18,6 @@ BLOCKS: list[dict[str, Any]] = [
     {"norm": "none", "residual": "none", "mask": "causal"},
     {"normaliser": "sigmoid", "sentinels": "bos", "position": "rope"},
 ]
-
-
-def network(**architecture: Any) -> Network:
-    """Two members in float64 whose weights are all moved away from where they start, so that no bias or gain is trivial."""
-    cell = cells(architecture={"depth": 2, "heads": 2, "width": 8} | architecture)[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64)
-    made.initialise([0, 1])
-    generator = torch.Generator().manual_seed(0)
-    for value in made.parameters():
-        value.data += 0.3 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return made.requires_grad_(False)
 
 
 def attention_of(block: Any, x: Tensor) -> Tensor:

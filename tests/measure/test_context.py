@@ -22,7 +22,7 @@ from rankfall.run.jobs import engine
 from rankfall.run.jobs.engine import Interrupted, StackCheckpoint
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
-from rankfall.run.store.inventory import Live, removable
+from rankfall.run.store.inventory import Live, find_removable
 
 PROBES = '''"""Maps from the last states to the input, in two kinds; all of a kind are one stack."""
 import torch
@@ -153,8 +153,8 @@ def test_probes_that_are_stopped_go_on_bit_identically(
     plan, store = make_plan("config.json"), Store(lab / "other/store")
     rows = {plan.measure_key("probes", cell) for cell in plan.cells}
     live = Live(cells={cell.key for cell in plan.cells}, measures={"lab_probes:probes": rows})
-    assert kept not in {item.path for item in removable(store, live)}
-    assert kept in {item.path for item in removable(store, Live(cells=live.cells))}
+    assert kept not in {item.path for item in find_removable(store, live)}
+    assert kept in {item.path for item in find_removable(store, Live(cells=live.cells))}
     steps: list[tuple[str, int]] = []
     with monkeypatch.context() as patch:
         killed_at(patch, lambda name, now: bool(steps.append((name, now))))

@@ -7,8 +7,6 @@ import pytest
 import torch
 from one_layer import network, states
 
-from rankfall.errors import RankfallError
-
 KINDS: list[dict[str, Any]] = [{}, {"streams": 1}, {"read": "mean", "streams": 3}]
 
 
@@ -98,20 +96,3 @@ def test_a_token_has_numbers_of_its_own() -> None:
         assert (change[:, :, 2] > 1e-6).all() and (change[:, :, [0, 1, 3, 4]] == 0).all()
         limit = getattr(around, bound).abs()
         assert ((after - around.static()[at]).abs() <= limit).all()
-
-
-def test_members_and_samples_are_what_they_are_alone() -> None:
-    made, x = dynamic(norm="layer", depth=2), states(5)
-    wide = made.blocks[0].widen(x)
-    whole = made.run(wide)
-    for member in range(2):
-        one = network(members=1, block="dynamic_hyper", residual="add", norm="layer", depth=2)
-        for value, shared in zip(one.parameters(), made.parameters()):
-            value.data = shared[member : member + 1].clone()
-        here = (slice(member, member + 1), slice(1, 2))
-        torch.testing.assert_close(one.run(wide[here]), whole[here], rtol=1e-12, atol=1e-12)
-
-
-def test_residuals_of_another_kind_are_refused() -> None:
-    with pytest.raises(RankfallError, match="needs residual add: streams are mixed by maps of their own"):
-        network(block="dynamic_hyper", residual="none")

@@ -1,7 +1,6 @@
 """Guards the files of published numbers: each is part of its quantity, and what is wrong in one of a user is said in a line."""
 
 import ast
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,8 +57,6 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "mylab" / "__init__.py").write_text("")
     yield folder
     lend([])
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mylab"]:
-        del sys.modules[name]
 
 
 CONFIG = changed("measures", {"entropy": {"measure": "mylab.entropy"}, "reproduction": {}}, VALID)

@@ -25,7 +25,7 @@ from rankfall.watch.page import (
     find_sentences,
     last_log,
     page_of,
-    some,
+    pick_evenly,
     spread_widely,
 )
 
@@ -136,8 +136,8 @@ def test_the_last_run_of_a_file_is_shown(table, undrawn):
 
 
 def test_of_many_layers_some_are_drawn():
-    assert some(range(5), 13) == [0, 1, 2, 3, 4]
-    assert some(range(25), 13) == list(range(0, 25, 2))
+    assert pick_evenly(range(5), 13) == [0, 1, 2, 3, 4]
+    assert pick_evenly(range(25), 13) == list(range(0, 25, 2))
 
 
 def test_open_makes_the_page(run, tmp_path, monkeypatch, capsys, undrawn):

@@ -1,6 +1,11 @@
 """A quantity of a user, as a folder of files that nothing of the package names: what `docs/components.md` shows."""
 
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from rankfall.report.quantities import lend
 
 FILES = {
     "__init__.py": '"""Entropy of attention."""\n',
@@ -83,6 +88,14 @@ CONFIG = {
     "measures": {"entropy": {"measure": "mylab.entropy"}, "scorecard": {}},
     "figures": {"entropy": {"figure": "mylab.entropy"}},
 }
+
+
+@pytest.fixture(autouse=True)
+def import_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Modules of users lie in the test's folder, and what a plan has found of them is forgotten afterwards."""
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    lend([])
 
 
 def write(folder: Path) -> Path:

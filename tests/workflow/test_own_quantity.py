@@ -5,32 +5,24 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import own_quantity
 import pytest
 from checkout import CONFIG, ROOT, Checkout
+from own_quantity import import_from_here  # noqa: F401
 
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import headlines
 from rankfall.report.page.chart import charts
-from rankfall.report.quantities import declarations_of, lend
+from rankfall.report.quantities import declarations_of
 from rankfall.report.schema import schema
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 
 OWN = CONFIG | own_quantity.CONFIG | {"page": True}
 WAYS = {"folder": own_quantity.write, "file": own_quantity.write_as_one_file}
-
-
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.syspath_prepend(tmp_path)
-    yield
-    lend([])
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mylab"]:
-        del sys.modules[name]
 
 
 @pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)

@@ -23,11 +23,11 @@ def write_lacking_page():
     if not failed:
         return
     from rankfall.commands._planned import Planned
-    from rankfall.commands.page import write_lacking
+    from rankfall.commands.page import write_incomplete
     from rankfall.run.screen.words import error_in
 
     try:
-        lacks = write_lacking(
+        lacks = write_incomplete(
             Planned(WIRING.plan, Path(RESULTS), None), {path: error_in(log) for path, log in failed.items()}
         )
         said = {"lacks": list(lacks)}

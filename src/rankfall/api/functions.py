@@ -27,7 +27,7 @@ AS_ONE = "; each child of a Sequential is a layer: to measure it as one layer, g
 
 
 @contextmanager
-def as_before() -> Iterator[None]:
+def keep_random_state() -> Iterator[None]:
     """Restores the random state that the functions of others may draw from."""
     python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
@@ -42,7 +42,7 @@ def as_before() -> Iterator[None]:
 
 
 def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:
-    """The functions of a stack; whether they are the children of a module; and what is to be said where one is repeated."""
+    """The functions of a stack, whether they are the children of a module, and a note where one function is repeated."""
     given = original(given)
     if isinstance(given, nn.Sequential | nn.ModuleList):
         functions = list(children(given))
@@ -73,7 +73,7 @@ def children(module: Any) -> Iterator[Any]:
 
 
 def original(function: Any) -> Any:
-    """What `torch.compile` was given: the same function, which has arguments that can be read and runs in any format."""
+    """The function that `torch.compile` was given: its arguments can be read, and it runs in any number format."""
     while True:
         inner = getattr(function, "_orig_mod", None) or getattr(function, "_torchdynamo_orig_callable", None)
         if inner is None:
@@ -91,17 +91,17 @@ def copy_function(function: Any) -> Any:
             line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
             raise RankfallError(f"{name(function)} cannot be copied, and is not measured itself: {line}") from error
     if inspect.ismethod(function):
-        owner = copied_value(function.__self__)
+        owner = copy_value(function.__self__)
         return function if owner is function.__self__ else types.MethodType(function.__func__, owner)
     if isinstance(function, functools.partial):
-        named = {key: copied_value(value) for key, value in function.keywords.items()}
-        return functools.partial(copy_function(function.func), *map(copied_value, function.args), **named)
+        named = {key: copy_value(value) for key, value in function.keywords.items()}
+        return functools.partial(copy_function(function.func), *map(copy_value, function.args), **named)
     if isinstance(function, types.FunctionType):
-        return copied_function(function)
+        return copy_code(function)
     return function
 
 
-def copied_function(function: types.FunctionType) -> Any:
+def copy_code(function: types.FunctionType) -> Any:
     """The same code with copies of the modules that it reaches; the function itself where it reaches none."""
     cells = function.__closure__ or ()
     reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
@@ -110,7 +110,7 @@ def copied_function(function: types.FunctionType) -> Any:
         *(function.__defaults__ or ()),
         *reached.values(),
     ]
-    after = [copied_value(value) for value in [*before, *(function.__kwdefaults__ or {}).values()]]
+    after = [copy_value(value) for value in [*before, *(function.__kwdefaults__ or {}).values()]]
     if all(one is other for one, other in zip(before + list((function.__kwdefaults__ or {}).values()), after)):
         return function
     values = iter(after)
@@ -132,12 +132,12 @@ def is_filled(cell: types.CellType) -> bool:
     return True
 
 
-def copied_value(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """A module, or a list or tuple of modules, as copies; anything else as it is."""
     if isinstance(original(value), nn.Module):
         return copy_function(value)
     if type(value) in (list, tuple) and any(isinstance(original(one), nn.Module) for one in value):
-        return type(value)(map(copied_value, value))
+        return type(value)(map(copy_value, value))
     return value
 
 

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rankfall.api.functions import as_before
+from rankfall.api.functions import keep_random_state
 from rankfall.api.layers import (
     Layers,
     architecture,
+    check_finite,
     check_options,
     check_seed,
+    check_whole_numbers,
     draw_states,
-    finite,
     layers_of,
     network_of,
     options_of,
     refuse_unused,
-    whole_numbers,
 )
-from rankfall.api.residuals import is_model, shaken
+from rankfall.api.residuals import is_model, shake
 from rankfall.errors import RankfallError
 from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.exponent import OUT
@@ -41,7 +41,7 @@ STEADY = 5e-4  # a residual of which more is rounding has no exponent: an error 
 
 @dataclass(frozen=True)
 class Law:
-    """By layer 0 .. L, means over samples; None where rounding hides it, where rows are identical, and where `reason` says so."""
+    """The law by layer 0 .. L, means over samples. A number is None where rounding hides it or rows are identical; `reason` says which."""
 
     log10_residual: list[float | None]
     exponent: list[float | None]  # 3: the cubic law; 1: a constant factor a layer; None at layer 0
@@ -78,12 +78,12 @@ def collapse_law(
     `normaliser="l2", residual="add"`: attention alone, unless they say otherwise. Networks of components and models have no rounding floor.
     Unless said otherwise: `depth` 6, `tokens` 16, `width` 32, `heads` 2.
     """
-    whole_numbers(samples=samples)
+    check_whole_numbers(samples=samples)
     if is_model(given):
         from rankfall.api.models import law_rows
 
         refuse_unused("a model has its own", depth=depth, tokens=tokens, width=width, heads=heads)
-        with as_before():
+        with keep_random_state():
             check_options("collapse_law() of a model", parts, options_of(law_rows))
             rows = law_rows(given, samples=samples, seed=seed, **parts)
         if not rows:
@@ -92,14 +92,14 @@ def collapse_law(
             )
         return by_layer(rows, "centred", "")
     sizes = (16 if tokens is None else tokens, 32 if width is None else width)
-    whole_numbers(tokens=sizes[0], width=sizes[1])
+    check_whole_numbers(tokens=sizes[0], width=sizes[1])
     if given is None:
         from rankfall.rank.law.measure import law
 
         design = architecture(
             parts, depth=6 if depth is None else depth, width=sizes[1], heads=2 if heads is None else heads
         )
-        with as_before():
+        with keep_random_state():
             network = network_of(design, 1, sizes[0], check_seed(seed))
             inputs = draw_states(1, samples, *sizes, check_seed(seed))
             data = SimpleNamespace(test=SimpleNamespace(inputs=inputs))
@@ -109,7 +109,7 @@ def collapse_law(
         raise RankfallError(
             f"parts of an architecture ({', '.join(parts)}) are for a network of components, not for functions"
         )
-    with as_before():
+    with keep_random_state():
         found = layers_of(given, depth, 1, sizes[1], 2 if heads is None else heads, check_seed(seed))
         if not found.drawn:
             refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
@@ -117,7 +117,7 @@ def collapse_law(
 
 
 def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
-    """Means over the rows of a layer that have a number."""
+    """Means by layer, over the rows that have a number."""
     depth = max(row["layer"] for row in rows)
     columns: dict[str, list[float | None]] = {"log10_residual": [], "exponent": []}
     chosen = [[row for row in rows if row["layer"] == layer] for layer in range(depth + 1)]
@@ -132,14 +132,14 @@ def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
 
 
 def of_layers(found: Layers, x: Tensor) -> Law:
-    """The law of functions, from plain float64 passes, as far as they resolve it. x (1, B, T, D)."""
-    state, other = begin(x), begin(shaken(x))  # and a second pass that rounds differently
+    """The law of functions as far as plain passes in float64 resolve it. x (1, B, T, D)."""
+    state, other = begin(x), begin(shake(x))  # and a second pass that rounds differently
     logs: list[float | None] = [relative_residual(x).log10().mean().item()]
     exponents: list[float | None] = [None]
     lost = [False]
     for number, layer in enumerate(found.layers, 1):
         what = f"layer {number} returns"
-        (after,), step = through(lambda x, layer=layer, what=what: [finite(layer(x), what)], state)  # type: ignore[misc]
+        (after,), step = through(lambda x, layer=layer, what=what: [check_finite(layer(x), what)], state)  # type: ignore[misc]
         less = state.unit - (1 - SMALLER) * residual(state.unit)  # the same common row, R smaller
         moved, smaller = (
             again(lambda x, layer=layer: [layer(x)], Carried(unit, state.exponent, state.lost), step, [after])[0]  # type: ignore[misc]

@@ -32,7 +32,7 @@ Layer = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a stack, and what is to be said of them."""
+    """The layers of a stack, and notes on them for the reader."""
 
     layers: list[Layer]
     drawn: bool  # whether there are random maps around them, of a seed and so many heads
@@ -46,7 +46,7 @@ class Layers:
 
 def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int, seed: int) -> Layers:
     """A layer for each function of a list or child of a Sequential; else one function, `depth` times."""
-    whole_numbers(draws=draws, width=width, heads=heads, **({} if depth is None else {"depth": depth}))
+    check_whole_numbers(draws=draws, width=width, heads=heads, **({} if depth is None else {"depth": depth}))
     functions, unrolled, repeated = functions_of(given, depth)
     parts = [steady(one) for one in functions]
     layers = [layer_of(one, draws, width, heads, seed, number) for number, one in enumerate(parts)]
@@ -56,7 +56,7 @@ def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int,
 
 
 def add_hint(layer: Layer) -> Layer:
-    """A layer that is a child of a module, whose error says so."""
+    """A layer whose errors say that it is a child of a module."""
 
     def child(x: Tensor) -> Tensor:
         try:
@@ -101,7 +101,7 @@ def split(x: Tensor, heads: int) -> Tensor:
 
 
 def arguments(function: Function) -> int:
-    """One (states) or three (queries, keys, values); a function of C that does not say is taken for an attention function."""
+    """How many arguments a function takes: one (states) or three (queries, keys, values). A function of C that does not say takes three."""
     schema = getattr(getattr(function, "forward", function), "schema", None)  # of TorchScript
     if schema is not None:
         inputs = [one for one in schema.arguments if one.name != "self" and not one.has_default_value()]
@@ -147,22 +147,22 @@ def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> T
     return output
 
 
-def finite(x: Tensor, what: str) -> Tensor:
-    """States that have a residual."""
+def check_finite(x: Tensor, what: str) -> Tensor:
+    """Check that states are finite, so that they have a residual."""
     if not bool(x.isfinite().all()):
         raise RankfallError(f"{what} values that are not finite (NaN or infinite)")
     return x
 
 
-def whole_numbers(**given: Any) -> None:
-    """An error if one is not a whole number from 1."""
+def check_whole_numbers(**given: Any) -> None:
+    """Raise if one of these is not a whole number from 1."""
     for named, value in given.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise RankfallError(f"{named} is {value!r}: it must be a whole number of at least 1")
 
 
 def refuse_unused(why: str, **given: Any) -> None:
-    """An error if one that would not be used is given."""
+    """Raise if an argument is given that would not be used."""
     for named, value in given.items():
         if value is not None:
             shown = "given" if isinstance(value, Tensor) else repr(value)
@@ -170,7 +170,7 @@ def refuse_unused(why: str, **given: Any) -> None:
 
 
 def options_of(function: Function) -> list[str]:
-    """The names of its keyword-only parameters."""
+    """The names of a function's keyword-only parameters."""
     return [
         name
         for name, one in inspect.signature(function).parameters.items()
@@ -179,7 +179,7 @@ def options_of(function: Function) -> list[str]:
 
 
 def check_options(function: str, given: Iterable[str], allowed: Iterable[str]) -> None:
-    """An error that names the first option that there is not, and the nearest that there is."""
+    """Raise if there is no such option; the error names the nearest one."""
     allowed = list(allowed)
     for named in given:
         if named not in allowed:
@@ -195,8 +195,8 @@ def check_seed(seed: Any) -> int:
 
 
 def draw_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
-    """Random states (K, B, T, D): entries from N(0, 1), and a row that all tokens share of the same size."""
-    whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
+    """Random states (K, B, T, D): entries from N(0, 1), plus a row from N(0, 1) that all tokens share."""
+    check_whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
     rngs = [stream(seed + draw, "api", "states", tokens, width) for draw in range(draws)]
     common = [torch.from_numpy(rng.normal(size=(samples, 1, width))) for rng in rngs]
     return torch.stack(
@@ -208,7 +208,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     """An architecture from its parts, as a configuration has them: attention alone, unless the parts say otherwise."""
     from rankfall.rank.orders.measure import ALONE
 
-    whole_numbers(**sizes)
+    check_whole_numbers(**sizes)
     kinds = field_declarations(Architecture)
     values: dict[str, Any] = {}
     for field, value in parts.items():
@@ -218,7 +218,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
         ):
             raise RankfallError(f"{field} is {value!r}: it must be a name, or a dict with a name and options")
         if field in ("head_width", "mlp_width") and value is not None:
-            whole_numbers(**{field: value})
+            check_whole_numbers(**{field: value})
         if field == "norm_placement":
             _check_known("norm_placement", value, ["post", "pre"])
         values[field] = Component.of(value) if field in kinds else value

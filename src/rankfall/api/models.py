@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rankfall.api.layers import check_seed, refuse_unused, whole_numbers
+from rankfall.api.layers import check_seed, check_whole_numbers, refuse_unused
 from rankfall.api.residuals import Residuals
 from rankfall.errors import RankfallError
 from rankfall.measure.models import make_request
@@ -28,8 +28,8 @@ def request(
     config: Any,
     seed: int | None,
 ) -> Iterator[Request]:
-    """A request for a model; one that is an object is written to a folder first, with weights as they are."""
-    whole_numbers(samples=samples, length=length)
+    """A request for a model. A model object is first written to a folder, with its weights as they are."""
+    check_whole_numbers(samples=samples, length=length)
     if phase not in (None, "init", "pretrained"):
         raise RankfallError(f"phase is {phase!r}: it must be 'init' or 'pretrained'")
     if not isinstance(text, str) or not (config is None or isinstance(config, dict)):
@@ -67,7 +67,7 @@ def residuals_of(
     """Variant -> relative residual by layer, means over seeds and samples."""
     from rankfall.rank.model_residuals.profile import profile
 
-    whole_numbers(seeds=seeds)
+    check_whole_numbers(seeds=seeds)
     drawn = range(check_seed(seed), check_seed(seed) + seeds)
     with request(given, samples, length, text, phase, variants, config, seed) as made:
         try:
@@ -110,7 +110,7 @@ def of_any_build(
 
 
 def mean(layers: list[list[dict[str, Any]]]) -> Residuals:
-    """Over the rows of each layer; none where one has no value."""
+    """Means over the rows of each layer; None for a layer in which a row has no value."""
     values, floor, reasons = [], [], []
     for rows in layers:
         lacking = [row["value_reason"] for row in rows if row["value"] is None]

@@ -21,13 +21,13 @@ def residuals_of_module(model: nn.Module, inputs: Any, *, norm: str, blocks: Any
 
 
 def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
-    """Every variant of every stream."""
+    """The residuals of every variant of every stream."""
     made = {}
     for flow in found.flows:
         for variant in variants_of(flow):
             states = states_of(found, flow, cut_by(variant))
             name = f"{flow.name} {variant.name}".strip()
-            made[name] = by_layer(states, norm, "; ".join([*found.notes, notes_of(flow)]).strip("; "))
+            made[name] = by_layer(states, norm, "; ".join([*found.notes, describe_flow(flow)]).strip("; "))
     return made
 
 
@@ -45,6 +45,6 @@ def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
     return Residuals(values, floor, reasons, note)
 
 
-def notes_of(flow: Flow) -> str:
-    """What a reader of the numbers has to know."""
+def describe_flow(flow: Flow) -> str:
+    """A note that a reader of the numbers needs, or nothing."""
     return "" if any(branch.mixes for branch in flow.branches) else "no branch of it mixes tokens"

@@ -9,16 +9,16 @@ from typing import Any, overload
 
 import torch
 
-from rankfall.api.functions import as_before
+from rankfall.api.functions import keep_random_state
 from rankfall.api.layers import (
     architecture,
     arguments,
     check_seed,
+    check_whole_numbers,
     draw_states,
     layer_of,
     refuse_unused,
     steady,
-    whole_numbers,
 )
 from rankfall.errors import RankfallError
 
@@ -91,20 +91,20 @@ def order_of_contraction(
     from rankfall.rank.orders.slopes import measure_slopes, near_fit, relative
 
     count = 2 if heads is None else heads
-    whole_numbers(draws=draws, tokens=tokens, width=width, heads=count)
+    check_whole_numbers(draws=draws, tokens=tokens, width=width, heads=count)
     note = ""
     if isinstance(attention, str | Mapping):
         attention, parts = None, parts | {"attention": attention}
     if attention is None:
         design = architecture(parts, width=width, heads=count, depth=1)
-        with as_before():
+        with keep_random_state():
             found = measure_slopes(design, True, draws, tokens, check_seed(seed))[0]
     elif parts:
         raise RankfallError(
             f"parts of an architecture ({', '.join(parts)}) are for a layer made of components, not for a function"
         )
     else:
-        with as_before():
+        with keep_random_state():
             given = steady(attention)
             layer = layer_of(given, draws, width, count, check_seed(seed))
             if arguments(given.function) == 1:
@@ -116,6 +116,6 @@ def order_of_contraction(
 
 
 def order_from(found: Mapping[str, Any], note: str) -> Order:
-    """A fit as an answer."""
+    """The `Order` that a fit has found."""
     reason = "; ".join(filter(None, [found["reason"], note]))
     return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method")}, reason=reason)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor
 
-from rankfall.api.functions import as_before, original
+from rankfall.api.functions import keep_random_state, original
 from rankfall.api.layers import (
     Layers,
+    check_finite,
     check_options,
     check_seed,
     draw_states,
-    finite,
     layers_of,
     options_of,
     refuse_unused,
@@ -43,7 +43,7 @@ class Residuals(list[float | None]):
         self.note = note  # what was done that was not asked for: a layer repeated, float64 kept
 
     def __repr__(self) -> str:
-        """With ~ before what is rounding."""
+        """The numbers, with ~ before those that are rounding noise."""
         shown = ["None" if value is None else f"{'~' * low}{value:.3g}" for value, low in zip(self, self.floor)]
         return f"[{', '.join(shown)}]" + (f"  ({self.note})" if self.note else "")
 
@@ -96,7 +96,7 @@ def residuals(
         raise RankfallError(f"there is no norm {norm!r}: {', '.join(NORMS)}")
     inputs, blocks = options.pop("inputs", None), options.pop("blocks", None)
     sizes_given = {"depth": depth, "samples": samples, "tokens": tokens, "width": width, "heads": heads, "seed": seed}
-    if inputs is not None or blocks is not None or meant_as_inputs(given, states, sizes_given):
+    if inputs is not None or blocks is not None or has_inputs(given, states, sizes_given):
         if inputs is not None:
             refuse_unused("inputs are given", states=states)
         found_in = of_module(given, states if inputs is None else inputs, norm, blocks)
@@ -107,7 +107,7 @@ def residuals(
         from rankfall.api.models import residuals_of
 
         refuse_unused("a model has its own", states=states, depth=depth, tokens=tokens, width=width, heads=heads)
-        with as_before():
+        with keep_random_state():
             check_options("residuals() of a model", options, options_of(residuals_of))
             return residuals_of(given, samples=4 if samples is None else samples, norm=norm, seed=seed, **options)
     if options:
@@ -116,7 +116,7 @@ def residuals(
         refuse_unused("the states that are given have their own", samples=samples, tokens=tokens, width=width)
         states = check_states(states)
         width = states.shape[-1]
-    with as_before():
+    with keep_random_state():
         found = layers_of(
             given, depth, 1, 64 if width is None else width, 4 if heads is None else heads, check_seed(seed)
         )
@@ -131,8 +131,8 @@ def residuals(
         return by_layer(found, x, norm)
 
 
-def meant_as_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
-    """Whether what is given is a module that has a stream of its own, with an example of its inputs, not a layer with states."""
+def has_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
+    """Whether a module is given with an example of its inputs, to be read by its own residual stream, and not a layer with states."""
     given = original(given)
     if not isinstance(given, torch.nn.Module) or states is None or any(size is not None for size in sizes.values()):
         return False
@@ -164,12 +164,12 @@ def of_module(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Resi
 
 def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
     """Layer after layer, with a second pass that rounds differently. x (1, B, T, D)"""
-    state, other = begin(x), begin(shaken(x))
+    state, other = begin(x), begin(shake(x))
     values, floor, reasons = [], [], []
     for number, layer in enumerate([None, *found.layers]):
         if layer is not None:
             what = f"layer {number} returns"
-            after, step = through(lambda x, layer=layer, what=what: [finite(layer(x), what)], state)  # type: ignore[misc]
+            after, step = through(lambda x, layer=layer, what=what: [check_finite(layer(x), what)], state)  # type: ignore[misc]
             (other,) = again(lambda x, layer=layer: [layer(x)], other, step, after)  # type: ignore[misc]
             (state,) = after
         relative = state.mask_lost(relative_residual(state.unit, norm))  # (1, B)
@@ -182,7 +182,7 @@ def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
     return Residuals(values, floor, reasons, found.note())
 
 
-def shaken(x: Tensor) -> Tensor:
+def shake(x: Tensor) -> Tensor:
     """States (1, B, T, D) changed by a few units of rounding, of random sign."""
     draws, samples, tokens, width = x.shape
     signs = draw_states(draws, samples, tokens, width, seed=1).sign()
@@ -202,9 +202,9 @@ def check_states(states: Any) -> Tensor:
         raise RankfallError(
             f"states must be a tensor of real numbers (samples, tokens, width), at least one of each, not {found}"
         )
-    return finite(states.detach().double().cpu().contiguous(), "states have")
+    return check_finite(states.detach().double().cpu().contiguous(), "states have")
 
 
 def is_model(given: Any) -> bool:
-    """A name, or a model with a configuration that says of which type it is."""
+    """Whether this is a model: a name, or an object with a configuration that says its type."""
     return isinstance(given, str) or hasattr(getattr(given, "config", None), "model_type")

@@ -25,7 +25,7 @@ KEPT = "asks for float32 inside; float64 was kept instead"
 
 
 class Steady:
-    """A function whose modules are copies. The first time it is asked again, also after something else, and must answer the same."""
+    """A function that works on copies of its modules. Its first call tries whether it gives the same again, also after other inputs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.asked, self.__name__, self.note = copy_function(function), False, name(function), ""
@@ -71,7 +71,7 @@ class Steady:
         )
 
     def casts(self, given: tuple[Tensor, ...]) -> str:
-        """The narrower format that states are cast to inside, or nothing."""
+        """The narrower format that the function casts states to, or nothing."""
         clones = tuple(one.clone(memory_format=torch.contiguous_format) for one in given)
         with self.within(), Casts(clones) as watched:
             self.function(*clones)
@@ -79,7 +79,7 @@ class Steady:
 
 
 class Casts(TorchDispatchMode):
-    """Watches for operations that make of float64 numbers, which depend on what is given, numbers of fewer digits."""
+    """Finds operations that turn float64 numbers which depend on the input into numbers of fewer digits."""
 
     def __init__(self, given: tuple[Tensor, ...]) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class Casts(TorchDispatchMode):
 
 
 def is_rounded(output: Any) -> bool:
-    """Whether float64 numbers have the digits of float32, not fewer: what is computed out of torch's sight, as by NumPy."""
+    """Whether float64 numbers have only the digits of float32: they were computed where torch does not see it, such as in NumPy."""
     output = output[0] if isinstance(output, tuple) and output else output
     if not isinstance(output, Tensor) or output.dtype != torch.float64 or not output.numel():
         return False

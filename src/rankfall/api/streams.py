@@ -36,7 +36,7 @@ def examine_given(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) ->
 
 
 def stream_of(examined: Examined, name: str | None) -> Flow:
-    """The one that is meant, of one or several."""
+    """The stream that is asked for, of one or several."""
     names = [flow.name for flow in examined.flows]
     if name is None and len(names) == 1:
         return examined.flows[0]
@@ -47,5 +47,5 @@ def stream_of(examined: Examined, name: str | None) -> Flow:
 
 
 def name_of(stream: str, name: str) -> str:
-    """Of several streams, which one: "encoder layers.0 attention"."""
+    """What a branch is called; with several streams also which one: "encoder layers.0 attention"."""
     return f"{stream} {name}".strip()

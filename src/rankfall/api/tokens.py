@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.api.layers import check_seed, whole_numbers
+from rankfall.api.layers import check_seed, check_whole_numbers
 from rankfall.api.streams import examine_given, stream_of
 from rankfall.errors import RankfallError
 from rankfall.models.modules.examine import FAILURES
@@ -18,7 +18,7 @@ from rankfall.models.modules.given import keep_random_state
 
 @dataclass(frozen=True)
 class TokenIdentity:
-    """By layer 0 .. L: the share of tokens whose state is nearest to their own first state among those of the sample."""
+    """By layer 0 .. L: the share of tokens whose state is nearer to their own first state than to that of any other token of the sample."""
 
     cosine: list[float]
     l2: list[float]
@@ -71,13 +71,13 @@ def attribution(
     from rankfall.identity.shares import shares
     from rankfall.streams import stream as random_stream
 
-    whole_numbers(tokens=tokens)
+    check_whole_numbers(tokens=tokens)
     if directions is not None:
-        whole_numbers(directions=directions)
+        check_whole_numbers(directions=directions)
     examined = examine_given(given, inputs, blocks)
     with keep_random_state():
         flow = stream_of(examined, stream)
-        places = evenly(token_count(flow), tokens)
+        places = pick_evenly(token_count(flow), tokens)
         rng = random_stream(check_seed(seed), "attribution", "directions")
         try:
             found = contributions(examined, flow, places, directions, rng)
@@ -96,7 +96,7 @@ def token_count(flow: Any) -> int:
     return int(tokens_of(flow))
 
 
-def evenly(count: int, wanted: int) -> Tensor:
+def pick_evenly(count: int, wanted: int) -> Tensor:
     """At most so many places of `count`, the first and the last among them."""
     return torch.linspace(0, count - 1, min(wanted, count)).round().long()
 

@@ -49,7 +49,7 @@ class ReferenceBand:
     alone: bool = False  # of one network of the table, by its name
 
     def at(self, layer: int, depth: int) -> tuple[float, float]:
-        """At a layer of a network of another depth: between the layers that lie as far on their way."""
+        """The band at a layer of a network of another depth, between the layers at the same share of the depth."""
         place = layer / depth * self.depth
         before = min(int(place), self.depth - 1)
         share = place - before
@@ -93,7 +93,7 @@ def one_band(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
 
 
 def no_band(flow: Flow, normed: bool = True) -> str:
-    """Why there is none at birth; nothing where there is one."""
+    """Why there is no band at birth; nothing where there is one."""
     if not flow.skips:
         return "bands are of networks with residual additions"
     kind = kind_of(flow, normed)

@@ -52,7 +52,7 @@ class Condition:
 
 
 def condition(text: str) -> Condition:
-    """Read one; an error says what there is."""
+    """Read a condition. An error names what can be asked."""
     found = FORM.fullmatch(text)
     try:
         limit = float(found[4]) if found else 0.0

@@ -1,5 +1,6 @@
-"""Training or measuring a shard and writing its tables, for the commands of single jobs and for `lookup`."""
+"""What the commands of single jobs and `lookup` do: train or measure a shard and write its tables."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,16 +8,39 @@ from typing import TYPE_CHECKING, Any
 from rankfall.commands._planned import Planned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rankfall.run.jobs.engine import Settings
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
 
 
+def run_job(
+    own: Planned, codes: "Iterable[Mapping[str, str]]", work: "Callable[[Shards], None]", insist: bool = True
+) -> int:
+    """Do the work of a process where what runs is what `codes` say, on the device of the configuration (`insist`: on no other), until a
+    signal asks to stop. Returns the exit code."""
+    from rankfall.run.guards.unchanged import prove_code
+
+    compute = own.plan.config.compute
+    with prove_code(codes, own.plan.texts):  # also what is imported
+        from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
+        from rankfall.run.store import Store
+        from rankfall.train.device import prepare
+
+        device = prepare(compute.device, compute.threads, insist=insist)
+        settings = Settings(device, compute.stack, compute.checkpoint_seconds)
+        try:
+            work(Shards(own, Store(own.results / "store"), settings))
+        except Interrupted as reason:
+            print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
+            return INTERRUPTED
+    return 0
+
+
 @dataclass(frozen=True)
 class Shards:
-    """The jobs of one process."""
+    """The jobs of one process. Their store is one, which remembers what it has read."""
 
     own: Planned
     store: "Store"

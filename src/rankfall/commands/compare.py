@@ -30,11 +30,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         if processors:
             print(f"processors: {processors}: the last digits may differ for that alone")
-        print("\n".join(as_lines(found, code_differences(codes(args.one), codes(args.other)))))
+        print("\n".join(as_lines(found, code_differences(read_codes(args.one), read_codes(args.other)))))
     return 1 if any(found.values()) else 0
 
 
-def codes(run: Path) -> dict[str, dict[str, str]]:
+def read_codes(run: Path) -> dict[str, dict[str, str]]:
     """Specification -> code, of the cells in a run's tables, as far as its store has them."""
     import pyarrow.parquet as pq
 

@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.run.plan import make_plan
     from rankfall.run.store import Store
-    from rankfall.run.store.inventory import DAY, removable, remove
+    from rankfall.run.store.inventory import DAY, find_removable, remove
 
     plans = [make_plan(config) for config in args.config]
-    results = args.results or only_results(plans)
-    store, needed = Store(results / "store"), live(plans)
+    results = args.results or choose_results(plans)
+    store, needed = Store(results / "store"), find_needed(plans)
     running = add_needed_by_running(store, needed)
-    useless = [*removable(store, needed), *old_plans(results, running)]
+    useless = [*find_removable(store, needed), *find_old_plans(results, running)]
     items = [one for one in useless if one.kind in AT_ONCE or one.age >= args.keep_days * DAY]
     young = len(useless) - len(items)
     if running:
@@ -51,22 +51,22 @@ def run(args: argparse.Namespace) -> int:
         )
     if young:
         print(f"{young} more that nothing needs, written in the last {args.keep_days:g} days: kept, see --keep-days")
-    print(summary(items, args.delete))
+    print(describe_items(items, args.delete))
     if args.files:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
         running = add_needed_by_running(store, needed)  # again, because a run may have begun in the meantime
-        still = {item.path for item in removable(store, needed)}
+        still = {item.path for item in find_removable(store, needed)}
         remove([item for item in items if item.path in still])
-        unused = {item.path for item in old_plans(results, running) if item.age >= args.keep_days * DAY}
+        unused = {item.path for item in find_old_plans(results, running) if item.age >= args.keep_days * DAY}
         remove_plans(sorted(unused.intersection(item.path for item in items)))
     elif items:
         print("nothing was removed; add --delete to remove them")
     return 0
 
 
-def old_plans(results: Path, running: int) -> "Iterator[Item]":
+def find_old_plans(results: Path, running: int) -> "Iterator[Item]":
     """What runs have written for their jobs. While anything works on these results, its plan may be any of them."""
     import time
 
@@ -97,7 +97,7 @@ def remove_plans(paths: "Iterable[Path]") -> None:
             raise cannot("remove", path, error) from error
 
 
-def only_results(plans: "Iterable[Any]") -> Path:
+def choose_results(plans: "Iterable[Any]") -> Path:
     """The folder that all the configs name."""
     from rankfall.errors import RankfallError
 
@@ -107,7 +107,7 @@ def only_results(plans: "Iterable[Any]") -> Path:
     return Path(folders[0])
 
 
-def live(plans: "Iterable[Any]") -> "Live":
+def find_needed(plans: "Iterable[Any]") -> "Live":
     """What these plans need."""
     from rankfall.run.store.inventory import Live
 
@@ -116,7 +116,7 @@ def live(plans: "Iterable[Any]") -> "Live":
         needed.cells.update(cell.key for cell in plan.cells)
         needed.data.update(cell.data_key for cell in plan.cells)
         for name in plan.measures:
-            needed.measures.setdefault(plan.measures[name].component.name, set()).update(measure_keys(plan, name))
+            needed.measures.setdefault(plan.measures[name].component.name, set()).update(list_measure_keys(plan, name))
     return needed
 
 
@@ -135,7 +135,7 @@ def add_needed_by_running(store: "Store", needed: "Live") -> int:
     return len(found)
 
 
-def measure_keys(plan: Any, name: str) -> set[str]:
+def list_measure_keys(plan: Any, name: str) -> set[str]:
     """The keys under which a measure's rows lie in the store."""
     if plan.measures[name].needs != "cells":
         return {plan.measure_key(name)}
@@ -143,7 +143,7 @@ def measure_keys(plan: Any, name: str) -> set[str]:
     return {plan.measure_key(name, cell) for cells in shards for cell in cells}
 
 
-def summary(items: "list[Item]", delete: bool) -> str:
+def describe_items(items: "list[Item]", delete: bool) -> str:
     """One line a kind of file, with number, size and age."""
     from rankfall.run.store.inventory import DAY
 
@@ -154,13 +154,15 @@ def summary(items: "list[Item]", delete: bool) -> str:
         some = [item for item in items if item.kind == kind]
         number = f"{len(some):>6} file{'s' * (len(some) != 1):<1}"
         oldest = max(item.age for item in some) / DAY
-        lines.append(f"{kind:<11} {number}  {size(sum(item.bytes for item in some)):>10}  oldest {oldest:.1f} days")
-    total = size(sum(item.bytes for item in items))
+        lines.append(
+            f"{kind:<11} {number}  {format_bytes(sum(item.bytes for item in some)):>10}  oldest {oldest:.1f} days"
+        )
+    total = format_bytes(sum(item.bytes for item in items))
     verb = "removing" if delete else "would remove"
     return "\n".join([*lines, f"{verb} {len(items)} file{'s' * (len(items) != 1)}, {total}"])
 
 
-def size(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Bytes for people."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:

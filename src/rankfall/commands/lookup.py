@@ -2,15 +2,12 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
-    from rankfall.run.plan.build import MeasurePlan
-    from rankfall.run.plan.cell import Cell
     from rankfall.run.snakemake.lookups import ShardJob
 
 
@@ -25,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.guards.unchanged import prove_code
+    from rankfall.commands._shards import Shards, run_job
 
     listed = None if args.jobs is None else read_listed_jobs(args.jobs)
     if listed is None:
@@ -33,46 +30,31 @@ def run(args: argparse.Namespace) -> int:
     else:
         places = {job.place for job in listed}
         own = _planned.make_plan(args, lambda written: written.shards(places), lambda said: said.lookup(listed))
-    jobs = listed if listed is not None else to_make(own)
+    jobs = listed if listed is not None else find_lookups(own)
     own.check(own.fingerprints.lookup(jobs), f"lookup of {len(jobs)} jobs")
     cells = {cell for job in jobs for cell in own.plan.shard(*job.place)}
     measures = [own.plan.measure(name) for name in sorted({job.measure for job in jobs} - {""})]
     codes = {id(code): code for code in [*(one.code for one in measures), *(cell.code for cell in cells)]}
-    with prove_code(codes.values(), own.plan.texts):
-        return look_up(own, jobs, cells, measures)
-
-
-def look_up(own: _planned.Planned, jobs: "list[ShardJob]", cells: "set[Cell]", measures: "list[MeasurePlan]") -> int:
-    from rankfall.commands._shards import Shards
-    from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
-    from rankfall.run.store import Store
-    from rankfall.train.device import prepare
-
-    compute = own.plan.config.compute
-    # What is damaged shows only when it is read in full; it is computed again here.
-    device = prepare(compute.device, compute.threads, insist=False)
-    settings = Settings(device, compute.stack, compute.checkpoint_seconds)
-    store = Store(own.results / "store")  # one, which remembers what it has read
-    announced: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
     for measure in measures:
-        announced.setdefault(measure.component.name, []).append(measure.key)
-    store.announce(cells, announced)
-    shards = Shards(own, store, settings)
-    try:
+        keys.setdefault(measure.component.name, []).append(measure.key)
+
+    def look_up(
+        shards: Shards,
+    ) -> None:  # what is damaged shows only when it is read in full; it is computed again here
+        shards.store.announce(cells, keys)
         for job in jobs:
             made, paths = own.fingerprints.of(job).record(), [Path(path) for path in own.outputs.of(job)]
             if job.measure:
                 shards.measure(job.measure, *job.place, made, *paths)
             else:
                 shards.train(*job.place, made, *paths)
-    except Interrupted as reason:
-        print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
-        return INTERRUPTED
-    print(f"{len(jobs)} jobs looked up")
-    return 0
+        print(f"{len(jobs)} jobs looked up")
+
+    return run_job(own, codes.values(), look_up, insist=False)
 
 
-def to_make(own: _planned.Planned) -> "list[ShardJob]":
+def find_lookups(own: _planned.Planned) -> "list[ShardJob]":
     """Those that a run would look up now."""
     from rankfall.run.snakemake.up_to_date import inspect_outputs
 

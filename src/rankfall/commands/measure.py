@@ -1,16 +1,13 @@
 """Measure the networks of one shard, except what the store has already; `measure model NAME` measures one Hugging Face model."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
-    from rankfall.run.jobs.engine import Settings
-    from rankfall.run.plan.cell import Cell
-    from rankfall.run.store import Store
+    from rankfall.commands._shards import Shards
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,13 +22,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.guards.unchanged import prove_code
+    from rankfall.commands._shards import Shards, run_job
 
     own = _plan_shard(args)
-    measure = own.plan.measure(args.measure)
-    cells = own.plan.measured_cells(args.measure, args.task, args.shard) if measure.needs == "cells" else []
-    with prove_code([measure.code, *(cell.code for cell in cells)], own.plan.texts):
-        return measure_shard(args, own, cells)
+    measure, place = own.plan.measure(args.measure), (args.task, args.shard)
+    if measure.needs != "cells":
+        return run_job(own, [measure.code], lambda shards: measure_freely(args, shards), insist=False)
+    cells = own.plan.measured_cells(args.measure, *place)
+
+    def measure_shard(shards: Shards) -> None:
+        made = own.check(own.fingerprints.measure(args.measure, *place), f"measure {' '.join((args.measure, *place))}")
+        shards.store.announce(cells, {measure.component.name: [measure.key]})
+        shards.measure(args.measure, *place, made, args.out)
+
+    return run_job(own, [measure.code, *(cell.code for cell in cells)], measure_shard, insist=False)
 
 
 def _plan_shard(args: argparse.Namespace) -> _planned.Planned:
@@ -46,44 +50,14 @@ def _plan_shard(args: argparse.Namespace) -> _planned.Planned:
     )
 
 
-def measure_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:
-    from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
-    from rankfall.run.store import Store
-    from rankfall.train.device import prepare
-
-    compute = own.plan.config.compute
-    device = prepare(compute.device, compute.threads, insist=False)
-    settings = Settings(device, compute.stack, compute.checkpoint_seconds)
-    store = Store(own.results / "store")
-    try:
-        if own.plan.measure(args.measure).needs == "cells":
-            of_cells(args, own, cells, store, settings)
-        else:
-            freely(args, own, store, settings)
-    except Interrupted as reason:
-        print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
-        return INTERRUPTED
-    return 0
-
-
-def of_cells(
-    args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]", store: "Store", settings: "Settings"
-) -> None:
-    from rankfall.commands._shards import Shards
-
-    measure, place = own.plan.measure(args.measure), (args.task, args.shard)
-    made = own.check(own.fingerprints.measure(args.measure, *place), f"measure {' '.join((args.measure, *place))}")
-    store.announce(cells, {measure.component.name: [measure.key]})
-    Shards(own, store, settings).measure(args.measure, *place, made, args.out)
-
-
-def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", settings: "Settings") -> None:
+def measure_freely(args: argparse.Namespace, shards: "Shards") -> None:
     """A measure that needs no cells."""
     from rankfall.report import tables
     from rankfall.run.jobs.engine import stop_signals
     from rankfall.run.jobs.measuring import MeasuringWork, measure_tables, measure_without_cells
     from rankfall.run.jobs.processor import processor
 
+    own = shards.own
     measure = own.plan.measure(args.measure)
     made = own.check(own.fingerprints.freely(args.measure), f"measure {args.measure}")
     folder = args.tables or own.results / "tables"
@@ -92,7 +66,7 @@ def freely(args: argparse.Namespace, own: _planned.Planned, store: "Store", sett
     else:
         made = {}  # whether or not the tables are those of the plan
     with stop_signals() as stopped:
-        job = MeasuringWork(own.plan, measure, store, settings, stopped)
+        job = MeasuringWork(own.plan, measure, shards.store, shards.settings, stopped)
         rows = measure_tables(job, folder) if measure.needs == "tables" else measure_without_cells(job)
-    about = tables.provenance(device=str(settings.device)) | {"processor": processor()}
+    about = tables.provenance(device=str(shards.settings.device)) | {"processor": processor()}
     tables.write(measure.table, rows, args.out, about | made)

@@ -141,11 +141,11 @@ def show(frame: "DataFrame", name: str) -> None:
         cells = {row.variant: _cell(row, seeds > 1) for row in part.itertuples()}
         table.add_row(str(layer), *(cells[variant] for variant in variants))
     Console().print(table)
-    for line in parts_of(frame):
+    for line in describe_parts(frame):
         print(line)
 
 
-def parts_of(frame: "DataFrame") -> list[str]:
+def describe_parts(frame: "DataFrame") -> list[str]:
     """What the last layer of the whole model keeps without the first token, and without the largest channels."""
     from rankfall.rank.model_residuals.profile import WITHOUT_FIRST, WITHOUT_LARGEST
 

@@ -52,7 +52,7 @@ def write(
         own.plan.config.name,
         names,
         lambda name: tables.read_frame(Path(own.outputs.table(name)), name),
-        provenances(own.plan, own.results),
+        read_provenances(own.plan, own.results),
         {name: text for name, text in captions.items() if text is not None},
         made,
         __version__,
@@ -70,7 +70,7 @@ def write(
     return len(text)
 
 
-def write_lacking(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str, str]:
+def write_incomplete(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str, str]:
     """After a run in which jobs failed: the page of what is there and right. `failed`: first file of a job -> its error. Returns what the
     page lacks, and why; the next run makes it again, since its record says that it is of less than was planned.
     """
@@ -106,7 +106,7 @@ def links_from(folder: Path) -> dict[str, str]:
     return {what: Path(os.path.relpath(path, folder.resolve())).as_posix() for what, path in found.items()}
 
 
-def provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
+def read_provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
     """Of every cell that the store has; snippets have a mark for the seed."""
     from rankfall.design import canonical
     from rankfall.report.page.pack import SEED

@@ -76,7 +76,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
 
     states = ["fresh", "stale", "new", *["kept"] * any(one.kept for one in found.lines)]
     head = ("task", "architecture", "training", "cells", *states, "to compute")
-    rows = [(*(getattr(one, name) for name in head[:-1]), duration(one.seconds)) for one in found.lines]
+    rows = [(*(getattr(one, name) for name in head[:-1]), format_duration(one.seconds)) for one in found.lines]
     widths = [max(len(str(row[column])) for row in [head, *rows]) for column in range(len(head))]
     lines = [_row(row, widths) for row in [head, *rows]]
     if found.reasons:
@@ -92,10 +92,8 @@ def as_text(plan: "Plan", found: "Status") -> str:
     missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
     if missing:
         source = f"scaled by {found.measured} measured cells" if found.measured else "a rough estimate"
-        what = (
-            f"{missing} to compute in {found.jobs} of {found.shards} jobs, about {duration(found.seconds)} of one core"
-        )
-        lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, {what} ({source})", *beyond_a_core(plan)]
+        what = f"{missing} to compute in {found.jobs} of {found.shards} jobs, about {format_duration(found.seconds)} of one core"
+        lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, {what} ({source})", *advise_gpu(plan)]
     elif not kept:
         lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, all of them in the store"]
     if found.run:
@@ -130,15 +128,15 @@ def describe_run(run: "dict[str, Estimate]") -> str:
     """How long all that is to do takes by the clock on this machine's cores, and of what that is made."""
     from rankfall.run.snakemake.estimates import between, by_rule
 
-    cores, seconds = available(), by_rule(run)
-    low, high = (duration(one) for one in between(run, cores))
+    cores, seconds = count_cores(), by_rule(run)
+    low, high = (format_duration(one) for one in between(run, cores))
     sums = {kind: sum(seconds[rule] for rule in rules) for kind, rules in KINDS.items()}
-    parts = ", ".join(f"{kind} {duration(one)}" for kind, one in sums.items() if one)
+    parts = ", ".join(f"{kind} {format_duration(one)}" for kind, one in sums.items() if one)
     count = f"{len(run)} job{'s' * (len(run) != 1)}"
     return f"a run takes {low} to {high} on {cores} core{'s' * (cores != 1)}: {count}, of one core {parts}"
 
 
-def available() -> int:
+def count_cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -147,7 +145,7 @@ LONG = 36000.0  # seconds of one network on a core, from which a GPU is advised
 GPU = 4e13  # operations a second, of a large GPU's matrix products in float32
 
 
-def beyond_a_core(plan: "Plan") -> list[str]:
+def advise_gpu(plan: "Plan") -> list[str]:
     """What the longest network would take, where no processor is meant for it."""
     from rankfall.run.plan.cost import cell_operations
 
@@ -156,8 +154,8 @@ def beyond_a_core(plan: "Plan") -> list[str]:
         return []
     count = cell_operations(longest.task, longest.architecture, longest.training)
     return [
-        f"the longest network takes {duration(longest.cost.seconds)} of one core, {count:.1e} operations in its layers: more than a "
-        f"processor is for. A GPU that does {GPU:.0e} of them a second takes {duration(count / GPU)} "
+        f"the longest network takes {format_duration(longest.cost.seconds)} of one core, {count:.1e} operations in its layers: more than a "
+        f"processor is for. A GPU that does {GPU:.0e} of them a second takes {format_duration(count / GPU)} "
         "(docs/cluster.md, On a GPU: no such run has been measured)"
     ]
 
@@ -187,14 +185,14 @@ def as_json(plan: "Plan", found: "Status") -> str:
         "jobs": found.jobs,
         "seconds": found.seconds,
         "scale": found.scale,
-        "run": {"cores": available(), "seconds": between(found.run, available()), "by_rule": by_rule(found.run)},
+        "run": {"cores": count_cores(), "seconds": between(found.run, count_cores()), "by_rule": by_rule(found.run)},
         "measures": {name: {"measured": n, "cells": cells} for name, (n, cells) in found.measures.items()},
         "shards": shards,
     }
     return json.dumps(document, indent=1)
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A duration with two digits, in a suitable unit."""
     if seconds == 0:
         return "-"

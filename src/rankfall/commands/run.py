@@ -81,7 +81,7 @@ def prepare(own: "Driver", config: Path, again: str) -> None:
 
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
     """The last lines, and the exit code."""
-    from rankfall.commands.status import brief_of
+    from rankfall.commands.status import print_brief
     from rankfall.run.screen import cluster, ending, record
 
     if own.signals:
@@ -99,13 +99,13 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
     if code:
         tell(ending.say_failed(own.state, again, own.log))
         tell(ending.describe_missing_page(own.state, own.results))
-        brief_of(own.results, args.config)
+        print_brief(own.results, args.config)
         return code
     tell(ending.say_finished(own.state, own.results, args.config, seconds))
     if own.began and ending.page_of(own.results).is_file():
         tell(read_findings(own.results))
-    tell(ending.where(own.results))
-    return brief_of(own.results, args.config)
+    tell(ending.say_where(own.results))
+    return print_brief(own.results, args.config)
 
 
 def read_findings(results: Path) -> Iterable[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STATES = ("done", "diverged", "failed", "begun", "missing")
 SHOWN = 5  # reasons that --brief tells
-SAID = ("task", "architecture", "training", "depth", "seed")  # of a cell
+NAME = ("task", "architecture", "training", "depth", "seed")  # what a cell is called by
 COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
 
@@ -39,13 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.brief:
-        return brief(args)
-    if args.watch:
+    if args.brief or args.watch:  # without a plan
         from rankfall.run.config.types import parse, read
+
+        results = args.results or Path(parse(read(args.config)).results)
+        if args.brief:
+            return print_brief(results, args.config)
         from rankfall.run.screen.watch import watch
 
-        return watch(args.results or Path(parse(read(args.config)).results), sys.stdout.isatty())
+        return watch(results, sys.stdout.isatty())
     from rankfall.run.plan import make_plan
     from rankfall.run.store import Store
 
@@ -82,12 +84,12 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
                     "tail": tail(path, lines),
                 }
             )
-    alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {said_of(cell): [] for cell in ended}
+    alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {name_of(cell): [] for cell in ended}
     for cell in plan.cells:
-        if said_of(cell) in alike:
-            alike[said_of(cell)].append(flat(cell.content))
+        if name_of(cell) in alike:
+            alike[name_of(cell)].append(flat(cell.content))
     for cell, about in zip(ended, failed):
-        about["differs"] = tell_apart(flat(cell.content), alike[said_of(cell)])
+        about["differs"] = tell_apart(flat(cell.content), alike[name_of(cell)])
     rows = [
         dict(zip(("task", "architecture", "training"), label)) | {state: counts[state] for state in STATES}
         for label, counts in grid.items()
@@ -95,7 +97,7 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     return {"cells": rows, "total": {state: sum(row[state] for row in rows) for state in STATES}, "not_done": failed}
 
 
-def said_of(cell: "Cell") -> tuple[Any, ...]:
+def name_of(cell: "Cell") -> tuple[Any, ...]:
     return (*cell.labels, cell.architecture.depth, cell.seed)
 
 
@@ -138,15 +140,8 @@ def tail(path: Path | None, lines: int) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
 
 
-def brief(args: argparse.Namespace) -> int:
-    """What the table of cells says, without a plan."""
-    from rankfall.run.config.types import parse, read
-
-    return brief_of(args.results or Path(parse(read(args.config)).results), args.config)
-
-
-def brief_of(results: Path, config: Path) -> int:
-    """This ends every run, also one with nothing to do; status 1 if a cell failed."""
+def print_brief(results: Path, config: Path) -> int:
+    """What the table of cells says of those that failed or diverged: the last lines of every run. Returns 1 if a cell failed."""
     import pyarrow.parquet as pq
 
     table = results / "tables" / "cells.parquet"
@@ -154,27 +149,27 @@ def brief_of(results: Path, config: Path) -> int:
         return 0
     # Not `read_table`, which imports a fifth of a second of what one file does not need.
     with pq.ParquetFile(table) as file:
-        cells = file.read(columns=[*SAID, "status", "reason"]).to_pylist()
+        cells = file.read(columns=[*NAME, "status", "reason"]).to_pylist()
         if any(cell["status"] != "done" for cell in cells):
             from rankfall.design import Architecture, Training, names
 
-            fields = [name for name in ("task_component", *names(Architecture), *names(Training)) if name not in SAID]
+            fields = [name for name in ("task_component", *names(Architecture), *names(Training)) if name not in NAME]
             about = file.read(columns=[name for name in fields if name in file.schema_arrow.names]).to_pylist()
             cells = [cell | {"fields": one} for cell, one in zip(cells, about)]
-    for line in in_brief(cells, config):
+    for line in describe_ended(cells, config):
         print(line)
     return 1 if any(cell["status"] == "failed" for cell in cells) else 0
 
 
-def in_brief(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:
+def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:
     """A line for each state and reason with the number of cells; nothing where all are done."""
     ended = [cell for cell in cells if cell["status"] != "done"]
     reasons = Counter((cell["status"], cell["reason"]) for cell in ended)
     first = {(cell["status"], cell["reason"]): cell for cell in reversed(ended)}
     for (state, reason), count in reasons.most_common(SHOWN):
         one = first[state, reason]
-        task, architecture, training, depth, seed = (one[name] for name in SAID)
-        alike = (cell.get("fields", {}) for cell in cells if all(cell[name] == one[name] for name in SAID))
+        task, architecture, training, depth, seed = (one[name] for name in NAME)
+        alike = (cell.get("fields", {}) for cell in cells if all(cell[name] == one[name] for name in NAME))
         seed = f"{seed}{tell_apart(one.get('fields', {}), alike)}"
         others = f" and {count - 1} more" if count > 1 else ""
         yield f"==> {state}: {task} / {architecture} / {training}, depth {depth}, seed {seed}{others}: {reason}"

@@ -1,14 +1,9 @@
 """Train the cells of one shard in stacks, except those that the store has already."""
 
 import argparse
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rankfall.commands import _planned
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.cell import Cell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,29 +15,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.run.guards.unchanged import prove_code
+    from rankfall.commands._shards import Shards, run_job
 
     place = args.task, args.shard
     own = _planned.make_plan(args, lambda written: written.shard(*place), lambda said: said.train(*place))
-    cells = own.plan.shard(args.task, args.shard)
-    with prove_code((cell.code for cell in cells), own.plan.texts):
-        return train_shard(args, own, cells)
+    cells = own.plan.shard(*place)
 
+    def train(shards: Shards) -> None:
+        made = own.check(own.fingerprints.train(*place), f"train {' '.join(place)}")
+        shards.store.announce(cells)
+        shards.train(*place, made, args.out, args.training_out)
 
-def train_shard(args: argparse.Namespace, own: _planned.Planned, cells: "list[Cell]") -> int:
-    from rankfall.commands._shards import Shards
-    from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
-    from rankfall.run.store import Store
-    from rankfall.train.device import prepare
-
-    made = own.check(own.fingerprints.train(args.task, args.shard), f"train {args.task} {args.shard}")
-    store = Store(own.results / "store")
-    store.announce(cells)
-    compute = own.plan.config.compute
-    settings = Settings(prepare(compute.device, compute.threads), compute.stack, compute.checkpoint_seconds)
-    try:
-        Shards(own, store, settings).train(args.task, args.shard, made, args.out, args.training_out)
-    except Interrupted as reason:
-        print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+    return run_job(own, [cell.code for cell in cells], train)

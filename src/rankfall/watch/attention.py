@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rankfall.watch.numbers import precise, samples_at_once, select_rows, weight_numbers
+from rankfall.watch.numbers import choose_dtype, samples_at_once, select_rows, weight_numbers
 
 SOFTMAX = ("aten::_softmax", "aten::_safe_softmax")
 FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every device
@@ -84,7 +84,7 @@ class AttentionListener(TorchDispatchMode):
             here = slice(begin, min(begin + few, len(samples)))
             q, k = query[here][:, :, rows], key[here]  # (S, H, R, d), (S, H', T, d)
             k = k.repeat_interleave(q.shape[1] // k.shape[1], 1) if k.shape[1] != q.shape[1] else k
-            q, k = q.to(precise(q)), k.to(precise(k))
+            q, k = q.to(choose_dtype(q)), k.to(choose_dtype(k))
             scores = q @ k.mT * scale  # (S, H, R, T)
             if bias is not None:
                 part = bias[here][:, :, rows]

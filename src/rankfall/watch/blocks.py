@@ -43,7 +43,7 @@ class Blocks:
 
 
 def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
-    """Those that `wanted` names (a glob, a pattern, names or modules), or those that are found."""
+    """The blocks that `wanted` names (a glob, a pattern, names or modules); without it those that are found."""
     if not isinstance(model, nn.Module):
         raise RankfallError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
     every = dict(model.named_modules())
@@ -51,7 +51,7 @@ def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
     found = (
         search_run(named)
         if wanted is None
-        else chosen(named, wanted, {id(m): plain(name) for name, m in every.items()})
+        else choose(named, wanted, {id(m): plain(name) for name, m in every.items()})
     )
     inside = {id(part) for one in found.values() for part in one.modules()}
     members = set(map(id, found.values()))
@@ -165,7 +165,7 @@ def longest(children: dict[str, nn.Module]) -> dict[str, nn.Module]:
 
 
 def named_children(name: str, module: nn.Module) -> dict[str, nn.Module]:
-    """With their names in the whole; a module that is there twice (tied) counts once."""
+    """Modules with their full names; a module that is there twice (tied) counts once."""
     found = {plain(f"{name}.{child}").strip("."): one for child, one in module.named_children()}
     return {child: one for child, one in found.items() if child}
 
@@ -175,8 +175,8 @@ def weights_of(run: dict[str, nn.Module]) -> tuple[int, int]:
     return sum(distinct.values()), len(run)
 
 
-def chosen(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> dict[str, nn.Module]:
-    """By name, glob or pattern, or the modules themselves, whose names are in `of`."""
+def choose(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> dict[str, nn.Module]:
+    """The modules that are named, by name, glob or pattern, or given themselves; `of` has the names of all."""
     if isinstance(wanted, (str, re.Pattern)):
         found = {name: one for name, one in named.items() if name and fits(name, wanted)}
         if isinstance(wanted, str) and len(found) == 1:  # the list itself, by its name
@@ -210,7 +210,7 @@ def chosen(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> d
 
 
 def fits(name: str, wanted: str | re.Pattern[str]) -> bool:
-    """A star of a glob does not go beyond a dot."""
+    """Whether a name matches a glob, in which a star does not go beyond a dot."""
     if isinstance(wanted, re.Pattern):
         return wanted.fullmatch(name) is not None
     parts, asked = name.split("."), wanted.split(".")

@@ -27,7 +27,7 @@ from rankfall.watch.states import StatesFunction, check_not_turned, input_states
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """What is looked at."""
+    """What of a pass is measured."""
 
     samples: int = 8
     batch_axis: int = 0
@@ -39,7 +39,7 @@ class CaptureOptions:
 
 @dataclass
 class LayerRecord:
-    """Of one layer of a pass: numbers (S,), and what is to be said of them."""
+    """What was measured at one layer of a pass: numbers (S,), and notes on them."""
 
     block: int | None  # None: the input of the first
     numbers: dict[str, Tensor] | None
@@ -75,7 +75,7 @@ class Capture:
         self.listeners: list[tuple[int, AttentionListener | None]] = []
 
     def attach(self) -> None:
-        """From now on passes are looked at, until there is one."""
+        """Measure passes from now on, until `take`."""
         self.detach()
         self.best, self.now, self.depth, self.passes = None, None, 0, [0, 0, 0]
         for one in self.blocks.ancestors:
@@ -92,7 +92,7 @@ class Capture:
             self.inner.around(one, self.guard(self.enter_block), self.guard(self.leave_block))
 
     def guard(self, function: Callable[..., None]) -> Callable[..., None]:
-        """After an error of ours nothing is looked at any more, and no hook is left."""
+        """Where a hook raises one of our errors, take all hooks off: whoever catches it goes on unwatched."""
 
         def try_hook(*given: Any) -> None:
             try:
@@ -104,13 +104,13 @@ class Capture:
         return try_hook
 
     def take(self) -> PassRecord | None:
-        """The pass that was seen, if one has been."""
+        """The pass that was measured, if there was one."""
         if self.now is not None and self.loose and self.now.layers:
             self.end()
         return self.best if self.best is not None and self.best.layers else None
 
     def enter(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
-        """A module that contains blocks is called."""
+        """Called before a module that contains blocks: a pass begins."""
         if torch._C._current_graph_task_id() != -1:  # computed again, in a backward pass
             return
         self.depth += 1
@@ -148,7 +148,7 @@ class Capture:
                 self.attach_blocks()
 
     def end(self) -> None:
-        """Of a pass; one without blocks is none."""
+        """Called at the end of a pass. A pass in which no block was called does not count."""
         if self.now is not None and self.now.layers:
             self.best = self.now
         self.now = None

@@ -27,7 +27,7 @@ class RankLoss(RankfallError):
 
 
 class StopCondition:
-    """One of them, with the values of the logs for which it has held."""
+    """A condition, with the values of the logs for which it has held."""
 
     def __init__(self, text: str) -> None:
         match = FORM.fullmatch(text) if isinstance(text, str) else None

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.watch.numbers import precise
+from rankfall.watch.numbers import choose_dtype
 
 QUERIES = (
     "q", "q_proj", "query", "queries", "wq", "w_q", "to_q", "q_lin", "q_linear", "q_net", "query_proj", "q_a_proj", "q_b_proj", "query_net",
@@ -49,7 +49,7 @@ class QueryKeyWeights:
 def query_key_weights(block: nn.Module, queries: Wanted | None = None, keys: Wanted | None = None) -> QueryKeyWeights:
     named = [(name, weight) for name, weight in block.named_parameters() if weight.ndim >= 2]
     *found, reason = by_name(block, named)
-    asked = [chosen(block, named, wanted) if wanted is not None else own for wanted, own in zip((queries, keys), found)]
+    asked = [choose(block, named, wanted) if wanted is not None else own for wanted, own in zip((queries, keys), found)]
     return QueryKeyWeights(tuple(asked[0]), tuple(asked[1]), reason if not all(asked) else "")
 
 
@@ -84,7 +84,7 @@ def is_transposed(block: nn.Module, name: str) -> bool:
     return type(owner).__name__ == "Conv1D" and hasattr(owner, "nf")
 
 
-def chosen(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Wanted) -> list[Part]:
+def choose(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Wanted) -> list[Part]:
     """By globs of names inside the block, or by a function of the block that returns weights."""
     if callable(wanted):
         return [(weight, 0, -1) for weight in wanted(block)]  # type: ignore[misc]
@@ -110,7 +110,7 @@ def gradient_norm(parts: Sequence[Part], scale: float = 1.0) -> tuple[float | No
         if hasattr(gradient, "to_local"):  # to have all of it, every process would have to join in
             return None, "the gradient is spread over several processes"
         part = gradient.detach() if third < 0 else gradient.detach().chunk(3, axis)[third]
-        squares.append(torch.linalg.vector_norm(part, dtype=precise(part)).item() ** 2)
+        squares.append(torch.linalg.vector_norm(part, dtype=choose_dtype(part)).item() ** 2)
     if not squares:
         return None, "its weights had no gradient at the step: they are frozen, or gradients were set to None before"
     value = math.sqrt(sum(squares)) / scale

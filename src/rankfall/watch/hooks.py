@@ -26,7 +26,7 @@ class WatchHook:
 
 
 def do_nothing(*given: Any) -> None:
-    """What a hook of a copy does."""
+    """The hook that a copy of a module has."""
 
 
 class Attached:

@@ -31,7 +31,7 @@ def residual_and_norm(states: Tensor) -> dict[str, Tensor]:
     if len(states) > few:
         parts = [residual_and_norm(part) for part in states.split(few)]
         return {name: torch.cat([one[name] for one in parts]) for name in parts[0]}
-    x = states.to(precise(states))
+    x = states.to(choose_dtype(states))
     none = x.new_full((len(x),), torch.nan)
     if x.shape[1] == 0:
         return {"residual": none, "norm": none}
@@ -45,7 +45,7 @@ def residual_and_norm(states: Tensor) -> dict[str, Tensor]:
 def ranks(states: Tensor, real: Tensor | None) -> Tensor:
     """Effective ranks (S,), NaN for samples that are left out: time grows with the third power of the smaller of tokens and width, so that
     of large matrices fewer samples are taken, and `MOST_TOKENS` of their tokens."""
-    found = torch.full((len(states),), torch.nan, dtype=precise(states), device=states.device)
+    found = torch.full((len(states),), torch.nan, dtype=choose_dtype(states), device=states.device)
     size = min(*states.shape[1:], MOST_TOKENS)
     count = min(len(states), max(1, int(WORK / size**3)))
     whole = real is None or bool(real[:count].all())  # on a GPU all at once take half the time of one after another
@@ -54,7 +54,7 @@ def ranks(states: Tensor, real: Tensor | None) -> Tensor:
     for x in parts:  # (S', T, D)
         if min(x.shape[1:]) > MOST_TOKENS:
             x = x[:, space_rows(x.shape[1], x.device, MOST_TOKENS)]
-        x = x.to(precise(x))
+        x = x.to(choose_dtype(x))
         if x.shape[1] > 1:
             found[at : at + len(x)] = or_nan(effective_rank(x), x, states.dtype)
         at += len(x)
@@ -64,7 +64,7 @@ def ranks(states: Tensor, real: Tensor | None) -> Tensor:
 def weight_numbers(weights: Tensor, rows: Tensor, real: Tensor | None) -> dict[str, Tensor]:
     """Each (S,) of weights (S, H, R, T), those of the queries `rows` (R,) of T; `real` (S, T). `causal` is 1 where no token sees a
     later one."""
-    weights = weights.to(precise(weights))
+    weights = weights.to(choose_dtype(weights))
     tokens = weights.shape[-1]
     here = torch.ones(len(weights), tokens, dtype=torch.bool, device=weights.device) if real is None else real
     place = torch.arange(tokens, device=weights.device)
@@ -106,6 +106,6 @@ def space_rows(tokens: int, device: torch.device, most: int) -> Tensor:
     return torch.linspace(0, tokens - 1, most, device=device, dtype=torch.float64).round().long()
 
 
-def precise(x: Tensor) -> torch.dtype:
+def choose_dtype(x: Tensor) -> torch.dtype:
     """float64, where the device has it."""
     return torch.float32 if x.device.type == "mps" else torch.float64

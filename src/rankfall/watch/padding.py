@@ -17,7 +17,7 @@ MaskFunction = Callable[..., Tensor | None]
 
 def find_given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bool, Tensor | None]:
     """Whether the arguments of a call say something about padding, and then the real tokens (B, T); None: nothing is padding."""
-    named = bound(module, args, kwargs)
+    named = bind_arguments(module, args, kwargs)
     for name in (*REAL, *PADDED):
         if name in named and named[name] is None:
             continue
@@ -42,7 +42,7 @@ def read_mask(mask: Tensor, padded: bool) -> Tensor | None:
     return (mask == 0) if padded else (mask != 0)
 
 
-def bound(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def bind_arguments(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by name, also those of a dictionary that is the only one (a batch)."""
     try:
         found = dict(inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments)

@@ -46,7 +46,7 @@ MOST = 13  # curves of a chart; of more layers some are left out, evenly
 
 
 def page_of(table: DataFrame, name: str) -> str:
-    """Of the newest run in a table."""
+    """The page of the newest run in a table."""
     run = int(table.run.max())
     rows = table[table.run == run]
     sections = "\n".join(section(rows, column) for column in CURVES)
@@ -162,7 +162,7 @@ def spread_widely(values: Series) -> bool:
 def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:
     from matplotlib import colormaps
 
-    layers = some(sorted(rows.loc[rows[column].notna(), "layer"].unique()), MOST)
+    layers = pick_evenly(sorted(rows.loc[rows[column].notna(), "layer"].unique()), MOST)
     colours = colormaps["viridis"].resampled(max(len(layers), 2))
     for place, layer in enumerate(layers):
         part = rows[(rows.layer == layer) & rows[column].notna()]
@@ -178,7 +178,7 @@ def draw_steps(axes: Axes, rows: DataFrame, column: str) -> None:
 def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
     from rankfall.report.colours import COLOURS
 
-    for step, colour in zip(some(sorted(rows.step.unique()), 3), COLOURS):
+    for step, colour in zip(pick_evenly(sorted(rows.step.unique()), 3), COLOURS):
         part = rows[(rows.step == step) & rows[column].notna()]
         axes.plot(part.layer, part[column], "o-", color=colour, label=f"step {step}")
     axes.set(title="over layers", xlabel="layer")
@@ -186,7 +186,7 @@ def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
 
 
 def draw_bands(over_steps: Axes, over_layers: Axes, rows: DataFrame, bands: Sequence[ReferenceBand]) -> None:
-    """Behind the curves: of the last layer over steps, of every layer over layers."""
+    """Draw the bands behind the curves: over steps that of the last layer, over layers that of each."""
     depth = int(rows.layer.max())
     for one, colour in zip(bands, BAND_COLOURS):
         sides = [one.at(layer, depth) for layer in range(depth + 1)]
@@ -204,8 +204,8 @@ def legend_of_layers(axes: Axes) -> None:
     axes.legend(title="layer", ncols=2 if many else 1, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def some(values: Sequence[Any], most: int) -> list[Any]:
-    """At most so many, evenly, with the first and the last."""
+def pick_evenly(values: Sequence[Any], most: int) -> list[Any]:
+    """Pick at most so many, evenly, with the first and the last."""
     if len(values) <= most:
         return list(values)
     return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]

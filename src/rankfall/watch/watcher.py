@@ -26,7 +26,7 @@ KEPT = "_rankfall_watchers"  # attribute of a model
 
 
 class Watcher:
-    """Of one model. A step is a step of the optimiser that updates it, unless `step()` is called: then a step is such a call."""
+    """Watches one model. A step is a step of the optimiser that updates the model; once `step()` is called, a step is such a call."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Watcher:
         if self.armed:
             record = self.capture.take()
             self.disarm()
-            missed = record is None and self.missed()
+            missed = record is None and self.count_miss()
             if record is not None:
                 self.log(record, scale_of(optimizer))
         else:
@@ -111,7 +111,7 @@ class Watcher:
             self.arm()
 
     def arm(self) -> None:
-        """The next step is looked at. Of several processes the first alone looks, and waits for none."""
+        """Measure the next step. Of several processes only the first does, and waits for none."""
         if self.closed or process_number() != 0:
             return
         self.armed = True
@@ -133,8 +133,8 @@ class Watcher:
         for one in self.stop:
             one.check(rows)
 
-    def missed(self) -> bool:
-        """A step without a pass that can be looked at: the next is tried, and where none has been seen yet, it is said what was."""
+    def count_miss(self) -> bool:
+        """A step had no pass that could be measured: try the next one, and say what was called if there has been none so far."""
         self.misses += 1
         with_gradients, without = sum(self.capture.passes[1:]), self.capture.passes[0]
         if not self.logs and (self.misses > 1 or without or with_gradients):
@@ -153,7 +153,7 @@ class Watcher:
         return True
 
     def remove(self) -> None:
-        """Takes all hooks off; what was written stays, and more can be written by nobody."""
+        """Take all hooks off. What was written stays."""
         self.disarm()
         if self.clock is not None:
             self.clock.remove()
@@ -180,7 +180,7 @@ class Watcher:
 
 
 def finish(clock: OptimizerClock | None, eager: EagerSteps, sinks: Sequence[RowSink]) -> None:
-    """What has to end, also where a watcher is forgotten."""
+    """Take hooks off and close sinks, also where nobody closes the watcher."""
     if clock is not None:
         clock.remove()
     eager.end()
@@ -189,7 +189,7 @@ def finish(clock: OptimizerClock | None, eager: EagerSteps, sinks: Sequence[RowS
 
 
 def process_number() -> int:
-    """Of this process in a group of processes; 0 where there is none."""
+    """The number of this process in its group of processes; 0 where there is no group."""
     distributed = torch.distributed
     return int(distributed.get_rank()) if distributed.is_available() and distributed.is_initialized() else 0
 

@@ -18,7 +18,6 @@ from rankfall.run.guards.trial.candidate import Refused
 from rankfall.run.guards.unchanged import Edited
 from rankfall.run.jobs import training as job
 from rankfall.run.jobs import trials
-from rankfall.run.jobs.cells import dataset_of
 from rankfall.run.jobs.engine import Settings
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
@@ -125,7 +124,7 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     assert tried == []
     plan = plan_of(seed="0..99")
     began = time.monotonic()
-    assert trials.find_refused_cells(plan.cells, store, print, lambda cell: dataset_of(cell, store)) == {}
+    assert trials.find_refused_cells(plan.cells, store, print) == {}
     assert tried == [] and time.monotonic() - began < 0.3  # some 0.02 s: keys of 15 components
     run(plan_of(seed="0..3", power=3.0), store)
     assert tried == ["normaliser mylab_tried:sharp"]

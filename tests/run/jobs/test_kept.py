@@ -13,7 +13,7 @@ from plans import changed
 from rankfall import cli
 from rankfall.report.tables import read_frame
 from rankfall.run.store import Store
-from rankfall.run.store.inventory import FORGOTTEN, Live, removable
+from rankfall.run.store.inventory import FORGOTTEN, Live, find_removable
 
 NORMALISER = '''
 def own(logits):
@@ -162,7 +162,7 @@ def test_an_item_without_rows_is_measured_again(lab: Path) -> None:
 def test_rows_of_items_are_removed_when_they_are_old(lab: Path) -> None:
     assert measure() == 0
     (kept,) = (lab / "results/store/measures/keptlab.own+items").iterdir()
-    nothing_needed = lambda: {item.path for item in removable(Store(lab / "results/store"), Live())}  # noqa: E731
+    nothing_needed = lambda: {item.path for item in find_removable(Store(lab / "results/store"), Live())}  # noqa: E731
     assert kept not in nothing_needed()
     long_ago = time.time() - 1.1 * FORGOTTEN
     os.utime(kept, (long_ago, long_ago))

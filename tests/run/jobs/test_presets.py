@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 from samples import seed_of
 
 from rankfall.run.jobs.agreement import check_agreement
@@ -40,5 +41,5 @@ def test_the_machine_agrees_with_autograd_on_networks_of_a_preset(
 ) -> None:
     monkeypatch.chdir(ROOT)
     said: list[str] = []
-    assert check_agreement(draw_groups(path), Store(tmp_path), said.append) == set()
+    assert check_agreement(draw_groups(path), Store(tmp_path), torch.device("cpu"), said.append) == set()
     assert not [line for line in said if "not looked at" in line]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rankfall.commands.plan import beyond_a_core
+from rankfall.commands.plan import advise_gpu
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cost import AT_ONCE, cell_operations, cell_seconds, member_megabytes
@@ -89,6 +89,6 @@ def test_operations_of_the_published_setting_of_urpe() -> None:
 
 
 def test_a_plan_advises_a_gpu_where_one_network_takes_a_core_many_hours() -> None:
-    (line,) = beyond_a_core(make_plan(PRESETS / "urpe.yaml"))
+    (line,) = advise_gpu(make_plan(PRESETS / "urpe.yaml"))
     assert line.startswith("the longest network takes 1590 h of one core, 3.4e+17 operations") and "GPU" in line
-    assert beyond_a_core(make_plan(PRESETS / "smoke.yaml")) == []
+    assert advise_gpu(make_plan(PRESETS / "smoke.yaml")) == []

@@ -187,7 +187,7 @@ def test_a_run_can_be_written_down_and_read_again() -> None:
     found = state(info(1, "train", "a/0"), info(2, "train", "a/1"))
     for one in (event("job_finished", 5.0, job_id=1), event("job_error", 7.0, jobid=2)):
         found.take(one)
-    again = RunState.of_record(json.loads(json.dumps(found.as_record())))
+    again = RunState.from_record(json.loads(json.dumps(found.as_record())))
     assert again.as_record() == found.as_record()
     assert again.count == 1 and again.failed.keys() == {"a/1"}
     assert seconds_left(again, {}, 7.0) == seconds_left(found, {}, 7.0)

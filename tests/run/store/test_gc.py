@@ -23,7 +23,7 @@ from rankfall.run.snakemake.announcing import announce_plan
 from rankfall.run.snakemake.wiring import Wiring
 from rankfall.run.store import Store
 from rankfall.run.store.announced import read_announcements
-from rankfall.run.store.inventory import Live, removable, remove
+from rankfall.run.store.inventory import Live, find_removable, remove
 
 pytestmark = pytest.mark.long
 
@@ -44,14 +44,14 @@ def kinds(items):
 
 def test_a_stack_stays_as_long_as_one_live_cell_is_read_from_it(store):
     mixed, dead, live = save(store, "ab"), save(store, "cd"), save(store, "e", "h")
-    items = removable(store, Live(cells={"a", "e"}))
+    items = find_removable(store, Live(cells={"a", "e"}))
     assert [item.path for item in items] == [dead]
     assert items[0].bytes == dead.stat().st_size
     remove(items)
     assert mixed.exists()
     assert live.exists()
     assert not dead.exists()
-    assert removable(store, Live(cells={"a", "e"})) == []
+    assert find_removable(store, Live(cells={"a", "e"})) == []
     assert store.load_cells(["a"], "g")[0].keys == ["a"]
 
 
@@ -59,10 +59,10 @@ def test_of_two_files_with_the_same_cell_the_one_that_is_read_stays(store):
     one, two = save(store, "ab"), save(store, "ac")
     failed = save(store, "a", statuses=["failed"])
     used = store.find_cells(["a"])["a"].stack
-    items = removable(store, Live(cells={"a"}))
+    items = find_removable(store, Live(cells={"a"}))
     assert {item.path for item in items} == {one, two, failed} - {used}
     assert all("also in other files" in item.reason for item in items)
-    assert {item.path for item in removable(store, Live(cells={"a", "b", "c"}))} == {failed}
+    assert {item.path for item in find_removable(store, Live(cells={"a", "b", "c"}))} == {failed}
 
 
 def test_data_rows_and_measures_that_no_plan_names_are_listed(store):
@@ -73,7 +73,7 @@ def test_data_rows_and_measures_that_no_plan_names_are_listed(store):
     old = store.save_rows("paths", {"k3": [{"x": 1}]})
     gone = store.save_rows("no longer in the config", {"k1": []})
     store.save_rows("mylab.curves:Drift", {"k1": []})
-    items = removable(store, Live(data={"d1"}, measures={"paths": {"k2", "k9"}, "mylab.curves:Drift": {"k1"}}))
+    items = find_removable(store, Live(data={"d1"}, measures={"paths": {"k2", "k9"}, "mylab.curves:Drift": {"k1"}}))
     assert kinds(items) == sorted([("dataset", "d2.safetensors"), ("rows", old.name), ("rows", gone.name)])
     assert kept.exists()
 
@@ -86,7 +86,7 @@ def test_a_checkpoint_stays_while_one_of_its_cells_waits(store):
     store.save_checkpoint("young", {}, {"step": 1})
     old = store.save_checkpoint("old", {}, {"step": 1})
     os.utime(old, (time.time() - 40 * 86_400,) * 2)
-    items = removable(store, Live(cells={"a", "b", "f"}))
+    items = find_removable(store, Live(cells={"a", "b", "f"}))
     assert kinds(items) == [("checkpoint", f"{name}.safetensors") for name in ("dropped", "finished", "old")]
 
 
@@ -104,7 +104,7 @@ def test_temporary_files_go_when_their_writer_is_dead_or_they_are_old(store):
     for name in names.values():
         (folder / name).write_bytes(b"half")
     os.utime(folder / names["elsewhere and old"], (time.time() - 2 * 86_400,) * 2)
-    items = removable(store, Live(cells={"a"}))
+    items = find_removable(store, Live(cells={"a"}))
     assert sorted(item.path.name for item in items) == sorted([names["dead"], names["elsewhere and old"]])
     assert store.find_cells(["a"]).keys() == {"a"}  # and none of them was ever taken for a stack
 
@@ -204,7 +204,7 @@ def test_what_a_live_run_announced_is_kept_though_it_is_old(plans, tmp_path, cap
 
 
 def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
-    from rankfall.commands.gc import add_needed_by_running, live
+    from rankfall.commands.gc import add_needed_by_running, find_needed
 
     store = Store(tmp_path / "store")
     plan = make_plan(
@@ -218,7 +218,7 @@ def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
         )
     )
     announce_plan(store, plan, tmp_path)
-    found, wanted = Live(), live([plan])
+    found, wanted = Live(), find_needed([plan])
     assert add_needed_by_running(store, found) == 1
     assert (found.cells, found.data) == (wanted.cells, wanted.data)
     assert all(wanted.measures[name] <= found.measures[name] for name in ("paths", "orders"))

@@ -16,7 +16,7 @@ from rankfall.disk import describe_non_file
 from rankfall.run.doctor import local
 from rankfall.run.store import Store
 from rankfall.run.store.announced import read_announcements
-from rankfall.run.store.inventory import Live, removable, remove, strange, verify
+from rankfall.run.store.inventory import Live, find_removable, find_strange, remove, verify
 from rankfall.run.store.trials import Trials
 
 PLACES = {  # folder -> the name under which a finished file would be asked for
@@ -101,8 +101,8 @@ def test_the_store_works_around_it(what, tmp_path):
     assert store.find_rows("paths", ["m", "n"]) == {"m": [{"x": 1}]}
     assert store.checkpoints.cells() == {}
     assert verify(store) == (2, 0)
-    assert removable(store, Live(cells={"a"}, measures={"paths": {"m"}})) == []
-    named = {path.relative_to(store.root).as_posix(): found for path, found in strange(store)}
+    assert find_removable(store, Live(cells={"a"}, measures={"paths": {"m"}})) == []
+    named = {path.relative_to(store.root).as_posix(): found for path, found in find_strange(store)}
     assert named == dict.fromkeys(
         [f"{f}/{n}" for f, n in PLACES.items()], what.replace("a link to a pipe", "a named pipe")
     )
@@ -115,7 +115,7 @@ def test_the_store_works_around_it(what, tmp_path):
     assert store.load_checkpoint("c", ["a"]) is None
     assert store.save_checkpoint("c", {}, {"cells": ["a"]}).is_file()
     assert (store.root / "data" / "d.safetensors").is_file()
-    assert len(strange(store)) == 2
+    assert len(find_strange(store)) == 2
 
 
 @pytest.mark.parametrize("what", ODD)
@@ -126,7 +126,7 @@ def test_small_files_of_the_store(what, tmp_path):
         ODD[what](store.root / folder / "t.json")
     assert not Trials(store.root).holds("t")
     assert read_announcements(store.root) == ([], [])
-    assert len(strange(store)) == 2
+    assert len(find_strange(store)) == 2
 
 
 def test_folders_that_are_links_in_a_circle(tmp_path):
@@ -136,7 +136,7 @@ def test_folders_that_are_links_in_a_circle(tmp_path):
     (store.root / "measures" / "pipe").touch()
     assert store.find_cells(["a", "b"]).keys() == {"a"}
     assert verify(store) == (2, 0)
-    assert removable(store, Live(cells={"a"}, measures={"paths": {"m"}})) == []
+    assert find_removable(store, Live(cells={"a"}, measures={"paths": {"m"}})) == []
     (store.root / "data").symlink_to("data")
     assert cli.main(["doctor", "--results", str(tmp_path), "--verify"]) == 2
 
@@ -145,7 +145,7 @@ def test_cleaning_leaves_a_folder_that_was_set_aside(tmp_path):
     store = filled(tmp_path)
     make_folder(store.root / "x.safetensors")
     store.vault.set_aside(store.root / "x.safetensors", "it is a folder")
-    remove(removable(store, Live()))
+    remove(find_removable(store, Live()))
     (aside,) = (store.root / "damaged").iterdir()
     assert (aside / "inside").read_text() == "somebody's"
 

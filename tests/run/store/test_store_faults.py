@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from rankfall.disk import atomic
 from rankfall.run.store import Store, StoreError
 from rankfall.run.store.files import Vault
-from rankfall.run.store.inventory import Live, removable, remove, verify
+from rankfall.run.store.inventory import Live, find_removable, remove, verify
 
 pytestmark = pytest.mark.long
 
@@ -327,7 +327,7 @@ def test_kill_9_in_the_middle_of_writing_leaves_nothing_half_visible(store):
         for stack in store.load_cells(["a", "b"], "g"):
             assert torch.equal(stack.tensors["w"], torch.arange(2_000_000.0).view(2, -1))
     live = Live(cells={"a", "b"}, measures={"m": {"k1"}})
-    items = [item for item in removable(store, live) if item.kind == "temporary"]
+    items = [item for item in find_removable(store, live) if item.kind == "temporary"]
     assert len(items) == len(litter(store.root))
     remove(items)
     assert litter(store.root) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankfall.run.store import Store
-from rankfall.run.store.inventory import DAY, Live, removable
+from rankfall.run.store.inventory import DAY, Live, find_removable
 from rankfall.run.store.trials import Trials
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_file_is_left_and_stops_nobody(trials: Trials, what: str) -> 
 
 def test_trials_of_long_ago_can_go(trials: Trials) -> None:
     store = Store(trials.folder.parent)
-    assert removable(store, Live()) == []
+    assert find_removable(store, Live()) == []
     old = time.time() - 31 * DAY
     os.utime(trials.path("aa"), (old, old))
-    assert [(item.kind, item.path) for item in removable(store, Live())] == [("trial", trials.path("aa"))]
+    assert [(item.kind, item.path) for item in find_removable(store, Live())] == [("trial", trials.path("aa"))]

@@ -107,7 +107,7 @@ class Rules:
         return replace(training, objective=self.check_fit("objective", training.objective, targets, task, path))
 
     def refuse(self, cell: Designed, path: str) -> None:
-        """Raise if one of the cell's components refuses the company of the others."""
+        """Raise if one of the cell's components cannot be combined with the others."""
         for kind, component in parts(cell.task, cell.architecture, cell.training):
             what = objection(kind, component.name, self.of(kind, component.name, path), cell, self.declared)
             if what:
@@ -151,8 +151,8 @@ class Rules:
 def objection(
     kind: str, name: str, facts: Mapping[str, Any], cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]
 ) -> str | None:
-    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can. `facts_of` is `component_facts`, which who
-    asks for thousands of cells may remember.
+    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can. `facts_of` is
+    `component_facts`, or the same with a cache.
     """
     for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
         for wanted, reason in facts.get(fact, ()):
@@ -179,7 +179,7 @@ def objection(
 
 
 def alternatives(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What a measure USES: of each, one is enough."""
+    """What a measure USES, as groups of alternatives: of each group a network must have one."""
     return [(use,) if isinstance(use, str) else tuple(use) for use in facts.get("USES", ())]
 
 

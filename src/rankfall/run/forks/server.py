@@ -61,7 +61,7 @@ class Server:
         self.alike = comparable_state(dict(os.environ), sys.prefix, os.getcwd())
 
     def run(self) -> None:
-        """Until standard input ends, and the last job with it."""
+        """Serve until standard input and the last job have ended."""
         ended, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -89,7 +89,7 @@ class Server:
                         self.kill(key.fileobj)
 
     def think_ahead(self) -> bool:
-        """One piece; whether there was one."""
+        """Import one piece ahead. Returns whether there was one."""
         piece = next(self.ahead, None)
         if piece is None:
             return False
@@ -127,7 +127,7 @@ class Server:
         close(files)
 
     def answer(self) -> None:
-        """Say how jobs have ended."""
+        """Tell those who asked how their jobs have ended."""
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 worker, status = ended
@@ -139,7 +139,7 @@ class Server:
                 connection.close()
 
     def kill(self, connection: object) -> None:
-        """Whoever asked was killed."""
+        """End the job of a process that was killed after it asked for it."""
         self.selector.unregister(connection)  # type: ignore[arg-type]
         for worker, other in self.workers.items():
             if other is connection:

@@ -39,7 +39,7 @@ class Declared:
 
     code: Code
     texts: Mapping[str, Text]
-    around: bool = False  # around computations: this package's own code is at work, not yet on a number
+    around: bool = False  # outside `numerics`: this package prepares or keeps something, and may read anything
     readers: dict[str, int] = field(default_factory=dict)  # file of a frame -> what it is to the computation
     loaded: set[str] = field(default_factory=set)  # modules of which it is known that they may be
     written: set[str] = field(default_factory=set)  # made by the computation itself
@@ -48,7 +48,7 @@ class Declared:
     real: dict[str, str] = field(default_factory=dict)  # file -> its path without links, looked up once in a job
 
     def within(self, code: Code) -> "Declared":
-        """For a computation of the same job."""
+        """The same, for one computation of the job."""
         return Declared(code, self.texts, real=self.real)
 
     def place(self, file: str) -> str:
@@ -100,14 +100,14 @@ class Declared:
         return ""
 
     def check_text(self, path: str) -> str | None:
-        """What is wrong with reading the source of a module as text: its comments and docstrings may be data then."""
+        """What is wrong with reading the source of a module as text. Its comments and docstrings, which are in no key, would be data."""
         name = self.sources[path][0] if path in self.sources and path not in self.written else None
         if name is None or self.code[name].startswith(WHOLE) or is_ours(path):
             return None
         return "comments, docstrings and layout of a module are in no key: keep the text in a file of its own and name it in DATA"
 
     def _still(self, path: str, name: str, text: Text) -> bool:
-        """Whether the source of a module, read as a file, still says the same; comments aside."""
+        """Whether the source file of a module is still the same, comments aside."""
         try:
             now = Path(path).read_bytes()
             return now == text.content or digest_like(self.code[name], text.module, name, now) == self.code[name]
@@ -126,7 +126,7 @@ class Declared:
         return None if path in self.stamps[place] else ""  # hidden files do not count, so they must not be read
 
     def _check_compiled(self, path: str) -> str | None:
-        """A module that is loaded from its file by hand: what was compiled must be what the key holds."""
+        """What is wrong with loading a compiled module: it must have been compiled from the text that is in the key."""
         source = source_of(path)
         if source not in self.sources:
             return self.check(source) if source in self.files else ""
@@ -143,7 +143,7 @@ class Declared:
         raise NotInKey(self.found[-1])
 
     def forbid(self, line: str) -> None:
-        """Refuse something else than reading a file."""
+        """Refuse what a component does that is not reading a file, in this line."""
         self.found.append(line)
         raise NotInKey(line)
 
@@ -167,7 +167,7 @@ def source_of(path: str) -> str:
 
 
 def short_path(path: str) -> str:
-    """The path relative to the working directory, where it is inside."""
+    """The path as seen from the working directory, if it lies in it."""
     return os.path.relpath(path) if os.path.realpath(path).startswith(os.getcwd() + os.sep) else path
 
 

@@ -31,7 +31,7 @@ OTHERS: "list[Elsewhere]" = []  # of this process; one at most
 
 
 class Elsewhere:
-    """The second process, from here."""
+    """The second process, as this one sees it."""
 
     def __init__(self) -> None:
         own = os.environ.get("PYTHONHASHSEED")
@@ -84,7 +84,7 @@ class Elsewhere:
 
 
 def other_process() -> Elsewhere:
-    """The one of this process; another where it has ended."""
+    """The second process of this one, started anew where it has ended."""
     if OTHERS and OTHERS[0].process.poll() is not None:
         OTHERS.clear()
     if not OTHERS:
@@ -93,7 +93,7 @@ def other_process() -> Elsewhere:
 
 
 def serve() -> None:
-    """Until standard input ends."""
+    """Answer requests until standard input ends."""
     answers = os.dup(1)
     os.dup2(2, 1)  # what components print is no answer
     for line in sys.stdin:

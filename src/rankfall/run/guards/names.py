@@ -34,7 +34,7 @@ class Names:
         self.look()
 
     def look(self) -> None:
-        """At all that is imported and was not looked at before."""
+        """Remember what names stand for in the modules that were imported since the last look."""
         for name in (*LIBRARIES, *[name for name in sys.modules if name == OWN or name.startswith(OWN + ".")]):
             if (name, "") not in self.places and isinstance(module := sys.modules.get(name), ModuleType):
                 self.add(name, module)

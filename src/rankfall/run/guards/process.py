@@ -54,7 +54,7 @@ def check_unaltered(who: Callable[[], str], names: bool = True) -> Iterator[None
 
 @contextmanager
 def watch_execution(module: ModuleType, file: str) -> Iterator[None]:
-    """Around the execution of a module's text; of this package's own it is noted what they define."""
+    """Around the execution of a module's text. Modules of this package are trusted."""
     if module.__name__.partition(".")[0] == loader.OWN:
         yield
         return
@@ -68,7 +68,7 @@ def watch_execution(module: ModuleType, file: str) -> Iterator[None]:
 
 
 def components_of(files: Iterable[str]) -> list[str]:
-    """Of the code of a computation, what is not this package's own."""
+    """The source files of a computation that are not this package's own."""
     return sorted({file for file in files if file.endswith(".py") and not file.startswith(loader.OWN + "/")})
 
 
@@ -99,7 +99,7 @@ def _compare(before: dict[str, Any], who: Callable[[], str], of_names: bool, cau
 
 
 def _check_lasting() -> None:
-    """Nothing more is computed in a process that could not be put back."""
+    """Raise if an earlier change of the process could not be undone: nothing more is computed in it."""
     if NAMES[-1].lasting:
         raise Altered(NAMES[-1].lasting)
 

@@ -83,6 +83,6 @@ def known_settings() -> Mapping[str, Setting]:
 
 
 def flushes_denormals() -> bool:
-    """Whether this thread's processor takes the smallest numbers for 0."""
+    """Whether the processor rounds the smallest numbers to 0 in this thread."""
     least = 5e-324
     return least * 1.0 == 0.0

@@ -11,7 +11,7 @@ ROUNDING = 1e-9  # of a sum of many batches
 
 
 def is_share(name: str) -> bool:
-    """Of a metric, `accuracy`, or of a split's, `test.accuracy`."""
+    """Whether a metric, such as `accuracy` or `test.accuracy`, is a share."""
     return name.rpartition(".")[2].startswith("accuracy")
 
 

@@ -35,6 +35,14 @@ def prove_code(codes: Iterable[Mapping[str, str]], texts: Mapping[str, Text]) ->
             yield
 
 
+@contextmanager
+def prove_numbers(*codes: Mapping[str, str]) -> Iterator[None]:
+    """Around one computation of a job: it reads only what is in these, and afterwards they are still what the plan has hashed."""
+    with watch.numerics(*codes):
+        yield
+    check_unchanged(*codes)
+
+
 def check_unchanged(*codes: Mapping[str, str]) -> None:
     """Raise unless what ran, and every file beside the code, has the digest that the plan gave it, and nothing else was read."""
     watch.verify()

@@ -92,7 +92,7 @@ class Watch:
             declared.loaded.add(path)
 
     def enter(self, declared: Declared) -> None:
-        """From here on only this may be read. What its modules read when they were imported for another computation counts too."""
+        """From here on only this may be read. What its modules read when they were imported, be it earlier, is checked too."""
         self.declared = declared
         for source in declared.sources.keys() & self.reading.keys():
             for path, loaded in sorted(self.reading[source]):
@@ -105,14 +105,14 @@ WATCH: list[Watch] = []  # the hook, once there is one: it stays for as long as 
 
 @contextmanager
 def job(code: Code, texts: Mapping[str, Text]) -> Iterator[None]:
-    """Within, what components read must be in `code`; what this package reads counts in `numerics` alone."""
+    """While a job runs, components may read only what is in `code`. This package may read anything, except inside `numerics`."""
     if not WATCH:
         WATCH.append(Watch())
         sys.addaudithook(WATCH[0])
     declared = Declared(code, texts, around=True)
     WATCH[0].outside = Outside(map(os.path.dirname, declared.sources))
     WATCH[0].reading = {}
-    with _only(WATCH[0], declared):
+    with _restrict_reads(WATCH[0], declared):
         yield
 
 
@@ -126,7 +126,7 @@ def numerics(*codes: Code) -> Iterator[None]:
     code = union(codes)
     foreign = components_of(code)
     with (
-        _only(WATCH[0], before.within(code)),
+        _restrict_reads(WATCH[0], before.within(code)),
         check_unaltered(lambda: " or ".join(foreign) or "a component of this package", names=bool(foreign)),
     ):
         yield
@@ -134,7 +134,7 @@ def numerics(*codes: Code) -> Iterator[None]:
 
 @contextmanager
 def hand_over() -> Iterator[None]:
-    """Within a computation, while what surrounds it hands it something, such as a table."""
+    """Inside `numerics`, while this package reads something for the computation, such as a table: nothing is watched."""
     before = WATCH[0].declared if WATCH else None
     if before is None:
         yield
@@ -147,8 +147,8 @@ def hand_over() -> Iterator[None]:
 
 
 @contextmanager
-def _only(watch: Watch, declared: Declared) -> Iterator[None]:
-    """However the work within ends, what was seen is what counts."""
+def _restrict_reads(watch: Watch, declared: Declared) -> Iterator[None]:
+    """Only `declared` may be read. A forbidden read ends the job even where the work caught its error, or raised another."""
     before = watch.declared
     try:
         watch.enter(declared)
@@ -202,7 +202,7 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
 
 
 def _innermost(declared: Declared) -> tuple[FrameType | None, set[str]]:
-    """The frame that reads, if it takes part in the computation, and the files of Python and of packages that it reads through."""
+    """The frame that reads, if it is part of the computation, and the files of Python and of packages through which it does."""
     through: set[str] = set()
     frame: FrameType | None = sys._getframe(4)
     while frame is not None:
@@ -218,7 +218,7 @@ def _innermost(declared: Declared) -> tuple[FrameType | None, set[str]]:
 
 
 def _place(reader: FrameType, declared: Declared) -> str:
-    """Where it was read, and for a helper whom it helps: the outermost file of the key on the way that is not of this package."""
+    """The line that reads. For a helper also the component that called it: the outermost file of the key that is not of this package."""
     last, frame = reader.f_code.co_filename, reader.f_back
     while frame is not None and declared.reader(file := frame.f_code.co_filename) != MACHINERY and not is_ours(file):
         last = file if os.path.realpath(file) in declared.sources else last

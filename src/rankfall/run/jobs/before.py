@@ -1,4 +1,4 @@
-"""What must hold before a job trains anything: components that pass their trial, and engines that compute what autograd does."""
+"""What must hold before a job trains anything: engines that run, components that pass their trial, and the numbers of autograd."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from rankfall.run.jobs.agreement import check_agreement
-from rankfall.run.jobs.cells import dataset_of
 from rankfall.run.jobs.trials import find_refused_cells
+from rankfall.run.plan.engines import MACHINE, check_installed
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -24,9 +24,17 @@ class Checked:
     untraced: set[str]
 
 
+def prepare_engines(cells: "Sequence[Cell]", missing: "Sequence[Cell]") -> None:
+    """Raise where an engine of these cells cannot run, and compile the kernels for those that are missing: neither is a cell's fault."""
+    check_installed({cell.engine for cell in cells})
+    if any(cell.engine == MACHINE for cell in missing):
+        from rankfall.train.machine.engine import prepare
+
+        prepare()
+
+
 def check_cells(cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Callable[[str], None]) -> Checked:
     """Raise where an engine computes something else; a component that is refused takes its own cells with it."""
-    refused = find_refused_cells(cells, store, note, lambda cell: dataset_of(cell, store))
+    refused = find_refused_cells(cells, store, note)
     passed = [cell for cell in cells if cell.key not in refused]
-    untraced = check_agreement(passed, store, device, note)
-    return Checked(passed, refused, untraced)
+    return Checked(passed, refused, check_agreement(passed, store, device, note))

@@ -8,8 +8,7 @@ import torch
 from rankfall import components
 from rankfall.disk import StoreError
 from rankfall.nets.network import Shape
-from rankfall.run.guards.unchanged import check_unchanged
-from rankfall.run.guards.watch import numerics
+from rankfall.run.guards.unchanged import prove_numbers
 from rankfall.run.jobs import ranges
 from rankfall.tasks._dataset import Dataset, Split, draw, draw_fresh
 from rankfall.train.data import Data
@@ -32,10 +31,8 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
     """The data of a cell: made once, then read."""
 
     def make() -> Dataset:
-        with numerics(cell.data_code):
-            made = draw(components.bound("task", cell.task.task), cell.data_seed)
-        check_unchanged(cell.data_code)
-        return made
+        with prove_numbers(cell.data_code):
+            return draw(components.bound("task", cell.task.task), cell.data_seed)
 
     return store.dataset(cell.data_key, make)
 
@@ -64,7 +61,7 @@ def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
 def find_records(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> "dict[str, CellRecord]":
-    """What the store says of each cell. What is gone since it was looked up, such as by cleaning, `train` makes good."""
+    """What the store says of each cell. Cells that have vanished since, such as by cleaning, are given to `train` again."""
     keys, groups = [cell.key for cell in cells], {cell.group for cell in cells}
     for _ in range(ATTEMPTS):
         found = store.find_cells(keys, groups)
@@ -78,8 +75,8 @@ def find_records(
 def load_stacks(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> "list[LoadedStack]":
-    """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside,
-    and `train` makes good what is gone."""
+    """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside, and the cells
+    are given to `train` again."""
     keys, group = [cell.key for cell in cells], cells[0].group
     for _ in range(ATTEMPTS):
         stacks = store.load_cells(keys, group)
@@ -96,8 +93,3 @@ def _vanishing(cells: "Sequence[Cell]", store: "Store") -> StoreError:
         f"{len(cells)} cells ({cells[0].key}, ...) vanished from {store.root} again and again after they were trained"
     )
     return StoreError(f"{what}: something removes or damages its files; mend that and run again")
-
-
-def check_code(cells: "Sequence[Cell]") -> None:
-    """Raise if the code that these cells are named after was edited: what is in hand may be the new code's."""
-    check_unchanged(*(cell.code for cell in cells))

@@ -1,4 +1,4 @@
-"""The engine of jobs, for training and measuring alike: stacks, signals, lack of memory, failures, checkpoints.
+"""The work of jobs, for training and measuring alike: stacks, signals, lack of memory, failures, checkpoints.
 
 None of this is part of a key.
 """
@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -27,7 +28,8 @@ from torch import Tensor
 
 from rankfall.disk import StoreError
 from rankfall.errors import describe_error
-from rankfall.run.guards.declared import Unproved
+from rankfall.run.guards.declared import Code, Unproved
+from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.jobs.processor import processor
 from rankfall.train.resume import add_prefix, strip_prefix
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from rankfall.run.store import Store
 
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): run the job again and it goes on
-T = TypeVar("T", covariant=True)
+T = TypeVar("T")
 
 
 class Interrupted(Exception):
@@ -50,39 +52,47 @@ class Settings:
     checkpoint_seconds: float = 60.0
 
 
-class Work(Protocol[T]):
-    """What a job does with a stack of cells."""
+class Work(ABC, Generic[T]):
+    """What a job does with a stack of cells. A stack that fails is halved, until a cell that fails is alone."""
 
-    def stack(self, cells: "list[Cell]") -> T:
-        """Do it, for cells of one group."""
-        ...
+    store: "Store"
+    settings: Settings
+    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
 
+    @abstractmethod
+    def compute(self, cells: "list[Cell]") -> T:
+        """Do it, for a stack of one group."""
+
+    @abstractmethod
+    def most(self, cell: "Cell") -> int:
+        """How many cells of this one's group a stack holds at most."""
+
+    @abstractmethod
     def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
         """What to leave for a cell that fails alone; may raise."""
-        ...
 
+    @abstractmethod
     def keys(self, cells: "Sequence[Cell]") -> list[str]:
         """What the result for each cell is kept under."""
-        ...
+
+    @abstractmethod
+    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
+        """What the keys of the results say of code and files."""
+
+    @abstractmethod
+    def note(self, text: str) -> None: ...
 
     def check(self, cells: "Sequence[Cell]") -> None:
         """Raise `Unproved` if what is in hand may be another code's."""
-        ...
+        check_unchanged(*self.codes(cells))
 
-    def note(self, text: str) -> None: ...
-
-
-@dataclass(frozen=True)
-class Engine(Generic[T]):
-    """Runs the work on cells in stacks; halves a stack that fails, until a cell that fails is alone."""
-
-    work: Work[T]
-    store: "Store"
-    most: "int | Callable[[Cell], int]"  # members of a stack, or of one of the cell's group
-    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+    def checkpoint(self, keys: Sequence[str], cells: "Sequence[Cell]") -> "StackCheckpoint":
+        """Of what is kept under these keys and computed of these cells."""
+        every = self.settings.checkpoint_seconds
+        return StackCheckpoint(self.store, keys, every, self.stopped, lambda: self.check(cells))
 
     def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
-        """Run the stacks; the result of each."""
+        """The result of each stack."""
         for members in stacks(cells, self.most):
             yield from self.run_stack(members)
 
@@ -93,21 +103,21 @@ class Engine(Generic[T]):
             raise Interrupted(f"{reason} between stacks")
         failure: Exception
         try:
-            found = self.work.stack(cells)
+            found = self.compute(cells)
         except (Interrupted, StoreError, Unproved):  # a full disk is not the cells' fault
             raise
         except Exception as error:  # a component may raise anything
-            self.work.check(cells)  # half an edit may well raise
-            reason, full, failure = reason_of(error), out_of_memory(error), error
+            self.check(cells)  # half an edit may well raise
+            reason, full, failure = describe_failure(error), is_out_of_memory(error), error
         else:
             yield found
             return
-        self.store.drop_checkpoint(stack_id(self.work.keys(cells)))
+        self.store.drop_checkpoint(stack_id(self.keys(cells)))
         if len(cells) == 1:
-            yield self.work.handle_failure(cells[0], reason, failure, time.monotonic() - began)
+            yield self.handle_failure(cells[0], reason, failure, time.monotonic() - began)
             return
         failure.__traceback__ = None  # its frames hold the stack's tensors
-        self.work.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
+        self.note(f"{'out of memory' if full else reason}: halving a stack of {len(cells)}")
         for half in (cells[: len(cells) // 2], cells[len(cells) // 2 :]):
             yield from self.run_stack(half)
 
@@ -193,13 +203,13 @@ def peak_megabytes() -> int:
     return int(line.split()[1]) // 2**10
 
 
-def reason_of(error: Exception) -> str:
+def describe_failure(error: Exception) -> str:
     """An error in one line: what, and where."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{describe_error(error)} ({last.filename}:{last.lineno})"
 
 
-def out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class KeptItems:
-    """Those of one measure, in a job that has fixed its keys."""
+    """The kept rows of one measure, in a job that has fixed its keys."""
 
     def __init__(self, measure: "MeasurePlan", store: "Store") -> None:
         self.measure, self.store, self.sources = measure, store, Sources()

@@ -1,6 +1,5 @@
 """A measuring job: find what the store has, measure what is missing cell by cell, keep the rows from time to time."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,15 +11,14 @@ from rankfall.measure.apply import apply
 from rankfall.measure.context import Context, Rows
 from rankfall.report import tables
 from rankfall.report.rows import measured_rows
-from rankfall.report.schema import schema
-from rankfall.run.guards.trial.candidate import Refused
-from rankfall.run.guards.unchanged import check_unchanged
+from rankfall.run.guards.declared import Code
+from rankfall.run.guards.unchanged import prove_numbers
 from rankfall.run.guards.watch import numerics
-from rankfall.run.jobs.again import Repeats
 from rankfall.run.jobs.cells import datasets_of, find_records, load_stacks, shape_of, stack_data
-from rankfall.run.jobs.engine import Engine, Settings, StackCheckpoint, stack_id, stacks
+from rankfall.run.jobs.engine import Settings, Work, stack_id, stacks
 from rankfall.run.jobs.kept import KeptItems
 from rankfall.run.jobs.processor import processor
+from rankfall.run.jobs.row_keeper import keep_rows
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.jobs.trials import refuse_parts
 from rankfall.run.store import join
@@ -40,25 +38,27 @@ Input = tuple["dict[str, Tensor]", "Dataset"]  # of a cell: its weights (1, ...)
 
 
 @dataclass(frozen=True)
-class MeasuringWork:
-    """The work of a measuring job: rows by measure key, one cell at a time."""
+class MeasuringWork(Work[Rows]):
+    """The work of a measuring job: rows, one cell at a time."""
 
     plan: "Plan"
     measure: "MeasurePlan"
     store: "Store"
     settings: Settings
-    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+    stopped: Callable[[], str | None]
     inputs: dict[str, Input] = field(default_factory=dict)  # cell key -> what was read for it and is not yet used
 
-    def stack(self, cells: "list[Cell]") -> dict[str, Rows]:
+    def compute(self, cells: "list[Cell]") -> Rows:
         (cell,) = cells
-        (key,) = self.keys(cells)
-        return {key: self.rows(cell, self.checkpoint([key], cell.code))}
+        return self.rows(cell, self.checkpoint(self.keys(cells), cells))
+
+    def most(self, cell: "Cell") -> int:
+        return 1
 
     def rows(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
         data = stack_data([cell], [dataset], self.settings.device)
-        with numerics(self.measure.code, cell.code):
+        with numerics(*self.codes([cell])):
             measure = components.bound("measure", self.measure.component)
             rows = apply(measure, cell, shape_of(cell, dataset), weights, data, self.settings.device, checkpoint)
         here = {"processor": processor()}
@@ -74,20 +74,13 @@ class MeasuringWork:
             for place, cell in enumerate(cells)
         }
 
-    def checkpoint(self, keys: Sequence[str], *codes: Mapping[str, str]) -> StackCheckpoint:
-        """Of the rows that are kept under these keys, and depend on the measure's code and this."""
-        every = self.settings.checkpoint_seconds
-        return StackCheckpoint(
-            self.store, keys, every, self.stopped, lambda: check_unchanged(self.measure.code, *codes)
-        )
-
-    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> dict[str, Rows]:
+    def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> Rows:
         raise RankfallError(
-            f"measure {self.measure.name} fails at {place_of(cell)}: {reason}; what was measured before is kept"
+            f"measure {self.measure.name} fails at {cell.title}: {reason}; what was measured before is kept"
         ) from error
 
-    def check(self, cells: "Sequence[Cell]") -> None:
-        check_unchanged(self.measure.code, *(cell.code for cell in cells))
+    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
+        return [self.measure.code, *(cell.code for cell in cells)]
 
     def note(self, text: str) -> None:
         print(text, flush=True)
@@ -96,7 +89,7 @@ class MeasuringWork:
         return [self.plan.measure_key(self.measure.name, cell) for cell in cells]
 
     def train(self, cells: "Sequence[Cell]") -> None:
-        """What the training job left may since have been lost or damaged: make it good."""
+        """Train cells again that were lost or damaged since their training job."""
         train_cells(cells, self.store, self.settings, Progress(), self.plan.origin)
 
 
@@ -114,60 +107,14 @@ def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
     return [row for cell in cells for row in measured_rows(cell, records[cell.key].record, of_cells.get(cell.key))]
 
 
-def place_of(cell: "Cell") -> str:
-    return f"{' / '.join(cell.labels)}, depth {cell.architecture.depth}, seed {cell.seed}"
-
-
-def check_numbers(cell: "Cell", rows: Rows, job: MeasuringWork) -> None:
-    """Raise if a cell has a NaN where its table has none, before it is kept: a table of many cells could not say whose it is."""
-    for column in schema(job.measure.table).columns:
-        for number, row in enumerate(rows):
-            value = row.get(column.name)
-            if column.type == "float" and not column.nan and value is not None and value != value:
-                raise RankfallError(
-                    f"measure {job.measure.name} gives NaN as {column.name!r} of {place_of(cell)} (its row {number}), so its rows are not "
-                    f"kept; give a number, or None with a reason where the column allows it"
-                )
-
-
 def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Rows]:
     """Rows by measure key. They are saved from time to time, and whatever ends the job."""
-    fresh: dict[str, Rows] = {}
-    unsaved: dict[str, Rows] = {}
-    finished: list[str] = []  # stacks whose checkpoints stay until their rows are kept
-    saved = time.monotonic()
-
-    def save() -> None:
-        job.check(cells)
-        job.store.save_rows(job.measure.component.name, unsaved)
-        fresh.update(unsaved)
-        unsaved.clear()
-        while finished:
-            job.store.drop_checkpoint(finished.pop())
-        print(f"{job.measure.name}: {len(fresh)}/{len(cells)} measured", flush=True)
-
-    repeats = Repeats(job)
-    try:
+    with keep_rows(cells, job) as keeper:
         for together in stacks(cells, job.settings.stack):  # what is read at once
             job.inputs.update(job.read(together))
-            for cell, rows in zip(together, Engine(job, job.store, 1, job.stopped).run(together)):
-                check_numbers(cell, [row for some in rows.values() for row in some], job)
-                unsaved |= rows
-                finished.append(stack_id(rows))
-                repeats.look(cell, *rows.values())
-                if (
-                    repeats.over and time.monotonic() - saved >= job.settings.checkpoint_seconds
-                ):  # what a killed job loses at most
-                    save()
-                    saved = time.monotonic()
-        repeats.finish()
-    except Refused:
-        unsaved.clear()
-        raise
-    finally:
-        if unsaved:
-            save()
-    return fresh
+            for key, cell, rows in zip(job.keys(together), together, job.run(together)):
+                keeper.add(key, cell, rows)
+    return keeper.kept
 
 
 def measure_without_cells(job: MeasuringWork) -> Rows:
@@ -181,7 +128,7 @@ def measure_without_cells(job: MeasuringWork) -> Rows:
     refuse_parts(component, job.measure.code, job.store, print)
     context = Context(device=job.settings.device)
     if is_reproducible(component.options):
-        context = replace(context, checkpoint=job.checkpoint([key]), kept=KeptItems(job.measure, job.store))
+        context = replace(context, checkpoint=job.checkpoint([key], []), kept=KeptItems(job.measure, job.store))
     rows = rows_of(job, context)
     if rows and is_reproducible(component.options):  # none: something optional is not installed, and may be tomorrow
         job.store.save_rows(component.name, {key: rows})
@@ -195,13 +142,12 @@ def is_reproducible(options: Mapping[str, Any]) -> bool:
 
 
 def measure_tables(job: MeasuringWork, folder: Path) -> Rows:
-    """Rows of a measure of tables; they are as quickly computed as looked up."""
+    """Rows of a measure of tables. They are not kept: computing them is as fast as looking them up."""
     given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
     return rows_of(job, Context(table=given.get, device=job.settings.device))
 
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:
-    with numerics(job.measure.code):
+    with prove_numbers(job.measure.code):
         rows: Rows = components.bound("measure", job.measure.component)(context)
-    check_unchanged(job.measure.code)
     return rows

@@ -17,7 +17,7 @@ SHARE = 0.7  # of the free memory: the estimate of a member is rough
 
 
 def members_at_once(cell: "Cell", settings: "Settings") -> int:
-    """Of the cell's group."""
+    """How many members of the cell's group a stack has."""
     if settings.device.type != "cuda":
         return settings.stack
     own = member_megabytes(cell.task, cell.architecture, cell.training)
@@ -30,7 +30,7 @@ def members_that_fit(free: float, own: int) -> int:
 
 
 def free_megabytes(device: torch.device) -> float:
-    """Also what PyTorch keeps for its next allocations."""
+    """Free memory of the device, with what PyTorch keeps for its next allocations."""
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return (free + kept) / 2**20

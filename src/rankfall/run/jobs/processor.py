@@ -38,6 +38,6 @@ def name(about: dict[str, str], vectors: str, compiled_for: str = "") -> str:
 
 
 def fields(text: str) -> dict[str, str]:
-    """The first processor of `/proc/cpuinfo`."""
+    """The fields of the first processor in `/proc/cpuinfo`."""
     pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,15 +10,16 @@ from torch import Tensor
 
 from rankfall.design import Training
 from rankfall.nets.network import Shape
+from rankfall.run.guards.declared import Code
 from rankfall.run.guards.shares import check_shares
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.agreement import machine_of
-from rankfall.run.jobs.before import check_cells
-from rankfall.run.jobs.cells import check_code, datasets_of, shape_of, stack_data
+from rankfall.run.jobs.before import check_cells, prepare_engines
+from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
-    Engine,
     Settings,
     StackCheckpoint,
+    Work,
     machine,
     on_cpu,
     peak_megabytes,
@@ -27,7 +27,7 @@ from rankfall.run.jobs.engine import (
     stop_signals,
 )
 from rankfall.run.jobs.memory import members_at_once
-from rankfall.run.plan.engines import MACHINE, MACHINES, PLAIN, check_installed
+from rankfall.run.plan.engines import MACHINES, PLAIN
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
 from rankfall.train.clock import StepClock
@@ -55,49 +55,51 @@ def train_cells(
     code: "Callable[[Cell], dict[str, Any]]",
 ) -> None:
     """Leaves every cell in the store: done, diverged or failed. `code` says what to record about a cell's origin."""
-    check_installed({cell.engine for cell in cells})
     missing = find_missing(cells, store)
-    prepare_engines({cell.engine for cell in missing})  # what keeps kernels from running is no cell's fault
+    prepare_engines(cells, missing)
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
     with stop_signals() as stopped:
         checked = check_cells(missing, store, settings.device, progress.note)
         job = TrainingWork(store, settings, progress, code, stopped, checked.untraced)
         keep_refused(checked.refused, missing, job)
-        for _ in Engine(job, store, partial(members_at_once, settings=settings), stopped).run(checked.passed):
+        for _ in job.run(checked.passed):
             pass
     progress.end()
 
 
 def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
-    """Those that the store does not have, or has as failed."""
+    """The cells that the store does not have, or has as failed."""
     found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
     return [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
 
 
 @dataclass(frozen=True)
-class TrainingWork:
+class TrainingWork(Work[None]):
     """The work of a training job: one stack at a time, resumed where a checkpoint says."""
 
     store: "Store"
     settings: Settings
     progress: "Progress"
     code: "Callable[[Cell], dict[str, Any]]"
-    stopped: Callable[[], str | None]  # the signal that asked to stop, if any
+    stopped: Callable[[], str | None]
     untraced: Collection[str] = ()  # groups that the machine was to train and cannot trace
 
-    def stack(self, cells: "list[Cell]") -> None:
-        with numerics(*(cell.code for cell in cells)):
+    def compute(self, cells: "list[Cell]") -> None:
+        with numerics(*self.codes(cells)):
             train_stack(cells, self)
+
+    def most(self, cell: "Cell") -> int:
+        return members_at_once(cell, self.settings)
 
     def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> None:
         self.progress.note(f"failed: {cell.key}: {reason}")
-        fail([cell], [reason], seconds, self)
+        save_failed([cell], [reason], seconds, self)
 
     def keys(self, cells: "Sequence[Cell]") -> list[str]:
         return [cell.key for cell in cells]
 
-    def check(self, cells: "Sequence[Cell]") -> None:
-        check_code(cells)
+    def codes(self, cells: "Sequence[Cell]") -> list[Code]:
+        return [cell.code for cell in cells]
 
     def note(self, text: str) -> None:
         self.progress.note(text)
@@ -106,10 +108,10 @@ class TrainingWork:
 def keep_refused(refused: Mapping[str, str], cells: "Sequence[Cell]", job: TrainingWork) -> None:
     """Keep why these cells are not trained."""
     for stack in stacks([cell for cell in cells if cell.key in refused], job.settings.stack):
-        fail(stack, [refused[cell.key] for cell in stack], 0.0, job)
+        save_failed(stack, [refused[cell.key] for cell in stack], 0.0, job)
 
 
-def fail(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingWork) -> None:
+def save_failed(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingWork) -> None:
     """Keep that these cells of one group cannot be had, and why."""
     records = [
         {**job.code(cell), **machine(), "status": "failed", "reason": reason, "seconds": seconds}
@@ -138,7 +140,7 @@ class Stack:
 def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
     """Trains cells of one group from the beginning or from their checkpoint, and keeps them."""
     stack = build_stack(cells, job)
-    checkpoint = checkpoint_of(cells, job)
+    checkpoint = job.checkpoint(job.keys(cells), cells)
     resume(stack, checkpoint, job.progress)
     fit_stack(stack, checkpoint, job.progress)
     keep_stack(stack, evaluate_stack(stack), checkpoint, job)
@@ -163,7 +165,7 @@ def evaluate_stack(stack: Stack) -> dict[str, dict[str, Tensor]]:
         sums = {split: evaluate(stack.members, stack.data, stack.objective, split) for split in splits}
     for split, of in {**sums, "": stack.history.tensors}.items():
         check_shares(stack.training.objective.name, of, split)
-    return {split: means_of(of) for split, of in sums.items()}
+    return {split: compute_means(of) for split, of in sums.items()}
 
 
 def keep_stack(
@@ -188,7 +190,7 @@ def keep_stack(
         about = {**job.code(cell), **machine(), **shared, **describe_ending(members, k, metrics)}
         records.append(about | {"chance": float(stack.data.chance[k]), "final": metrics})
     tensors = members.tensors() | add_prefix("history", stack.history.tensors)
-    check_code(cells)
+    job.check(cells)
     job.store.save_stack(cells[0].group, job.keys(cells), on_cpu(tensors), records, {"members": checkpoint.identity})
     checkpoint.drop()
     job.progress.cells_done(len(cells))
@@ -199,19 +201,6 @@ def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> Step
     if engine in MACHINES:
         return machine_of(engine)(members, cell.architecture, shape, cell.training, cell.code)
     return members.engine
-
-
-def prepare_engines(engines: set[str]) -> None:
-    """Has the kernels of these engines compiled."""
-    if MACHINE in engines:
-        from rankfall.train.machine.engine import prepare
-
-        prepare()
-
-
-def checkpoint_of(cells: "Sequence[Cell]", job: TrainingWork) -> StackCheckpoint:
-    every = job.settings.checkpoint_seconds
-    return StackCheckpoint(job.store, job.keys(cells), every, job.stopped, lambda: job.check(cells))
 
 
 def resume(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
@@ -243,7 +232,7 @@ def select_splits(splits: Iterable[str], epochs: int) -> list[str]:
     return [name for name in names if name != TRAIN or epochs or TEST not in names]
 
 
-def means_of(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def compute_means(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Every metric (K,) of a split."""
     return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
 

@@ -36,13 +36,12 @@ from rankfall.run.guards.trial.variants import (
     outcomes,
 )
 from rankfall.run.guards.unchanged import check_unchanged
-from rankfall.run.jobs.cells import shape_of
+from rankfall.run.jobs.cells import dataset_of, shape_of
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
 from rankfall.run.plan.cells import module_of
 from rankfall.run.store.trials import Trials
-from rankfall.tasks._dataset import Dataset
 from rankfall.train.data import steps_per_epoch
 
 if TYPE_CHECKING:
@@ -125,10 +124,8 @@ class Bench:
         self.passed.clear()
 
 
-def find_refused_cells(
-    cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None], data_of: "Callable[[Cell], Dataset]"
-) -> dict[str, str]:
-    """Cell key -> why one of its components cannot be used. `data_of` makes or reads a cell's data."""
+def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> dict[str, str]:
+    """Cell key -> why one of its components cannot be used."""
     if not cells:
         return {}
     bench = Bench(store, note)
@@ -138,12 +135,12 @@ def find_refused_cells(
     def reason(cell: "Cell") -> str:
         if cell.task not in drawn:
             try:
-                drawn[cell.task] = data_of(cell), cell.data_seed
+                drawn[cell.task] = dataset_of(cell, store), cell.data_seed
             except (StoreError, Unproved):
                 raise
             except (
                 Exception
-            ):  # the trial says why; or else the task has no data for this one seed, and its training will say so
+            ):  # the trial says why; or the task has no data for this one seed, and its training will say so
                 drawn[cell.task] = None
         known = drawn[cell.task]
         found = bench.refusal("task", cell.task.task, Surroundings(), known)

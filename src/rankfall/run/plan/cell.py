@@ -48,6 +48,11 @@ class Cell:
         return self.task.name, self.architecture.name, self.training.name
 
     @property
+    def title(self) -> str:
+        """What errors call it."""
+        return f"{' / '.join(self.labels)}, depth {self.architecture.depth}, seed {self.seed}"
+
+    @property
     def content(self) -> dict[str, Any]:
         """The spec but for the seed, as plain data."""
         return spec_content(self.task, self.architecture, self.training)

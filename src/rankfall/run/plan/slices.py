@@ -27,7 +27,7 @@ Addresses = Mapping[
 
 @dataclass(frozen=True)
 class Slice:
-    """Plain data, as it is written."""
+    """The part of a plan that one job needs, as plain data."""
 
     series: list[tuple[str, int, list[int], str]]  # entry, number, seeds, shard
     measured: dict[str, list[int]] = field(default_factory=dict)  # measure -> places of its cells in the slice
@@ -49,7 +49,7 @@ def addresses_of(series: Iterable[Series]) -> Addresses:
 
 
 def slice_of(plan: "Plan", cells: list[Cell]) -> Slice:
-    """Of a whole plan."""
+    """The slice of these cells from a whole plan."""
     series = []
     for some in alike(cells):
         origin, number = plan.addresses[some.task, some.architecture, some.training]
@@ -62,7 +62,7 @@ def slice_of(plan: "Plan", cells: list[Cell]) -> Slice:
 
 
 def merge_slices(slices: Iterable[Slice]) -> Slice:
-    """Several as one."""
+    """Join several slices into one."""
     whole = Slice([])
     for one in slices:
         for name, places in one.measured.items():
@@ -73,7 +73,7 @@ def merge_slices(slices: Iterable[Slice]) -> Slice:
 
 
 def cells_of_slice(only: Slice, grid: Grid, compute: Compute, sources: Sources) -> list[Cell]:
-    """The cells, made anew. LookupError where the grid has no such combination."""
+    """Make the cells of a slice. LookupError where the grid has no such combination."""
     drafts, datasets = Drafts(sources, compute), DataKeys()
     known: dict[tuple[str, int], tuple[Series, Shared]] = {}
     cells: list[Cell] = []

@@ -48,7 +48,7 @@ class Child:
             return None
 
     def new_events(self) -> Iterator[dict[str, Any]]:
-        """What has happened since this was last asked."""
+        """The events since this was last called."""
         *lines, self.rest = (self.rest + self.events.read()).split("\n")
         for line in lines:
             try:
@@ -96,7 +96,7 @@ class Child:
         self.tell(job for job in group(self.process.pid) - {self.process.pid} if JOB in command_of(job))
 
     def tell(self, processes: Iterable[int]) -> None:
-        """Each once; again if it has become another program, which may not know."""
+        """Send each process the signal once, and again if it has become another program meanwhile."""
         for process in processes:
             if (one := (process, command_of(process))) not in self.told:
                 self.told.add(one)
@@ -110,7 +110,7 @@ class Child:
 
 
 def command_of(process: int) -> bytes:
-    """Its words; nothing if it has ended."""
+    """The command line of a process in its words; nothing if it has ended."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:

@@ -46,15 +46,15 @@ class Driver:
     began: bool = False  # whether there are jobs to do
 
     def follow(self, terminal: bool) -> int:
-        """Until the child has ended; its exit code, or that of an interruption."""
-        with self.signals_passed_on():
-            code = self.on_terminal() if terminal else self.in_lines()
+        """Show the run until the child has ended. Returns its exit code, or that of an interruption."""
+        with self.pass_signals_on():
+            code = self.show_view() if terminal else self.print_lines()
         self.keep_output()
         if self.record is not None and self.began:
             self.record.write(self.state, "ended" if not code else "stopped" if self.signals else "failed")
         return INTERRUPTED if signal.SIGINT in self.signals and code else code
 
-    def on_terminal(self) -> int:
+    def show_view(self) -> int:
         from rich.live import Live
 
         from rankfall.run.screen.screen import console, view
@@ -69,7 +69,7 @@ class Driver:
                 shown = self.title + (" (stopping: jobs write their checkpoints)" if self.state.stopping else "")
                 live.update(view(self.state, self.reached, now, shown), refresh=True)
 
-    def in_lines(self) -> int:
+    def print_lines(self) -> int:
         from rankfall.run.screen import lines
 
         said = False
@@ -119,7 +119,7 @@ class Driver:
                     file.write(new)
 
     @contextmanager
-    def signals_passed_on(self) -> Iterator[None]:
+    def pass_signals_on(self) -> Iterator[None]:
         """Ctrl-C stops the child gently; what else ends or pauses this process does the same to the child's processes."""
 
         def stop(number: int, frame: FrameType | None) -> None:
@@ -151,7 +151,7 @@ def command(config: Path, profile: Path, more: Sequence[str]) -> list[str]:
 
 
 def environment(checkout: Path) -> Mapping[str, str]:
-    """With the folder in which Snakemake finds the logger plugin."""
+    """The environment of Snakemake: this one, with the folder in which it finds the logger plugin."""
     plugin, others = str(checkout / "workflow" / "logger"), os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [others, plugin]))}
 

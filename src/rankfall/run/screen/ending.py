@@ -15,7 +15,7 @@ FINDINGS = 4  # that are told
 
 
 def say_finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
-    """After a run in which all went well."""
+    """The last lines of a run in which all went well."""
     if state.idle:
         yield f"==> nothing to do: {results} is up to date with {config} and the code"
         return
@@ -31,12 +31,12 @@ def say_findings(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def first_sentence(text: str) -> str:
-    """A point inside a number, or before a small letter, ends none."""
+    """The first sentence of a text. A point inside a number, or before a small letter, ends none."""
     return re.split(r"(?<=[.!?]) (?=[A-Z])", text.strip(), maxsplit=1)[0]
 
 
-def where(results: Path) -> Iterator[str]:
-    """Where to look."""
+def say_where(results: Path) -> Iterator[str]:
+    """Where the page, the tables and the figures are."""
     page = page_of(results)
     if page.is_file():
         yield f"==> page: {page} (`rankfall open{option(results)}`)"
@@ -52,14 +52,14 @@ def option(results: Path) -> str:
 
 
 def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
-    """After Ctrl-C."""
+    """The last lines of a run that was stopped."""
     done = f"{state.count} of {count(state.total, 'job')}" if state.totals else "nothing"
     yield f"==> stopped after {clock(seconds)}: {done} done. Finished cells are kept, and training goes on from its checkpoint"
     yield f"==> to go on: {again}"
 
 
 def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
-    """After jobs failed."""
+    """The last lines of a run in which jobs failed."""
     jobs = list(state.failed.values())
     for job in jobs[:FAILED]:
         yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
@@ -71,16 +71,16 @@ def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
 
 
 def describe_missing_page(state: RunState, results: Path) -> Iterator[str]:
-    """Of the page, after jobs failed."""
+    """Why there is no page after jobs failed, or what it lacks."""
     if state.no_page:
         yield f"==> no page: {state.no_page}"
     elif state.lacks:
-        yield from where(results)
+        yield from say_where(results)
         yield f"==> the page lacks {', '.join(state.lacks)}"
 
 
 def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: str, unlock: str) -> Iterator[str]:
-    """Where Snakemake ended before its first job."""
+    """Why Snakemake ended before its first job."""
     if state.refused == "LockException":
         yield say_locked(other, again, unlock)
         return
@@ -96,7 +96,7 @@ def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
     """Another run has these files, or one that was killed left its lock."""
     if other is None:
         what = "another Snakemake is working on these results, or one that was killed has left its lock"
-    elif alive(other):
+    elif is_alive(other):
         since = f"since {other['began_at']}" if other.get("began_at") else ""
         what = f"`{other['command']}` is working on these results (process {other['pid']} on {other['host']}, {since})"
         return f"error: {what}: wait for it, or watch it with `rankfall status --watch --config {other['config']}`"
@@ -105,8 +105,8 @@ def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
     return f"error: {what}: if nothing runs, type `{unlock}`, then `{again}`"
 
 
-def alive(record: Mapping[str, Any]) -> bool:
-    """Whether the process of a record runs; of another machine it is believed."""
+def is_alive(record: Mapping[str, Any]) -> bool:
+    """Whether the process of a record runs. One on another machine cannot be asked and is taken to run."""
     if record.get("host") != socket.gethostname():
         return True
     return is_running(int(record["pid"]))

@@ -13,7 +13,7 @@ TRUST = 10.0  # seconds of a rule's finished jobs that count as much as the esti
 
 
 def seconds_left(state: RunState, reached: Mapping[str, Reached], now: float) -> float | None:
-    """None before anything is known. `reached`: of running jobs, by Snakemake's number."""
+    """Seconds until the run ends; None before anything is known. `reached`: how far running jobs are, by Snakemake's number."""
     if not state.totals:
         return None
     scales = {rule: scale(state, rule) for rule in state.totals}
@@ -48,13 +48,13 @@ def say_left(state: RunState, reached: Mapping[str, Reached], now: float) -> str
 
 
 def round_seconds(seconds: float) -> float:
-    """To two digits at most: more would look like more than is known."""
+    """Round to two digits at most: more would claim more than is known."""
     step = 1 if seconds < 10 else 5 if seconds < 60 else 30 if seconds < 600 else 60
     return step * round(seconds / step)
 
 
 def estimate(state: RunState, rule: str, output: str) -> float:
-    """Seconds of one job."""
+    """How many seconds one job takes."""
     return state.costs[output][1] if output in state.costs else TYPICAL.get(rule, OTHER)
 
 

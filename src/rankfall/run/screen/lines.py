@@ -9,13 +9,13 @@ from rankfall.run.screen.words import clock, count
 
 
 def describe_start(state: RunState, title: str) -> str:
-    """What there is to do."""
+    """The first line of a run: what there is to do."""
     parts = [f"{STAGES.get(rule, rule)} {state.totals[rule]}" for rule in state.rules]
     return f"==> {title}: {count(state.total, 'job')} ({', '.join(parts)})"
 
 
 def say_ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
-    """A job that is done, or failed."""
+    """The line of a job that is done, or failed."""
     left = say_left(state, reached, now)
     about = f", {left}" if left and job.place < state.total else ""
     when = f"{clock(now - state.began)} so far{about}"

@@ -25,7 +25,7 @@ class Reached:
 
 
 def read_reached(log: Path) -> Reached | None:
-    """None where the log does not say, or there is none yet."""
+    """How far the job of this log is; None where the log does not say, or there is none yet."""
     try:
         with log.open("rb") as file:
             text = file.read(READ)
@@ -39,7 +39,7 @@ def read_reached(log: Path) -> Reached | None:
 
 
 def of_text(text: str) -> Reached | None:
-    """The same, of what was written so far."""
+    """How far a job is whose log has this text."""
     begun = CELLS.search(text)
     if begun is None:
         return None

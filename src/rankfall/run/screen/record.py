@@ -15,7 +15,7 @@ EVERY = 2.0  # seconds
 
 
 class RunRecord:
-    """Written while a run lasts; its last state stays."""
+    """Writes the record of a run while it lasts. The last one stays."""
 
     def __init__(self, results: Path, config: Path, command: str, pid: int) -> None:
         self.path = file_of(results)
@@ -30,7 +30,7 @@ class RunRecord:
         }
 
     def write(self, state: RunState, how: str = "running") -> None:
-        """If it is time to, or the run ends."""
+        """Write the record if it is time to, or if the run ends."""
         if how == "running" and time.monotonic() - self.written < EVERY:
             return
         self.written = time.monotonic()

@@ -23,7 +23,7 @@ VERBS = {"measure_freely": "measure"}  # as a job is called on the command line
 
 @dataclass
 class Job:
-    """One that has begun."""
+    """A job that has begun."""
 
     rule: str
     name: str  # such as `train sorting 0-31`
@@ -59,7 +59,7 @@ class RunState:
 
     @property
     def rules(self) -> list[str]:
-        """Those that have jobs, in the order in which they run."""
+        """The rules that have jobs, in the order in which they run."""
         return [rule for rule in STAGES if rule in self.totals] + sorted(self.totals.keys() - STAGES)
 
     @property
@@ -68,11 +68,11 @@ class RunState:
 
     @property
     def count(self) -> int:
-        """Of jobs done."""
+        """How many jobs are done."""
         return sum(self.done.values())
 
     def take(self, event: Mapping[str, Any]) -> Job | None:
-        """One event; returns a job that has just ended, well or badly."""
+        """Take in an event. Returns the job that has just ended, well or badly, if one has."""
         handler = getattr(self, f"_{event.get('event')}", None)
         ended: Job | None = handler(event) if handler else None
         return ended
@@ -93,7 +93,7 @@ class RunState:
         self.cores = int(event.get("cores") or self.cores)
 
     def _job_info(self, event: Mapping[str, Any]) -> None:
-        """Told when a job begins; on a cluster, when it is submitted."""
+        """A job has begun; on a cluster, it was submitted."""
         rule, wildcards = str(event["rule_name"]), event.get("wildcards") or {}
         if rule not in self.totals:  # `all`
             return
@@ -139,7 +139,7 @@ class RunState:
             self.said.append(text)
 
     def as_record(self) -> dict[str, Any]:
-        """As plain data, for whoever watches from elsewhere."""
+        """The state as plain data, for those who watch from elsewhere."""
         jobs = {
             "running": {number: vars(job) for number, job in self.running.items()},
             "failed": {output: vars(job) for output, job in self.failed.items()},
@@ -148,8 +148,8 @@ class RunState:
         return {**vars(self), **jobs, "done": dict(self.done)}
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> "RunState":
-        """Back again."""
+    def from_record(cls, record: Mapping[str, Any]) -> "RunState":
+        """The state from what `as_record` wrote."""
         jobs = {
             "running": {number: Job(**job) for number, job in record["running"].items()},
             "failed": {output: Job(**job) for output, job in record["failed"].items()},

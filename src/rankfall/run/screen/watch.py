@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.errors import RankfallError
-from rankfall.run.screen.ending import alive
+from rankfall.run.screen.ending import is_alive
 from rankfall.run.screen.left import say_left
 from rankfall.run.screen.logs import Reached, read_reached
 from rankfall.run.screen.record import file_of, read
@@ -50,7 +50,7 @@ def look(results: Path) -> Seen:
 
 
 def read_seen(about: Mapping[str, Any], results: Path) -> Seen:
-    state = RunState.of_record(about["run"])
+    state = RunState.from_record(about["run"])
     found: dict[str, Reached] = {}
     for number, job in state.running.items():
         one = read_reached(local_log(job.log, about["results"], results))
@@ -61,17 +61,17 @@ def read_seen(about: Mapping[str, Any], results: Path) -> Seen:
 
 
 def local_log(log: str, recorded: str, results: Path) -> Path:
-    """A log of the run, as it is called here."""
+    """Where a log of the run is on this machine, which may see the results under another path."""
     path = Path(log)
     return results / path.relative_to(recorded) if path.is_relative_to(recorded) else path
 
 
 def watch(results: Path, terminal: bool) -> int:
-    """Until the run has ended; 1 if it failed, or if its process is dead."""
-    return on_terminal(results) if terminal else in_lines(results)
+    """Show the run until it has ended. Returns 1 if it failed, or if its process is dead."""
+    return show_view(results) if terminal else print_lines(results)
 
 
-def on_terminal(results: Path) -> int:
+def show_view(results: Path) -> int:
     from rich.live import Live
 
     from rankfall.run.screen.screen import console, view
@@ -84,15 +84,15 @@ def on_terminal(results: Path) -> int:
                 break
             live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
             time.sleep(LOOK)
-    return last(seen)
+    return print_end(seen)
 
 
-def in_lines(results: Path) -> int:
+def print_lines(results: Path) -> int:
     silence, said = Silence(), -SAY
     while True:
         seen = look(results)
         if is_over(seen, silence):
-            return last(seen)
+            return print_end(seen)
         if time.monotonic() - said >= SAY:
             said = time.monotonic()
             print(line(seen), flush=True)
@@ -100,7 +100,7 @@ def in_lines(results: Path) -> int:
 
 
 def line(seen: Seen) -> str:
-    """All in one line."""
+    """The state of the run in one line."""
     left = say_left(seen.state, seen.reached, seen.now) or "nothing left"
     running = ", ".join(job.name for job in seen.state.running.values()) or "none"
     failed = f"; {count(len(seen.state.failed), 'job')} failed" if seen.state.failed else ""
@@ -124,15 +124,15 @@ class Silence:
 
 def is_over(seen: Seen, silence: Silence) -> bool:
     """Whether there is nothing more to see."""
-    return seen.about["how"] != "running" or not alive(seen.about) or silence.seconds(seen.about["time"]) > SILENT
+    return seen.about["how"] != "running" or not is_alive(seen.about) or silence.seconds(seen.about["time"]) > SILENT
 
 
-def last(seen: Seen) -> int:
-    """What became of it."""
+def print_end(seen: Seen) -> int:
+    """Print how the run ended. Returns the exit code."""
     done = f"{seen.state.count} of {count(seen.state.total, 'job')} done after {clock(seen.now - seen.state.began)}"
     how = seen.about["how"]
     if how == "running":
-        how = "gave no sign of life for a minute" if alive(seen.about) else "was killed"
+        how = "gave no sign of life for a minute" if is_alive(seen.about) else "was killed"
     print(f"==> {seen.title} {how}: {done}")
     for job in seen.state.failed.values():
         print(f"==> failed: {job.name}: {job.error}; log: {job.log}", file=sys.stdout)

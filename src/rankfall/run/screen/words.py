@@ -28,7 +28,7 @@ SILENT = "it ended without a word: killed, or taken away by the scheduler"
 
 
 def error_in(log: Path) -> str:
-    """Why a job ended, in one line: the last error that its log names, or else its last line; SILENT where it has none."""
+    """Why a job ended, in one line: the last error in its log, or else the last line of it; SILENT where the log is empty."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - READ))

@@ -17,7 +17,7 @@ from typing import Any
 
 from rankfall.disk import cannot
 from rankfall.errors import RankfallError
-from rankfall.processes import is_running, start_of
+from rankfall.processes import start_of, still_runs
 
 TOUCHED = 60.0  # seconds between two signs of life
 DEAD = 600.0  # seconds without one, after which a process of another machine is taken to have ended
@@ -28,7 +28,7 @@ def file_of(results: Path) -> Path:
 
 
 def claim(results: Path) -> None:
-    """Until this process ends the results are its own; an error in one line where another process works on them."""
+    """Lock the results until this process ends. Raise where another process works on them."""
     path = file_of(results)
     own: dict[str, Any] = {"pid": os.getpid(), "host": socket.gethostname(), "folder": os.getcwd()}
     own["start"] = start_of(os.getpid())
@@ -42,16 +42,16 @@ def claim(results: Path) -> None:
                 os.link(temporary, path)  # with its content at once, and only where there is none
                 break
             except FileExistsError:
-                _take_from_the_dead(path, temporary)
+                _take_over(path, temporary)
     except OSError as error:
         raise cannot("write", path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
-    threading.Thread(target=_show_life, args=(path, content), daemon=True).start()
+    threading.Thread(target=_touch, args=(path, content), daemon=True).start()
     atexit.register(_release, path, content, os.getpid())
 
 
-def _take_from_the_dead(path: Path, now: Path) -> None:
+def _take_over(path: Path, now: Path) -> None:
     """Remove the file of a process that has ended; raise where it lives. `now`: a file of this moment, by the clock of the file system."""
     try:
         text = path.read_text()
@@ -77,20 +77,16 @@ def _take_from_the_dead(path: Path, now: Path) -> None:
 
 
 def _alive(other: Mapping[str, Any], silent: float) -> bool:
-    """`silent`: seconds since its last sign of life."""
+    """Whether the process that wrote a lock still runs. On another machine that is told by `silent`, the seconds since it touched it."""
     if not isinstance(other.get("host"), str):  # the file appears with its content: this one was damaged
         return False
     if other["host"] != socket.gethostname():
         return silent < DEAD
-    if other.get("pid") == os.getpid():
-        return False
     pid = other.get("pid")
-    if not isinstance(pid, int) or not is_running(pid):
-        return False
-    return other.get("start") == start_of(pid)  # else the number is another process's by now
+    return isinstance(pid, int) and pid != os.getpid() and still_runs(pid, other.get("start"))
 
 
-def _show_life(path: Path, content: str) -> None:
+def _touch(path: Path, content: str) -> None:
     while True:
         time.sleep(TOUCHED)
         with suppress(OSError):
@@ -99,7 +95,7 @@ def _show_life(path: Path, content: str) -> None:
 
 
 def _release(path: Path, content: str, owner: int) -> None:
-    """Not by a fork of the process."""
+    """Remove the lock, unless a fork of the process that made it ends."""
     with suppress(OSError):
         if os.getpid() == owner and path.read_text() == content:
             path.unlink()

@@ -258,12 +258,12 @@ def _keys(cells: Iterable[Cell]) -> Iterator[str]:
 
 
 def _distinct(codes: Iterable[Code]) -> list[Code]:
-    """Cells of one kind share theirs."""
+    """The codes of the cells, each once: cells of one kind share theirs."""
     return list({id(code): code for code in codes}.values())
 
 
 def _merge(codes: Iterable[Code]) -> dict[str, str]:
-    """Several mappings as one."""
+    """Join several mappings into one."""
     found: dict[str, str] = {}
     for code in codes:
         found.update(code)

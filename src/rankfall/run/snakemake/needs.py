@@ -14,7 +14,7 @@ SPARE = 1220  # megabytes of a job beyond the estimate: it is a limit
 
 
 class Needs(NamedTuple):
-    """Of one job."""
+    """What a job needs of a machine, and how early it should run."""
 
     priority: float
     minutes: int  # a limit: three times the estimate and a quarter of an hour, since a machine may be slow or shared
@@ -44,12 +44,12 @@ def _minutes(seconds: float) -> int:
 
 
 def _long(seconds: float) -> float:
-    """Between 0 and 1, and the more the longer: kinds of jobs are whole numbers apart."""
+    """The part of a priority that a job has for its length: between 0 and 1, as priorities of kinds of jobs are whole numbers."""
     return seconds / (seconds + 3600)
 
 
 def _memory(plan: Plan, cells: list[Cell]) -> int:
-    """Of the group of cells, which are alike and share stacks, that needs most."""
+    """The memory of the group of cells that needs most; cells of a group are alike and share stacks."""
     members, most = Counter(cell.group for cell in cells), plan.config.compute.stack
     groups = {cell.group: cell for cell in cells}
     return max(stack_memory(cell, min(members[group], most)) for group, cell in groups.items())

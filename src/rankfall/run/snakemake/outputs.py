@@ -32,13 +32,13 @@ class Outputs:
         return f"{self.folder}/shards/measure/{measure}/{task}/{shard}.parquet"
 
     def of(self, job: ShardJob) -> list[str]:
-        """Of the job of a shard, whichever it is."""
+        """The files that a job of a shard makes."""
         if job.measure:
             return [self.measure_shard(job.measure, *job.place)]
         return [self.cells(*job.place), self.training(*job.place)]
 
     def freely(self, measure: str) -> str:
-        """Of a measure that needs no trained cells."""
+        """The file of a measure that needs no trained cells."""
         return f"{self.folder}/shards/measure/{measure}.parquet"
 
     @property

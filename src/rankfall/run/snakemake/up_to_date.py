@@ -120,7 +120,7 @@ def _look(path: str, record: Record | None, fingerprint: JobFingerprint, found: 
 
 
 def _any_newer(parts: list[Part], path: str) -> bool:
-    """Whether Snakemake will make a right table again because of times: then what it is made from must be right too."""
+    """Whether Snakemake will make a table that is right again, since a file that it is made from is newer. Then those must be right too."""
     made = os.lstat(path).st_mtime_ns
     for part in parts:
         try:

@@ -87,7 +87,7 @@ class Wiring:
                 file.write(json.dumps(self.lookups).encode())
 
     def write_plan(self) -> None:
-        """For the jobs of this run."""
+        """Write the plan that the jobs of this run read."""
         write_plan(self.config, self._text, self.fingerprints)
 
     # What there is.
@@ -102,7 +102,7 @@ class Wiring:
 
     @cached_property
     def states(self) -> OutputStates:
-        """Which outputs are there and right."""
+        """Which outputs are as planned."""
         found = inspect_outputs(self.plan, self.fingerprints, self.outputs)
         keep()  # of what fingerprints have read beyond the plan
         return found
@@ -115,7 +115,7 @@ class Wiring:
 
     @cached_property
     def lookups(self) -> list[ShardJob]:
-        """Jobs of shards that would only look things up."""
+        """The jobs of shards that have nothing to compute."""
         return sorted(self.states.lookups) if self.runs else []
 
     @cached_property

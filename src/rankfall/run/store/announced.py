@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.disk import StoreError, atomic, describe_non_file
-from rankfall.processes import is_running, start_of
+from rankfall.processes import start_of, still_runs
 
 FOLDER, SUFFIX = "announced", ".json"
 RENEWED = 3600.0  # seconds
@@ -76,9 +76,7 @@ def read_announcements(root: Path) -> tuple[list[Announcement], list[Path]]:
             age = time.time() - path.stat().st_mtime
             raw = json.loads(path.read_bytes())
             here = raw["machine"] == machine()
-            lives = (
-                (is_running(raw["pid"]) and (start_of(raw["pid"]) or "") == raw["began"]) if here else age < FORGOTTEN
-            )
+            lives = still_runs(raw["pid"], raw["began"] or None) if here else age < FORGOTTEN
             found = Announcement(path, raw["cells"], raw["data"], raw["measures"])
         except FileNotFoundError:
             continue  # it has just ended

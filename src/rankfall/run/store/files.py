@@ -137,14 +137,14 @@ def _parse_header(handle: BinaryIO) -> Header:
     if not sealed:
         raise Damaged("its header does not match its checksum")
     # From here on the header is known to be undamaged.
-    ends = _laid_out(content)
+    ends = _check_layout(content)
     if size != 8 + length + ends:
         raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
     return Header(meta, content, 8 + length)
 
 
-def _laid_out(table: Mapping[str, Any]) -> int:
-    """Number of bytes of the tensors; raises `Damaged` unless each has what its dtype and shape need, and they lie one behind the other."""
+def _check_layout(table: Mapping[str, Any]) -> int:
+    """Raise `Damaged` unless each tensor has the bytes that its dtype and shape need, one behind the other. Returns their sum."""
     places = []
     for name, entry in table.items():
         try:

@@ -45,7 +45,7 @@ class Item:
     reason: str
 
 
-def removable(store: Store, live: Live) -> list[Item]:
+def find_removable(store: Store, live: Live) -> list[Item]:
     """Files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
     parts = (_stacks, _datasets, _rows, _checkpoints, _trials, _temporary, _announcements, _find_damaged)
     return [item for part in parts for item in part(store, live)]
@@ -72,7 +72,7 @@ def verify(store: Store) -> tuple[int, int]:
     return read, damaged
 
 
-def strange(store: Store) -> list[tuple[Path, str]]:
+def find_strange(store: Store) -> list[tuple[Path, str]]:
     """Paths with the name of a finished file that are not files, and what they are; readers ignore them."""
     found = []
     for folder, suffix in [
@@ -169,7 +169,7 @@ def _temporary(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _writer_lives(name: str) -> bool:
-    """False where the name of a temporary file tells of a process of this machine that is no more."""
+    """Whether the writer of a temporary file may still run. Its name says which process of which machine that is."""
     start, pid, _, _ = name.rsplit(".", 3)
     if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
         return True  # another machine's file: only its age is known

@@ -14,14 +14,14 @@ ALLOWED = "a path that ends in .parquet, 'tensorboard:FOLDER', a SummaryWriter, 
 
 
 class RowSink(Protocol):
-    """Is given the rows of a logged step."""
+    """Where the rows of a logged step go."""
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
     def close(self) -> None: ...
 
 
 class FunctionSink:
-    """Any function of a list of dicts."""
+    """Calls a function with the rows, as a list of dicts."""
 
     def __init__(self, function: Callable[[list[dict[str, Any]]], Any]) -> None:
         self.function = function
@@ -30,11 +30,11 @@ class FunctionSink:
         self.function([dict(row) for row in rows])
 
     def close(self) -> None:
-        """The function is the user's."""
+        """Nothing to close: the function is the user's."""
 
 
 def open_sinks(to: Any) -> list[RowSink]:
-    """One or several."""
+    """Open one sink or several."""
     if isinstance(to, (list, tuple)):
         return [sink for one in to for sink in open_sinks(one)]
     return [open_sink(to)]

@@ -23,7 +23,7 @@ LONG = 0.1  # seconds
 
 
 class ParquetSink:
-    """Appends to one file."""
+    """Appends the rows to one file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,7 +64,7 @@ class ParquetSink:
 
 
 def read_table(path: Path) -> pa.Table:
-    """The table of a watched run; one line where it is another file."""
+    """The table of a watched run. Raise where the file is none."""
     try:
         found = pq.ParquetFile(path).read()
     except (pa.ArrowException, OSError) as error:

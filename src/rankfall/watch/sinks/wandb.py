@@ -41,11 +41,11 @@ class WandbSink:
         self.open_at = self.run.step
 
     def flush(self) -> None:
-        """Where the user has logged nothing since, the values are committed alone: or the next would replace them."""
+        """Commit the values of a step where the user has logged nothing since: those of the next step would replace them."""
         if self.open_at is not None and self.run.step == self.open_at:
             self.run.log({}, commit=True)
         self.open_at = None
 
     def close(self) -> None:
-        """The run itself is the user's."""
+        """Write what is left. The run itself is the user's and stays open."""
         self.flush()

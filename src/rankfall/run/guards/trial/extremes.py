@@ -39,7 +39,7 @@ def check_extremes(trial: "Trial", call: "Use", whole: Sequence[Tensor]) -> None
 
 
 def outputs_of(trial: "Trial", call: "Use", factors: Sequence[float]) -> Sequence[Tensor] | None:
-    """None where it raises."""
+    """The outputs of the module; None where it raises."""
     try:
         return trial.run(call, trial.whole, with_extremes(call.inputs, factors))
     except Refused:

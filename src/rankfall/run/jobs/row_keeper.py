@@ -1,0 +1,74 @@
+"""What is asked of rows before they are kept, and when they are: from time to time, and whatever ends the job."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rankfall.errors import RankfallError
+from rankfall.measure.context import Rows
+from rankfall.report.schema import schema
+from rankfall.run.guards.trial.candidate import Refused
+from rankfall.run.jobs.again import Repeats
+from rankfall.run.jobs.engine import stack_id
+
+if TYPE_CHECKING:
+    from rankfall.run.jobs.measuring import MeasuringWork
+    from rankfall.run.plan.cell import Cell
+
+
+class RowKeeper:
+    """Rows by measure key, of cells that are measured one after another. None is kept before the measure has passed its trial."""
+
+    def __init__(self, cells: "Sequence[Cell]", job: "MeasuringWork") -> None:
+        self.cells, self.job = cells, job
+        self.kept: dict[str, Rows] = {}
+        self.unsaved: dict[str, Rows] = {}
+        self.repeats, self.saved = Repeats(job), time.monotonic()
+
+    def add(self, key: str, cell: "Cell", rows: Rows) -> None:
+        check_numbers(cell, rows, self.job)
+        self.unsaved[key] = rows
+        self.repeats.look(cell, rows)
+        due = time.monotonic() - self.saved >= self.job.settings.checkpoint_seconds  # what a killed job loses at most
+        if due and self.repeats.over:
+            self.save()
+            self.saved = time.monotonic()
+
+    def save(self) -> None:
+        """Their checkpoints stay until they are kept."""
+        name, store = self.job.measure.component.name, self.job.store
+        self.job.check(self.cells)
+        store.save_rows(name, self.unsaved)
+        rows, self.unsaved = self.unsaved, {}
+        self.kept |= rows
+        for key in rows:
+            store.drop_checkpoint(stack_id([key]))
+        print(f"{self.job.measure.name}: {len(self.kept)}/{len(self.cells)} measured", flush=True)
+
+
+@contextmanager
+def keep_rows(cells: "Sequence[Cell]", job: "MeasuringWork") -> Iterator[RowKeeper]:
+    """Around the measurement of these cells. Of a measure that is refused nothing is kept."""
+    rows = RowKeeper(cells, job)
+    try:
+        yield rows
+        rows.repeats.finish()
+    except Refused:
+        rows.unsaved.clear()
+        raise
+    finally:
+        if rows.unsaved:
+            rows.save()
+
+
+def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
+    """Raise if a cell has a NaN where its table has none, before it is kept: a table of many cells could not say whose it is."""
+    for column in schema(job.measure.table).columns:
+        for number, row in enumerate(rows):
+            value = row.get(column.name)
+            if column.type == "float" and not column.nan and value is not None and value != value:
+                raise RankfallError(
+                    f"measure {job.measure.name} gives NaN as {column.name!r} of {cell.title} (its row {number}), so its rows are not "
+                    f"kept; give a number, or None with a reason where the column allows it"
+                )
