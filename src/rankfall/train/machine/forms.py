@@ -59,8 +59,9 @@ def program_of(
     gradient: bool,
     divide: Divide | None = None,
 ) -> StepProgram:
-    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew. `code`: the digest of
-    all code that the program depends on, under which it is kept for other processes; empty: it is not kept. `divide`: see `fuse`."""
+    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew.
+    `code`: the digest of all code that the program depends on, under which it is kept for other processes; empty: it is not kept.
+    `divide`: see `fuse`."""
     designs = {
         "architecture": replace(architecture, name=""),
         "shape": shape,

@@ -1,17 +1,17 @@
-"""Each instruction of a program, but for pointwise groups, as a call of a function of `instructions.py`: in how many parts it is done is
-decided here, by the threads that there are."""
+"""Each instruction of a program, but for pointwise groups, as a call of a function of `instructions.py` or `products.py`: in how many parts
+it is done is decided here, by the threads that there are."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from rankfall.train.machine.codes import ARENA, ARGMAX, KEY, STEP
-from rankfall.train.machine.gpu.writer import Reader, Writer, literal
+from rankfall.train.machine.gpu.writer import WordReader, Writer, literal
 
 HELD_OUTPUTS = 24  # of a product by a thread, which has 64 registers
 
 
-def reduction(writer: Writer, p: Reader) -> None:
+def reduction(writer: Writer, p: WordReader) -> None:
     kind, out, x = p.one(), p.place(), p.place()
     rows, run, terms, neighbours = p.some(4)
     scale = literal(p.number())
@@ -24,7 +24,7 @@ def reduction(writer: Writer, p: Reader) -> None:
         writer.call("reduce", (kind, rows, run, terms, io, oo, ro), (out, x), scale)
 
 
-def linear(writer: Writer, p: Reader) -> None:
+def linear(writer: Writer, p: WordReader) -> None:
     x, w, out, bias = (p.place() for _ in range(4))
     biased, columns, terms, rows, run = p.some(5)
     kx, kw, nw, nc, columns_of_bias = (p.some(n) for n in (terms, terms, columns, columns, columns))
@@ -54,7 +54,7 @@ def cheapest(pairs: Sequence[tuple[int, int]], cost: Callable[[int, int], float]
     return min(pairs, key=lambda pair: cost(*pair))
 
 
-def weight_gradient(writer: Writer, p: Reader) -> None:
+def weight_gradient(writer: Writer, p: WordReader) -> None:
     a, b, out = (p.place() for _ in range(3))
     rows, columns, terms, run = p.some(4)
     ma, nb, mc, ka, kb = (writer.table(p.some(n)) for n in (rows, columns, rows, terms, terms))
@@ -71,7 +71,7 @@ def tile(rows: int, columns: int, writer: Writer) -> tuple[int, int]:
     return tall, wide
 
 
-def product(writer: Writer, p: Reader, with_lanes: bool) -> None:
+def product(writer: Writer, p: WordReader, with_lanes: bool) -> None:
     a, b, out = (p.place() for _ in range(3))
     la, lb = p.some(2) if with_lanes else (0, 0)
     count, rows, columns, terms = p.some(4)
@@ -86,14 +86,14 @@ def product(writer: Writer, p: Reader, with_lanes: bool) -> None:
     writer.call("product", own, (out, a, b))
 
 
-def gathering(writer: Writer, p: Reader) -> None:
+def gathering(writer: Writer, p: WordReader) -> None:
     x, index, out = (p.place() for _ in range(3))
     places, features, stride = p.some(3)
     tables = [writer.table(p.some(size)) for size in (places, places, places, features, features)]
     writer.call("gather", (places, features, stride, *tables), (out, x, index))
 
 
-def scattering(writer: Writer, p: Reader) -> None:
+def scattering(writer: Writer, p: WordReader) -> None:
     out, index, v = (p.place() for _ in range(3))
     zeros, adds, places, features, stride = p.some(5)
     io, xo, vo, xd, vd = (np.array(p.some(size)) for size in (places, places, places, features, features))
@@ -107,14 +107,14 @@ def scattering(writer: Writer, p: Reader) -> None:
     writer.call("scatter", own, (out, index, v))
 
 
-def running_sum(writer: Writer, p: Reader) -> None:
+def running_sum(writer: Writer, p: WordReader) -> None:
     x, out = p.place(), p.place()
     rows, terms = p.some(2)
     tables = [writer.table(p.some(size)) for size in (rows, rows, terms, terms)]
     writer.call("running_sums", (rows, terms, *tables), (out, x))
 
 
-def dropout(writer: Writer, p: Reader) -> None:
+def dropout(writer: Writer, p: WordReader) -> None:
     out, site, threshold, scale = p.place(), p.one(), p.one(), literal(p.number())
     size, rows, lanes, stride = p.some(4)
     tables = [writer.table(p.some(rows)) for _ in range(2)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rankfall.train.machine.codes import OPERATIONS
-from rankfall.train.machine.gpu.writer import Place, Reader, Writer, literal
+from rankfall.train.machine.gpu.writer import Place, WordReader, Writer, literal
 from rankfall.train.machine.program.atoms import run_strides
 from rankfall.train.machine.program.emit_pointwise import ADDED_UP
 
@@ -67,7 +67,7 @@ class Group:
     scales: list[float]  # of the sums, in the order of their streams
 
     @staticmethod
-    def read(p: Reader) -> "Group":
+    def read(p: WordReader) -> "Group":
         dims, _, _, _, streams, operations, constants, sums = p.some(8)
         sizes = p.some(dims)
         found = [Stream(p.place(), p.one() == ADDED_UP, p.one(), p.some(dims)) for _ in range(streams)]
@@ -120,7 +120,7 @@ def split_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] |
 ROWS, ROW, COLUMNS = 8, 32, 64  # the fewest, and the shortest
 
 
-def pointwise(writer: Writer, p: Reader) -> None:
+def pointwise(writer: Writer, p: WordReader) -> None:
     group = Group.read(p)
     runs = len(group.sizes) == 1 and not group.sums  # as long as the optimiser has weights, not the same at every depth
     text = Function(group, writer, runs).text()

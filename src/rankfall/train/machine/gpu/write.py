@@ -25,15 +25,14 @@ from rankfall.train.machine.codes import (
     SCATTER,
     WGRAD,
 )
-from rankfall.train.machine.gpu import calls
-from rankfall.train.machine.gpu.instructions import TEXT
+from rankfall.train.machine.gpu import calls, instructions, products
 from rankfall.train.machine.gpu.pointwise import pointwise
-from rankfall.train.machine.gpu.writer import Reader, Writer
+from rankfall.train.machine.gpu.writer import WordReader, Writer
 from rankfall.train.machine.program.build import Program
 
 LINE = 64  # numbers; every block's arena begins a line of the cache
 
-WRITERS: dict[int, Callable[[Writer, Reader], None]] = {
+WRITERS: dict[int, Callable[[Writer, WordReader], None]] = {
     PW: pointwise,
     RED: calls.reduction,
     LIN: calls.linear,
@@ -47,11 +46,11 @@ WRITERS: dict[int, Callable[[Writer, Reader], None]] = {
 }
 
 
-def instructions(program: Program) -> Iterator[tuple[int, Reader]]:
+def read_instructions(program: Program) -> Iterator[tuple[int, WordReader]]:
     begin = 0
     for _ in range(program.count):
         kind, length = (int(one) for one in program.words[begin : begin + 2])
-        yield kind, Reader(program.words[begin + 2 : begin + length])
+        yield kind, WordReader(program.words[begin + 2 : begin + length])
         begin += length
 
 
@@ -135,7 +134,7 @@ def write_kernel(
     whole = max(one.arena for one in (program, descent) if one is not None)
     writer = Writer(threads, shared, 4 if dtype == "float32" else 8, -(-whole // LINE) * LINE + LINE)
     for one in (program, descent):
-        for kind, words in instructions(one) if one is not None else ():
+        for kind, words in read_instructions(one) if one is not None else ():
             WRITERS[kind](writer, words)
     width = max(len(record) for record in writer.records)
     assert width <= threads, "a thread reads one word of an instruction"
@@ -146,7 +145,7 @@ def write_kernel(
     cases = "\n    ".join(f"case {number}: {call} break;" for call, number in writer.calls.items())
     buffers = {"buffers": BUFFERS, "arena": ARENA, "grad": GRAD, "out": OUT, "norm": NORM}
     kernel = KERNEL.format(cases=cases, blocks=blocks, **buffers)
-    text = write_header(writer, dtype, width) + TEXT + "\n" + "\n".join(functions) + kernel
+    text = write_header(writer, dtype, width) + instructions.TEXT + products.TEXT + "\n" + "\n".join(functions) + kernel
     return Kernel(text, records, program.count, writer.arena + -(-writer.scratch // LINE) * LINE)
 
 

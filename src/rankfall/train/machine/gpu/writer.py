@@ -49,7 +49,7 @@ class Writer:
         self.records.append([number, *(word for place in places for word in place)])
 
 
-class Reader:
+class WordReader:
     """Words in order."""
 
     def __init__(self, words: np.ndarray) -> None:
