@@ -131,6 +131,21 @@ def draw_weighted(batch: Samples, *, least: float = 0.5) -> Samples:
     return replace(batch, drawn=(torch.tensor(np.array(drawn)).to(torch.get_default_dtype()),))
 
 
+def stretched(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
+    """Classes, of scores times a number that is drawn for each member and batch."""
+    batch = draw_stretched(batch)
+    assert batch.drawn is not None
+    factor = batch.drawn[0].view(-1, 1, 1, 1)
+    return classes(lambda *given: factor * module(*given), batch, drop)  # type: ignore[arg-type]
+
+
+def draw_stretched(batch: Samples) -> Samples:
+    if batch.drawn is not None:
+        return batch
+    drawn = [stream(seed, "factor", *batch.place).uniform(1, 2) for seed in batch.seeds]
+    return replace(batch, drawn=(torch.tensor(drawn).to(torch.get_default_dtype()),))
+
+
 class Lion:
     """The sign of a mean of gradients (Chen et al. 2023)."""
 

@@ -1,6 +1,7 @@
 """Guards that the machine evaluates as PyTorch does, in whatever parts, and each member as if it were alone."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -82,10 +83,24 @@ def test_masked_tokens_are_hidden_as_pytorch_hides_them() -> None:
     training = Training("t", objective=Component("masked_tokens"), epochs=1, batch=6)
     shape = Shape("tokens", "classes", 5, 9, 9)
     members = members_of(NETWORK, shape, training)
-    x = torch.stack([torch.from_numpy(stream(s, "b").integers(4, 9, size=(6, 5))) for s in members.seeds])
+    x = torch.stack([torch.from_numpy(stream(s, "b").integers(4, 9, size=(41, 5))) for s in members.seeds])
     batch = Samples(x, x, members.seeds, ("test", 0), 9, special=4)
     found, wanted = (grade(recipe.objective(training), batch) for grade in (members.grade, by_pytorch(members)))
-    assert torch.equal(found.loss, wanted.loss) and int(found.asked.sum()) > 0
+    torch.testing.assert_close(found.loss, wanted.loss.detach(), rtol=2e-6, atol=0)
+    assert torch.equal(found.asked, wanted.asked) and int(found.asked.sum()) > 0
+    assert torch.equal(found.sums["accuracy"], wanted.sums["accuracy"])
+    assert (
+        isinstance(members.engine, Machined) and len(members.engine.memories) == 2
+    )  # its programs: of 32 samples and of 9
+
+
+def test_what_is_drawn_for_a_whole_batch_is_evaluated_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be told which part of it belongs to which samples."""
+    training = Training("t", objective=Component("own:stretched"), epochs=1, batch=6)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    members = members_of(NETWORK, TOKENS, training)
+    batch, function = samples_of(members, TOKENS, 40), recipe.objective(training)
+    assert torch.equal(members.grade(function, batch).loss, function(members.module, batch).loss)
 
 
 def test_an_evaluation_that_cannot_be_traced_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from rankfall.train.dropout import LEVELS
 from rankfall.train.machine import shares
 from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
 from rankfall.train.machine.descent import CHANGING, CLIP, DECAY, LR, SLOTS, Descent
-from rankfall.train.machine.evaluation import add_up, parts_of
+from rankfall.train.machine.evaluation import add_up, comes_apart, parts_of
 from rankfall.train.machine.forms import StepForm, program_of
 from rankfall.train.machine.memory import SPARE, Memory, Zeros, addresses, move, on_pages, rows
 from rankfall.train.machine.program.build import Program
@@ -117,7 +117,8 @@ class Machined:
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
         """In parts that stay in the processor's cache; by PyTorch where the objective draws something of the whole batch."""
-        if not self.evaluates or self.draw(batch).drawn is not None:
+        batch = self.draw(batch)
+        if not self.evaluates or not comes_apart(batch):
             return objective(members.module, batch)
         launches: list[PreparedStep] = []
         try:
@@ -170,7 +171,8 @@ class Machined:
         descends: bool = True,
     ) -> PreparedStep:
         """`before`: launches that will be computed with it, each of which needs its own memory."""
-        batch = self.draw(batch)
+        if batch.drawn is None:
+            batch = self.draw(batch)
         self.check_batch(batch)
         form = StepForm.of(batch)
         program = program_of(*self.design, self.rate, form, self.code, gradient, self.divide)

@@ -18,7 +18,15 @@ def parts_of(batch: Samples) -> list[Samples]:
     size = next((n for n in range(min(count, EVALUATED), EVALUATED // 2, -1) if count % n == 0), EVALUATED)
     inputs = batch.inputs.split(size, 1)
     targets = inputs if batch.targets is batch.inputs else batch.targets.split(size, 1)
-    return [replace(batch, inputs=x, targets=y) for x, y in zip(inputs, targets)]
+    found = [replace(batch, inputs=x, targets=y) for x, y in zip(inputs, targets)]
+    if not batch.drawn:
+        return found
+    return [replace(part, drawn=drawn) for part, drawn in zip(found, zip(*(x.split(size, 1) for x in batch.drawn)))]
+
+
+def comes_apart(batch: Samples) -> bool:
+    """Whether all that was drawn for a batch is of its samples, so that parts of it can be told."""
+    return all(x.dim() > 1 and x.shape[1] == batch.inputs.shape[1] for x in batch.drawn or ())
 
 
 def add_up(parts: Sequence[Graded]) -> Graded:
