@@ -77,6 +77,7 @@ def load(text: str, name: str, device: torch.device, order: int = 1) -> Launch:
 
 
 class Emulated(MachinedOnGpu):
+    device_type = "cpu"
     order = 1
 
     def __init__(self, *given: Any) -> None:

@@ -79,6 +79,15 @@ def test_a_gpu_trains_as_planned_and_resumes_to_the_bit(tmp_path: Path, monkeypa
     assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
 
 
+def test_a_processor_does_not_train_what_is_for_a_gpu(tmp_path: Path) -> None:
+    """A job that measures trains what has been lost, and may have no GPU."""
+    plan = make_plan(config(compute={"engine": "auto", "device": "cuda", "stack": 128}, training={"epochs": 1}))
+    store = Store(tmp_path)
+    with pytest.raises(RankfallError, match=r"compute\.device: cuda, but there is no GPU here, and 1 networks"):
+        train(plan, store)
+    assert not store.find_cells([cell.key for cell in plan.cells])
+
+
 def test_an_objective_that_draws_is_trained_by_the_machine(tmp_path: Path) -> None:
     changes = {"training": {"epochs": 2, "objective": {"name": "prefixes", "shortest": 3}}, "grid": {"seed": "0..1"}}
     plan, store = make_plan(config(compute={"engine": "auto"}, **changes)), Store(tmp_path)

@@ -53,7 +53,7 @@ class PreparedStep:
 
 
 class Machined:
-    name = "machine"
+    name, device_type = "machine", "cpu"
     divide: Divide | None = None  # see `fuse`
 
     def __init__(

@@ -33,7 +33,7 @@ Load = Callable[[str, str, torch.device], Launch]
 
 
 class MachinedOnGpu(Machined):
-    name = "machine_gpu"
+    name, device_type = "machine_gpu", "cuda"
     divide = staticmethod(split_of)
 
     def __init__(
