@@ -10,6 +10,10 @@ class RankfallError(Exception):
     """Bad input or a broken environment, found before any work starts. The command line prints it without a traceback."""
 
 
+class NoKernel(RankfallError):
+    """A GPU for which no kernel can be compiled: no cell's fault."""
+
+
 def nearest(given: Any, allowed: Iterable[str]) -> str | None:
     """The allowed name most similar to the given one, or None."""
     if not isinstance(given, str):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from own_quantity import forget_own
 from plans import VALID, changed
 
 from rankfall import components
@@ -12,7 +13,6 @@ from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.overview.reproduction.measure import reproduction
 from rankfall.report.published_numbers import FIELDS, published_numbers, read_published
-from rankfall.report.quantities import lend
 from rankfall.run.keys.files import content, digests
 from rankfall.run.plan import make_plan
 
@@ -56,7 +56,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
         (folder / name).write_text(text)
     (tmp_path / "mylab" / "__init__.py").write_text("")
     yield folder
-    lend([])
+    forget_own()
 
 
 CONFIG = changed("measures", {"entropy": {"measure": "mylab.entropy"}, "reproduction": {}}, VALID)

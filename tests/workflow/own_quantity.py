@@ -1,5 +1,6 @@
 """A quantity of a user, as a folder of files that nothing of the package names: what `docs/components.md` shows."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,7 +96,14 @@ def import_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     """Modules of users lie in the test's folder, and what a plan has found of them is forgotten afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
     yield
+    forget_own()
+
+
+def forget_own() -> None:
+    """The next test has other modules of the same names, in another folder."""
     lend([])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mylab"]:
+        del sys.modules[name]
 
 
 def write(folder: Path) -> Path:

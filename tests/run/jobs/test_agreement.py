@@ -10,7 +10,7 @@ import torch
 from emulated import Emulated, emulate
 from helpers import config
 
-from rankfall.errors import RankfallError
+from rankfall.errors import NoKernel, RankfallError
 from rankfall.run.jobs import training as job
 from rankfall.run.jobs.engine import Interrupted, Settings
 from rankfall.run.plan import Plan, make_plan
@@ -77,6 +77,26 @@ def test_a_gpu_trains_as_planned_and_resumes_to_the_bit(tmp_path: Path, monkeypa
         train(plan, broken, Interrupting(3))
     train(plan, broken)
     assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
+
+
+def test_a_gpu_for_which_nothing_compiles_ends_the_job_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Without(Emulated):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.load = self.fail
+
+        def fail(self, *given: Any) -> None:
+            raise NoKernel("compute.engine: no compiler")
+
+    emulate(monkeypatch)
+    monkeypatch.setattr(gpu, "MachinedOnGpu", Without)
+    plan = make_plan(config(compute={"engine": "auto", "device": "cuda", "stack": 128}, training={"epochs": 1}))
+    store = Store(tmp_path)
+    with pytest.raises(NoKernel, match="no compiler"):
+        train(plan, store)
+    assert not store.find_cells([cell.key for cell in plan.cells])  # it is no cell's fault
 
 
 def test_a_processor_does_not_train_what_is_for_a_gpu(tmp_path: Path) -> None:

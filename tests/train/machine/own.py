@@ -146,6 +146,18 @@ def draw_stretched(batch: Samples) -> Samples:
     return replace(batch, drawn=(torch.tensor(drawn).to(torch.get_default_dtype()),))
 
 
+class Factored:
+    """Steps along a gradient over the roots of the means of its squares by row and by column (Shazeer and Stern 2018)."""
+
+    slots = 0
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        square = (grads[:, :240] ** 2).view(-1, 12, 20)
+        scale = square.mean(2, keepdim=True) * square.mean(1, keepdim=True) + 1e-8
+        whole = torch.cat([(grads[:, :240].view(-1, 12, 20) * scale.rsqrt()).flatten(1), grads[:, 240:]], 1)
+        weights.sub_(lr * whole)
+
+
 class Lion:
     """The sign of a mean of gradients (Chen et al. 2023)."""
 

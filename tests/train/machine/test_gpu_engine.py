@@ -71,6 +71,11 @@ def test_training_is_the_plain_engines(name: str) -> None:
     asked.test_training_is_the_plain_engines(name)
 
 
+def test_an_optimiser_that_adds_up_by_row_and_by_column_is_the_plain_engines() -> None:
+    """In one pass over the weights, no group of threads could do both."""
+    asked.test_training_is_the_plain_engines("own:Factored")
+
+
 def test_the_order_in_which_threads_run_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread reads what another one writes without a barrier between them."""
     forwards = asked.trained((0, 1))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from rankfall.disk import StoreError
-from rankfall.errors import RankfallError, describe_error
+from rankfall.errors import NoKernel, RankfallError, describe_error
 from rankfall.run.guards.declared import Unproved
 from rankfall.run.guards.watch import numerics
 from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
@@ -53,7 +53,7 @@ def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable
                 lambda text: note(f"{named}: {text}"),
                 machine_of(cell.engine),
             )
-    except (StoreError, Unproved):
+    except (StoreError, Unproved, NoKernel):
         raise
     except Untraceable as error:
         note(

@@ -19,7 +19,7 @@ from rankfall.train.machine.program.atoms import Unsupported, Value, View, conti
 from rankfall.train.machine.program.build import Program, finish
 from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode
-from rankfall.train.machine.program.fusion import reads_in_order
+from rankfall.train.machine.program.fusion import Divide, reads_in_order
 from rankfall.train.machine.record import OfNumber, OfTensor, OptimizerOperation, Recorded, record
 from rankfall.train.machine.trace import Untraceable
 from rankfall.train.members import Members, Optimizer
@@ -41,17 +41,18 @@ class Descent:
     decays: bool
     clips: bool
     dtype: torch.dtype
+    divide: Divide | None = None  # see `fuse`
     changing: dict[Recorded, list[int]] = field(default_factory=dict)  # which numbers are inputs
     seen: dict[Recorded, list[float]] = field(default_factory=dict)
     programs: dict[Recorded, Program] = field(default_factory=dict)
 
     @staticmethod
-    def of(members: Members) -> "Descent":
+    def of(members: Members, divide: Divide | None = None) -> "Descent":
         """Raises `Untraceable` where there is none."""
         if len(members.slots) > len(SLOTS):
             raise Untraceable(f"an optimiser with {len(members.slots)} slots")
         own = members.decay is not None, members.clip is not None
-        found = Descent(deepcopy(members.optimizer), members.weights.shape[1], *own, members.weights.dtype)
+        found = Descent(deepcopy(members.optimizer), members.weights.shape[1], *own, members.weights.dtype, divide)
         for t in LOOKED_AT:
             found.at(t)
         return found
@@ -112,7 +113,7 @@ class Descent:
         for given, buffer in zip((0, *range(2, 2 + len(slots))), (PARAM, *SLOTS)):
             if recorded.results[given] != given:
                 draft.write(tensors[recorded.results[given]], (buffer, 0), shape)
-        return finish(draft, (PARAM, *SLOTS), check_order)
+        return finish(draft, (PARAM, *SLOTS), check_order, self.divide)
 
 
 def lower_operation(draft: ProgramDraft, operation: OptimizerOperation, get: Any, dtype: torch.dtype) -> Any:

@@ -18,6 +18,7 @@ from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.streams import words
 from rankfall.train import recipe
+from rankfall.train.device import to_device
 from rankfall.train.dropout import LEVELS
 from rankfall.train.machine import shares
 from rankfall.train.machine.codes import ARENA, BUFFERS, CONST, GRAD, KEY, NORM, OUT, PARAM, RATES, STEP
@@ -83,7 +84,7 @@ class Machined:
         self.evaluates = True  # until an evaluation turns out to be none that can be traced
         self.pace = 1.0  # seconds that a step of all members took last
         try:
-            self.descent: Descent | None = Descent.of(members)
+            self.descent: Descent | None = Descent.of(members, self.divide)
         except Untraceable:  # the optimiser steps on all members' rows, after all gradients
             self.descent = None
 
@@ -139,7 +140,7 @@ class Machined:
     def descend(self, members: Members) -> None:
         """One step of the optimiser along `members.grads`."""
         if self.descent is None:
-            members.update(torch.zeros(len(members)))
+            members.update(members.grads.new_zeros(len(members)))
             return
         memory = Memory.of(len(members), None, (), self.zeros)
         program = self.prepare_descent(members, memory, members.step_count + 1)
@@ -154,7 +155,7 @@ class Machined:
     def prepare_descent(self, members: Members, memory: Memory, t: int) -> Program:
         assert self.descent is not None
         program, changing = self.descent.at(t)
-        memory.changing.copy_(torch.from_numpy(changing))
+        memory.changing.copy_(to_device(torch.from_numpy(changing), members.device))
         for place, column in ((LR, members.lr_now), (DECAY, members.decay), (CLIP, members.clip)):
             if column is not None:
                 memory.rates[:, place] = column.squeeze(1)

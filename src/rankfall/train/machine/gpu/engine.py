@@ -89,7 +89,7 @@ class MachinedOnGpu(Machined):
         launch = self.launches.get(kernel.text)
         if launch is None:
             launch = self.launches[kernel.text] = self.load(kernel.text, "steps", members.device)
-        blocks = count_blocks(len(members), kernel.arena, members.device)
+        blocks = count_blocks(len(members), kernel.arena * self.numbers.itemsize, members.device)
         if self.arena.numel() < blocks * kernel.arena:
             self.arena = members.weights.new_empty(blocks * kernel.arena)
         steps = kernel.instructions, len(kernel.records) - kernel.instructions
@@ -125,9 +125,9 @@ class MachinedOnGpu(Machined):
 
 
 def count_blocks(members: int, arena: int, device: torch.device) -> int:
-    """As many as the GPU runs at once, but that their arenas have room."""
+    """As many as the GPU runs at once, but that their arenas, of so many bytes each, have room."""
     if device.type != "cuda":
         return 1
     about = torch.cuda.get_device_properties(device)
-    room = int(ARENAS * about.total_memory) // (4 * arena)
+    room = int(ARENAS * about.total_memory) // arena
     return max(1, min(members, BLOCKS * about.multi_processor_count, room))

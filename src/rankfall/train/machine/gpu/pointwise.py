@@ -104,9 +104,9 @@ class Group:
         return math.prod(self.sizes[cut:])
 
 
-def split_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | None:
+def split_of(sizes: Sequence[int], strides: Sequence[int], least: bool = True) -> tuple[bool, int] | None:
     """How a sum divides the dimensions that it runs over: whether it adds up the end of them, and how many numbers the end has. None: not
-    in two, or so that few threads would have work. `strides`: of the sum; 0 where it adds up."""
+    in two, or, with `least`, so that few threads would have work. `strides`: of the sum; 0 where it adds up."""
     kept = [bool(stride) for size, stride in zip(sizes, strides) if size > 1]
     sizes = [size for size in sizes if size > 1]
     changes = [k for k in range(1, len(kept)) if kept[k] != kept[k - 1]]
@@ -114,7 +114,8 @@ def split_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] |
         return None
     outer, inner = math.prod(sizes[: changes[0]]), math.prod(sizes[changes[0] :])
     ends = kept[0]
-    return (ends, inner) if (outer >= ROWS and inner >= ROW if ends else inner >= COLUMNS) else None
+    enough = outer >= ROWS and inner >= ROW if ends else inner >= COLUMNS
+    return (ends, inner) if enough or not least else None
 
 
 ROWS, ROW, COLUMNS = 8, 32, 64  # the fewest, and the shortest
@@ -132,7 +133,9 @@ def pointwise(writer: Writer, p: WordReader) -> None:
 
 class Function:
     def __init__(self, group: Group, writer: Writer, runs: bool) -> None:
-        self.group, self.threads, self.runs = group, writer.threads, runs
+        self.group, self.threads, self.shared, self.runs = group, writer.threads, writer.shared, runs
+        divided = {split_of(group.sizes, group.streams[k].strides, least=False) for k in group.sums}
+        assert None not in divided and len(divided) < 2, "sums of one group divide its numbers in one way"
         self.total = math.prod(group.sizes)
         self.read, self.written = group.used()
         held = {one for operation in group.code for one in operation[1:2] + operands(operation)}
@@ -177,7 +180,7 @@ class Function:
         """Sums along the beginning."""
         columns = self.group.inner()
         terms = self.total // columns
-        parts = max(1, min(terms, self.threads // columns))
+        parts = max(1, min(terms, self.threads // columns, self.shared // (columns * len(self.group.sums))))
         unrolled = min(self.most, -(-terms // parts))
         condition = "" if terms % (unrolled * parts) == 0 else f"first + u * {parts} < {terms}"
         lines = [f"for (int task = threadIdx.x; task < {columns * parts}; task += THREADS) {{"]

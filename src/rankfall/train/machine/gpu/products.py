@@ -88,11 +88,12 @@ __device__ __noinline__ void weights_gradient(real* out, const real* a, const re
         for (int i = threadIdx.x / 32; i < rows / 4 * parts_of_q; i += THREADS / 32) {
           int row = i / parts_of_q * 4 + lane / 8, first = i % parts_of_q * each * 8 + lane % 8, n = row - 4 * down;
           bool left = row < 4 * down, there = left ? row < TALL && m0 + row < M : n < WIDE && n0 + n < N;
-          const real* from = left ? a + MA::at(m0 + row) : b + NB::at(n0 + n);
+          const real* from = left ? a + MA::at(least(m0 + row, M - 1)) : b + NB::at(least(most(n0 + n, 0), N - 1));
           real held[each];
 #pragma unroll
           for (int j = 0; j < each; ++j) {
-            int q = q0 + first + 8 * j, along = TERMS == 1 ? q : (left ? KA::at(q / RUN) : KB::at(q / RUN)) + q % RUN;
+            int q = q0 + first + 8 * j, run = least(q / RUN, TERMS - 1);
+            int along = TERMS == 1 ? q : (left ? KA::at(run) : KB::at(run)) + q % RUN;
             held[j] = there && q < all ? from[along] : real(0);
           }
 #pragma unroll
