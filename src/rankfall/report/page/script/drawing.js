@@ -74,7 +74,7 @@ function specifyLines(panel, spec, marks) {
     const xs = marks.map((mark) => mark.x), first = Math.min(...xs);
     if (panel.chart.x === "times") x.scale = { type: "log", base: 2 };
     else if (wide && first > 0 && Math.max(...xs) >= 16 * first) x.scale = { type: "log" };
-    else if (whole) x.axis = { ...x.axis, tickMinStep: 1, format: "d" };
+    else if (whole) x.axis = { ...x.axis, tickMinStep: 1, format: "d", ...(Math.max(...xs) - first < 10 ? { values: [...new Set(xs)] } : {}) };
     if (tooltip && dense) layer.mark.size = 12; // hundreds of points a line
     else if (tooltip) layer.encoding.size = { field: "size", type: "quantitative", scale: null, legend: null };
     if (layer.mark.type === "line" && !besides(layer) && turns.size) {
