@@ -23,10 +23,8 @@ from rankfall.train.machine.program.build import Program
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
-THREADS, BLOCKS = (
-    512,
-    2,
-)  # of a block, and blocks that a multiprocessor runs at once: the fastest of those tried on an H200
+# Of a block, and blocks that a multiprocessor runs at once: the fastest of those tried on an H200.
+THREADS, BLOCKS = 512, 2
 SHARED = 11_776  # numbers of float32 in shared memory: what a block may have without asking for more
 ARENAS = 0.25  # of the GPU's memory, at most, for the blocks' arenas
 Load = Callable[[str, str, torch.device], Launch]
