@@ -190,3 +190,14 @@ def test_the_estimate_knows_engines() -> None:
     (cell, *_) = make_plan(VALID).cells
     designs = cell.task, cell.architecture, cell.training
     assert cell_seconds(*designs, "machine") < cell_seconds(*designs, "plain")
+
+
+def test_steps_of_many_lengths_are_for_a_processor() -> None:
+    """On a GPU the machine compiles a kernel for each form of a batch, in seconds."""
+    config = changed("trainings/short/objective", "prefixes", on_a_gpu("auto"))
+    plan = make_plan(changed("measures", {}, config))
+    why = "objective prefixes, whose steps differ in length: on a GPU each length would be compiled"
+    assert set(engines.engines(plan.cells, plan.config.compute)) == {("plain", why)}
+    assert why in refusal(changed("compute/engine", "machine", changed("measures", {}, config)))
+    here = make_plan(changed("compute/device", "cpu", changed("measures", {}, config)))
+    assert {cell.engine for cell in here.cells} == {"machine"}

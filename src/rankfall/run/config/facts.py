@@ -80,6 +80,7 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "TRACED": (lambda value: isinstance(value, bool), "True or False"),
     "TOKENWISE": (lambda value: isinstance(value, bool), "True or False"),
     "SYMMETRIC": (lambda value: isinstance(value, bool), "True or False"),
+    "LENGTH_VARIES": (lambda value: isinstance(value, bool), "True or False"),
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
     "TOKENS": (lambda value: type(value) is int and value > 0, "how many tokens a sequence has, where no option says"),
     "LENGTHS": (_is_list_of_text, "a list of options that hold lengths"),

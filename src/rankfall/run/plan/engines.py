@@ -70,6 +70,11 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
         found = describe(kind, part.name)
         if found and found.facts.get("TRACED") is False:
             return f"{kind} {part.name}, which says TRACED = False"
+    objective = describe("objective", training.objective.name)
+    if device != "cpu" and objective and objective.facts.get("LENGTH_VARIES"):
+        return (
+            f"objective {training.objective.name}, whose steps differ in length: on a GPU each length would be compiled"
+        )
     # Gradients that cancel exactly are exactly 0 by autograd; of more than two tokens the kernels leave rounding noise, and Adam, which
     # divides by a gradient's size, makes whole steps of it.
     data = describe("task", task.task.name)

@@ -14,6 +14,7 @@ from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.objectives.classes import classes
 
 ACCEPTS = "classes"
+LENGTH_VARIES = True
 LIMITS = {"shortest": (1, None)}
 
 
