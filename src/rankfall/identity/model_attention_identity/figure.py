@@ -30,7 +30,7 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
     table = select_models(read("model_attention_identity"), "model_attention_identity", models)
     table = select(table, WHOLE)
     table = table[table.value.notna()]
-    names = name_measurements(table)
+    names = name_measurements(table, axis="length")
     table = table.assign(line=names, value=table.value.astype(float))
     exactly = exact(table)
     longest = table[table.tokens == table.groupby("line").tokens.transform("max")]
