@@ -45,14 +45,15 @@ def model_token_identity(
         table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(candidates)]
     )
     figure = panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100))
-    many = seeds(table.assign(seed=table.seed.fillna(-1)), ["network"])
+    drawn_at_random = table[table.phase == "init"]
+    seeded = (
+        f" (of initialised models, means over {seeds(drawn_at_random, ['network'])})" if len(drawn_at_random) else ""
+    )
     return Picture(
         figure,
         f"Share of tokens whose embedding is the nearest to their mapped state, on at least {int(table.sentences.min())} "
         "sentences that no map "
-        f"was trained on; bands are 95% intervals over sentences (of initialised models, means over {many})".replace(
-            "\n", ", "
-        )
+        f"was trained on; bands are 95% intervals over sentences{seeded}".replace("\n", ", ")
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
         + "".join(
             (

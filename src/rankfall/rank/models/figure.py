@@ -136,8 +136,8 @@ def describe_finding(points: "DataFrame") -> str:
     """In which panels SAN is lost and where, and the least that a whole model keeps."""
     san = points[points.variant == "SAN"]
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()
-    parts = [f"{title} from layer {layer}" for title, layer in lost.items()]
-    said = f"Less than {LOST:g} is left of {label('SAN')} in {len(lost)} of {san.panel.nunique()} panels ({', '.join(parts) or 'none'})"
+    parts = [f"{title}: from layer {layer}" for title, layer in lost.items()]
+    said = f"Less than {LOST:g} is left of {label('SAN')} in {len(lost)} of {san.panel.nunique()} panels ({'; '.join(parts) or 'none'})"
     least = points[points.variant == "transformer"]["mean"].min()
     return said + (
         f"; the whole model keeps at least {down(float(least)):g} at every layer." if least == least else "."
