@@ -98,10 +98,12 @@ def models(
         grid.refline(y=height, color=CHANCE, linestyle=":", label=f"rounding of {name}")
     legend_below(grid, 5)
     taken = "token mean" if centre == "mean" else "minimiser of the norm"
+    several = bool((each.groupby("panel").seed.nunique() > 1).any())
+    bands = "filled bands are one standard deviation over these, where there are several, dotted lines one over samples"
+    lined = bands if several else "dotted lines are one standard deviation over samples"
     caption = (
-        f"Relative residual ({metric} norm, from the {taken}) by layer, means over {seeds(each, ['panel'])}; "
-        "filled bands are one standard deviation over these, where there are several, dotted lines one over samples"
-        f"{', and dashed lines published curves' * dashed}. {say_sizes(panels)} "
+        f"Relative residual ({metric} norm, from the {taken}) by layer, {'means over' if several else 'of'} {seeds(each, ['panel'])}; "
+        f"{lined}{', and dashed lines published curves' * dashed}. {say_sizes(panels)} "
     )
     if floors:
         heights = ", ".join(f"{name} {height:.0e}" for name, height in floors.items())
