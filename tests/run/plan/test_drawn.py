@@ -16,6 +16,7 @@ MEASURES = {
     "paths": {"counts": [2]},
     "law": {},
     "bert": BERT,
+    "bert_tokens": {"measure": "model_token_identity", "model": "bert-base-cased"},
     "influence": {},
     "scorecard": {},
 }
@@ -105,6 +106,10 @@ REFUSED = {
         "sorting, short, depth 4; did you mean 'sorting, short, depth ",
         "",
     ),
+    "definition": ("models", {"definition": "published"}, "'published' is not measured; there will be: clean", ""),
+    "candidates": ("model_token_identity", {"candidates": ["sentense"]}, "'sentense' is not possible", "'sentence'?"),
+    "a norm": ("models", {"metric": "compositt"}, "metric: 'compositt' is not possible; allowed: composite, l1", "?"),
+    "a centre": ("models", {"centre": "none"}, "centre: 'none' is not possible; allowed: mean, best", ""),
     "evaluation": ("paths", {"evaluation": "frozen"}, "evaluation: 'frozen' is not measured", "recomputed"),
 }
 

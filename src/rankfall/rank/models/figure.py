@@ -7,7 +7,7 @@ model that was measured has the sizes of the published one.
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
@@ -37,9 +37,9 @@ def models(
     read: "Callable[[str], DataFrame]",
     *,
     models: list[str] | None = None,
-    metric: str = "composite",
-    centre: str = "mean",
-    definition: str | None = None,
+    metric: Literal["composite", "l1", "linf", "frobenius", "without_first", "without_largest"] = "composite",
+    centre: Literal["mean", "best"] = "mean",
+    definition: Literal["clean", "published"] | None = None,
     log: bool = False,
     columns: int = 3,
 ) -> Picture:

@@ -35,7 +35,14 @@ OF_CELLS = {
     "architectures": "architecture",
 }
 # Options that name one of the values that an option of the measures has.
-MEASURED = {"models": "model", "evaluation": "evaluation", "depth": "depths", "alpha": "alphas", "times": "times"}
+MEASURED = {
+    "models": "model",
+    "evaluation": "evaluation",
+    "depth": "depths",
+    "alpha": "alphas",
+    "times": "times",
+    "definition": "definition",
+}
 LATE = ("key", "status", "reason")  # columns of cells that only a run fills
 KINDS = {"text": (str, dict), "int": (int,), "float": (int, float, str), "bool": (bool,)}  # how values are written
 NAMED = 12  # values that an error lists
