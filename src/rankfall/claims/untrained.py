@@ -9,33 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.design import Architecture, Component
+from rankfall.design import Component
 from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.plain import attention_alone
 from rankfall.streams import stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Every field whose default could change is named.
-BARE = Architecture(
-    name="bare",
-    block=Component("attention"),
-    attention=Component("multihead"),
-    normaliser=Component("softmax"),
-    position=Component("none"),
-    mask=Component("none"),
-    residual=Component("none"),
-    mlp=Component("none"),
-    norm=Component("none"),
-    norm_placement="post",
-    embedding=Component("linear"),
-    head=Component("regression"),
-    sentinels=Component("none"),
-    init=Component("normal"),
-    depth=1,
-    heads=1,
-    width=32,
-)
+BARE = attention_alone("bare")
 
 
 def make(seeds: Sequence[int], tokens: int, dtype: torch.dtype = torch.float64, **fields: Any) -> Network:

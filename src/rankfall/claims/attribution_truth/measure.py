@@ -29,20 +29,7 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 23}
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["none"],
-    "mlp": ["none", "relu"],
-    "norm": ["none", "layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["none", "add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mlp": ["none", "relu"], "norm": ["none", "layer"], "residual": ["none", "add"]}
 CLAIMED = (
     "rollout_beats_raw_attention",
     "alti_beats_gradients",

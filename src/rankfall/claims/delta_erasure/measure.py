@@ -24,20 +24,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["causal"],
-    "mlp": ["relu"],
-    "norm": ["rms"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mask": ["causal"], "mlp": ["relu"], "norm": ["rms"], "residual": ["add"]}
 FLOOR = 1e-13
 
 

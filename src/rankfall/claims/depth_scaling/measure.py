@@ -15,20 +15,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["none"],
-    "mlp": ["relu"],
-    "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add", "depth_scaled"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer", "none"], "residual": ["add", "depth_scaled"]}
 FEW = 5  # seeds of what is shown beside it
 KINDS: dict[str, dict[str, Any]] = {
     SCALED: {"residual": "depth_scaled", "norm": "none"},

@@ -25,18 +25,11 @@ TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 13}
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
     "mask": ["causal"],
     "mlp": ["gelu", "none"],
     "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
     "position": ["rope", "none"],
     "residual": ["add", "none"],
-    "sentinels": ["none"],
 }
 NAME = "invertible_states"
 FOUND = "share of tokens found, by layer"

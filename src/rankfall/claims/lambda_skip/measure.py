@@ -23,17 +23,10 @@ TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
     "attention": ["multihead", "selective"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["deepnorm"],
     "mask": ["none", "causal"],
-    "mlp": ["none"],
     "norm": ["rms"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
     "residual": ["scaled"],
-    "sentinels": ["none"],
 }
 RESIDUAL = "log10 of the relative residual after the last layer, by lambda"
 LAW = "attention that averages, in closed form"

@@ -23,18 +23,12 @@ TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 28}
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
     "mask": ["causal"],
     "mlp": ["gelu", "none"],
     "norm": ["layer", "none"],
     "normaliser": ["softmax", "exp", "l2"],
     "position": ["none", "alibi", "rope", "sinusoidal"],
     "residual": ["add", "none"],
-    "sentinels": ["none"],
 }
 CONVERGE, COUNTING = "last_tokens_converge", "counting_needs_positions"
 DISTANCE = "log10 of the distance of last states over their size, by number of equal tokens"

@@ -23,20 +23,7 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 15}
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "norm": ["layer"], "residual": ["add"]}
 NAME = "layers_are_lazy_unless_branches_fall_as_depth"
 CURVED = "share of a branch's change that its derivative misses, by layers"
 MOVED = "change of a branch's output over its size, by layers"

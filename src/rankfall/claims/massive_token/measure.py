@@ -20,20 +20,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "norm": ["layer"], "residual": ["add"]}
 NAME = "massive_token_forces_low_rank"
 SHARE = "share of energy in the first direction, by length of the first token"
 ENTROPY = "entropy of the spectrum, by length of the first token"

@@ -17,18 +17,12 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
-    "attention": ["multihead"],
     "block": ["attention", "peri"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["normal", "deepnorm"],
     "mask": ["none", "causal"],
     "mlp": ["gelu"],
     "norm": ["rms", "by_depth"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
     "residual": ["add", "scheduled"],
-    "sentinels": ["none"],
 }
 XAVIER: dict[str, Any] = {"name": "deepnorm", "beta": 1.0}  # Xavier's start where nothing is scaled
 PRE: dict[str, dict[str, Any]] = {

@@ -19,20 +19,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["none", "causal", "local"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["score_scale"],
-    "position": ["none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mask": ["none", "causal", "local"], "norm": ["layer"], "normaliser": ["score_scale"]}
 
 
 def score_scale_slows(context: Context, *, depth: int = 24, tokens: int = 24, width: int = 64, seeds: int = 12) -> Rows:

@@ -22,20 +22,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add", "none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "norm": ["layer", "none"], "residual": ["add", "none"]}
 NAME = "sinks_slow_mixing"
 KEPT = "relative residual of the other tokens, by score of the first token"
 REACHED = "share of a change that is in other tokens, by score of the first token"

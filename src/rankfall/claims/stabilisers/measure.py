@@ -29,17 +29,13 @@ TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
     "attention": ["multihead", "gated", "differential"],
-    "block": ["attention"],
     "embedding": ["linear", "token"],
-    "head": ["regression"],
     "init": ["published", "deepnorm"],
     "mask": ["none", "causal"],
-    "mlp": ["none"],
     "norm": ["none", "layer"],
     "normaliser": ["softmax", "softpick"],
     "position": ["none", "alibi"],
     "residual": ["none", "add"],
-    "sentinels": ["none"],
 }
 SOFTMAX = "softmax"
 KINDS: dict[str, dict[str, Any]] = {

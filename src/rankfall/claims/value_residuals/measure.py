@@ -27,17 +27,9 @@ TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
     "attention": ["multihead", "value_residual"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["deepnorm"],
     "mask": ["none", "causal"],
-    "mlp": ["none"],
     "norm": ["rms", "none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
 }
 KINDS: dict[str, Any] = {
     PLAIN: "multihead",

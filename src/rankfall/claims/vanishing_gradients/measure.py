@@ -17,20 +17,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["none"],
-    "mlp": ["gelu"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mlp": ["gelu"], "norm": ["layer"], "residual": ["add"]}
 
 
 def vanishing_gradients(
