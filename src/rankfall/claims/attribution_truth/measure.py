@@ -59,19 +59,12 @@ def attribution_truth(
                 mean = layers[-1].mean(0)  # (T,)
                 needed = torch.tensor([token in known.needed for token in range(TOKENS)])
                 others, wanted = mean[:LAST], needed[:LAST]
+                wasted = float(mean[~needed].sum() / mean.sum())
                 for claim in CLAIMED:
                     rows += [
                         row(claim, RIGHT, method, number, seed, chance(mean[needed], mean[~needed])),
                         row(claim, AMONG + RIGHT, method, number, seed, chance(others[wanted], others[~wanted])),
-                        row(
-                            claim,
-                            WASTED,
-                            method,
-                            number,
-                            seed,
-                            float(mean[~needed].sum() / mean.sum()),
-                            "it gives nothing",
-                        ),
+                        row(claim, WASTED, method, number, seed, wasted, "it gives nothing"),
                     ]
         network, x, said = random_network(seed, depth, tokens, width, heads, samples)
         effects = moved_by_opposite(network, x, said)

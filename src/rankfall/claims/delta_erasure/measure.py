@@ -12,6 +12,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rankfall.claims.blocks import PRE_NORM, XAVIER
 from rankfall.claims.delta_erasure.names import KINDS, NAME, RESIDUAL
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
@@ -38,12 +39,7 @@ def delta_erasure(
             network = make(
                 [seed],
                 tokens,
-                residual="add",
-                norm="rms",
-                norm_placement="pre",
-                mlp="relu",
-                mask="causal",
-                init={"name": "deepnorm", "beta": 1.0},
+                **PRE_NORM | {"norm": "rms", "mlp": "relu", "mask": "causal", "init": XAVIER},
                 depth=depth,
                 heads=heads,
                 width=width,

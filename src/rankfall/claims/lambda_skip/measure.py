@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rankfall.claims.blocks import XAVIER
 from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
 from rankfall.claims.rows import row
 from rankfall.claims.trends import slope
@@ -47,7 +48,7 @@ def lambda_skip(
                     tokens,
                     residual={"name": "scaled", "scale": strength},
                     norm="rms",
-                    init={"name": "deepnorm", "beta": 1.0},
+                    init=XAVIER,
                     depth=depth,
                     heads=heads,
                     width=width,

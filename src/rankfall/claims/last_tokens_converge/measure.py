@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -45,7 +46,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 }
 FORMATS = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 DIGITS = {"bfloat16": 8, "float32": 24, "float64": 53}
-DECODER: dict[str, Any] = {"mask": "causal", "residual": "add", "norm": "layer", "norm_placement": "pre", "mlp": "gelu"}
+DECODER: dict[str, Any] = PRE_NORM | {"mask": "causal", "mlp": "gelu"}
 
 
 def last_tokens_converge(

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, jvp
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -49,16 +50,9 @@ def lazy_branches(
         wanted = draw([seed], 1, tokens, width, name=f"{NAME} wanted")
         for line, power in SCALINGS.items():
             for depth in layers:
-                fields = {
-                    "depth": depth,
-                    "width": width,
-                    "heads": heads,
-                    "mask": "causal",
-                    "residual": "add",
-                    "norm": "layer",
-                    "init": init,
-                }
-                network = make([seed], tokens, torch.float64, norm_placement="pre", **fields)
+                network = make(
+                    [seed], tokens, **PRE_NORM, mask="causal", init=init, depth=depth, heads=heads, width=width
+                )
                 curved, moved = step(network, x, wanted, depth**-power)
                 rows.append(row(NAME, CURVED, line, depth, seed, curved))
                 rows.append(row(NAME, MOVED, line, depth, seed, moved))

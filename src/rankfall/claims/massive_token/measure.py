@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -36,16 +37,7 @@ def massive_token(
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name=NAME)
-        fields = {
-            "depth": depth,
-            "width": width,
-            "heads": heads,
-            "residual": "add",
-            "norm": "layer",
-            "mask": "causal",
-            "init": init,
-        }
-        network = make([seed], tokens, torch.float64, norm_placement="pre", **fields)
+        network = make([seed], tokens, **PRE_NORM, mask="causal", init=init, depth=depth, heads=heads, width=width)
         for length in LONGER:
             text = x.clone()  # (1, 1, T, D)
             text[..., 0, :] *= length

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rankfall.claims.blocks import XAVIER
 from rankfall.claims.masks import MASKS
 from rankfall.claims.rows import row
 from rankfall.claims.score_scale_slows.names import NAME, SCALES, SPREAD
@@ -34,7 +35,7 @@ def score_scale_slows(context: Context, *, depth: int = 24, tokens: int = 24, wi
                     norm="layer",
                     depth=depth,
                     width=width,
-                    init={"name": "deepnorm", "beta": 1.0},
+                    init=XAVIER,
                     normaliser={"name": "score_scale", "scale": "one", "factor": scale},
                 )
                 # One head and Xavier's maps: normed tokens have scores of deviation one before the factor.
