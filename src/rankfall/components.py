@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 
 AUTO = "auto"  # the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
@@ -252,8 +252,7 @@ def _describe(location: Location, content: bytes) -> Description:
 def _lacking(location: Location, defined: Iterable[str]) -> RankfallError:
     """A file without the function or class that it is named for."""
     names = [name for name in defined if not name.startswith("_")]
-    near = nearest(location.attributes[0], names)
-    hint = f"; did you mean {near!r}?" if near else ""
+    hint = suggest(location.attributes[0], names)
     wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
     return RankfallError(f"{location.file} defines no function or class {wanted}{hint}")
 
