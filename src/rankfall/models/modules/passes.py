@@ -234,3 +234,14 @@ def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits
         with holder[0], suppress(Enough):
             output = call_model(model, arguments)
     return PassSeen(holder[0].finish(), output, holder[0].exits)
+
+
+def collect_sums(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, Tensor]:
+    """The state after each addition of the model as it is, by number of branch, in the model's own shape."""
+    found: dict[int, Tensor] = {}
+
+    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
+        found[branch.number] = state + value if flow.skips else value.clone()
+
+    run_through(model, arguments, flow, Edits(edit=keep))
+    return found
