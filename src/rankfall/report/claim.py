@@ -236,6 +236,12 @@ def band_of(rows: DataFrame, quantity: str, line: str, x: float) -> Band:
     return band(of(rows, quantity, line, x).value)
 
 
+def change_of(rows: DataFrame, quantity: str, line: str, first: float, last: float) -> Band:
+    """From one x to another, seed by seed."""
+    before, after = (of(rows, quantity, line, x).value.to_numpy() for x in (first, last))
+    return band(after - before)
+
+
 def judge(said: str, number: Band | float | None, wants: str = "", **when: bool) -> Decision:
     """The verdict whose condition is the first to be true, in the order in which they are given: `holds`, `in_part`, `contradicted`,
     `undecided`; undecided where none is. `wants` is for this one alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band_of, change_of, compare, judge
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -42,20 +42,15 @@ SETTING = (
 
 def amplifies(read: Read) -> Decision:
     rows = read("evidence")
-    change = {line: grown(rows, f"{line}, no skips", SHALLOW, DEEP) for line in NETWORKS}
+    changes = {line: change_of(rows, BIAS, f"{line}, no skips", SHALLOW, DEEP) for line in NETWORKS}
     said = f"Log of first over middle item at {SHALLOW:.0f} and {DEEP:.0f} layers without skips: " + "; ".join(
         f"{line} {_at(rows, f'{line}, no skips', SHALLOW)} and {_at(rows, f'{line}, no skips', DEEP)}"
         for line in NETWORKS
     )
     with_skips = ", ".join(f"{line} {_at(rows, f'{line}, skips', DEEP)}" for line in NETWORKS)
-    answers = {compare(one, GROWN) for one in change.values()}
+    answers = {compare(one, GROWN) for one in changes.values()}
     said += f". With skips at {DEEP:.0f}: {with_skips}."
-    return _decide(answers, said, change[NETWORKS[0]], wants="more seeds")
-
-
-def grown(rows: DataFrame, line: str, low: float, high: float) -> Band:
-    before, after = (of(rows, BIAS, line, x).value.to_numpy() for x in (low, high))
-    return band(after - before)
+    return _decide(answers, said, changes[NETWORKS[0]], wants="more seeds")
 
 
 def _at(rows: DataFrame, line: str, x: float) -> str:

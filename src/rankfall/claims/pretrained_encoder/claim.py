@@ -27,7 +27,7 @@ from rankfall.claims.pretrained_encoder.names import (
     SPIKE,
     STATES,
 )
-from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, band_of, change_of, compare, judge, of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,8 +61,8 @@ def where_measured(decide: Callable[[DataFrame], Decision]) -> Callable[[Read], 
 def full_rank(rows: DataFrame) -> Decision:
     first, last = float(rows.x.min()), float(rows.x.max())
     least = {part: float(of(rows, SHARE, part).value.min()) for part in PARTS}
-    falls = {part: change(rows, SMALLEST, part, first, last) for part in PARTS}
-    rises = {part: change(rows, COSINE, part, first, last) for part in PARTS}
+    falls = {part: change_of(rows, SMALLEST, part, first, last) for part in PARTS}
+    rises = {part: change_of(rows, COSINE, part, first, last) for part in PARTS}
     said = f"From the state before the first of {last:.0f} layers to the last: " + "; ".join(
         f"{part}: rank at least {least[part]:.0%} of full, smallest singular value {falls[part].mean:+.2f} decades, cosine "
         f"{band_of(rows, COSINE, part, first).mean:.2f} to {band_of(rows, COSINE, part, last).mean:.2f}"
@@ -73,12 +73,6 @@ def full_rank(rows: DataFrame) -> Decision:
     fails = not full[0] or not any(right[ALL])
     everything = all(full) and all(all(one) for one in right.values())
     return judge(said + ".", rises[ALL], contradicted=fails, holds=everything, in_part=True)
-
-
-def change(rows: DataFrame, quantity: str, line: str, first: float, last: float) -> Band:
-    """Text by text."""
-    before, after = (of(rows, quantity, line, x).value.to_numpy() for x in (first, last))
-    return band(after - before)
 
 
 @where_measured
