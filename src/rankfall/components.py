@@ -112,6 +112,12 @@ def describe(kind: str, name: str) -> Description | None:
     return _describe_file(location, stat.st_mtime_ns, stat.st_size)
 
 
+def facts_of(kind: str, name: str) -> Mapping[str, Any]:
+    """The facts of a component; of `auto`, or where there is no name, there are none."""
+    found = describe(kind, name) if name else None
+    return found.facts if found else {}
+
+
 def facts(location: Location) -> dict[str, Any]:
     """The facts of a file, whatever it defines."""
     text = frozen_source(location.module)

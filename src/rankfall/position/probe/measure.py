@@ -110,8 +110,7 @@ def probe(
 
 def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Architecture]:
     for attention in parts["attention"]:
-        described = components.describe("attention", attention.name)
-        ignored = described.facts.get("IGNORES", ()) if described else ()
+        ignored = components.facts_of("attention", attention.name).get("IGNORES", ())
         for normaliser in [None] if "normaliser" in ignored else parts["normaliser"]:
             for position in parts["position"]:
                 for mask in [None] if "mask" in ignored else parts["mask"]:

@@ -154,8 +154,7 @@ def bases(
 
 
 def fact(attention: Component, name: str) -> Any:
-    found = components.describe("attention", attention.name)
-    return found.facts.get(name) if found else None
+    return components.facts_of("attention", attention.name).get(name)
 
 
 def allowed_masks(attention: Component, masks: list[Component]) -> list[Component]:

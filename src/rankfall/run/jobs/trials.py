@@ -194,18 +194,14 @@ def refuse_parts(measure: Component, code: Mapping[str, str], store: "Store", no
     which options name components of which kind; `code` is the measure's.
     """
     bench = Bench(store, note)
-    named = {kind: list(_components_of(measure.options.get(option, []))) for option, kind in _facts(measure).items()}
+    kinds = components.facts_of("measure", measure.name).get("PARTS", {})
+    named = {kind: list(_components_of(measure.options.get(option, []))) for option, kind in kinds.items()}
     setting = Surroundings(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
     lines = [bench.refusal(kind, part, setting) for kind, some in named.items() for part in some]
     check_unchanged(code)
     bench.keep()
     for line in filter(None, lines):
         raise Refused(line)
-
-
-def _facts(measure: Component) -> Mapping[str, str]:
-    found = components.describe("measure", measure.name)
-    return found.facts.get("PARTS", {}) if found else {}
 
 
 def _components_of(value: Any) -> Iterator[Component]:
