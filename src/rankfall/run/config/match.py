@@ -33,7 +33,7 @@ class Seeded(Described, Protocol):
 def values(given: Any, path: str) -> list[Any]:
     """A value of an axis as a list: a scalar, a list, a range "0..4" with both ends, or a list with ranges in it."""
     listed: list[Any] = []
-    for item in given if isinstance(given, list) else [given]:
+    for item in filters.as_list(given):
         found = RANGE.fullmatch(item) if isinstance(item, str) else None
         if not found:
             listed.append(item)

@@ -25,6 +25,7 @@ from rankfall import components
 from rankfall.components import AUTO
 from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training, components_of
 from rankfall.errors import RankfallError
+from rankfall.filters import as_list
 from rankfall.run.config.match import describe_filter, matches, parse_filter
 from rankfall.run.config.options import description, resolve
 from rankfall.run.config.problems import problem
@@ -188,7 +189,7 @@ def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:
     found: list[int] = []
     for name in facts.get("LENGTHS", ()):
         given = options.get(name)
-        found += [item for item in (given if isinstance(given, list) else [given]) if type(item) is int]
+        found += [item for item in as_list(given) if type(item) is int]
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.design import Architecture, Component, parts
+from rankfall.filters import as_list
 from rankfall.nets.plain import PLAIN
 from rankfall.run.config.problems import problem, show_value
 
@@ -41,7 +42,3 @@ def chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -
         for part in map(Component.of, as_list(options.get(option, []))):
             if components.locate(kind, part.name) is not None:
                 yield kind, part
-
-
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
