@@ -280,14 +280,10 @@ def _options(node: ast.FunctionDef | ast.ClassDef) -> dict[str, Option]:
 def _facts(tree: ast.Module) -> dict[str, Any]:
     facts = {}
     for node in tree.body:
-        target = (
-            node.targets[0]
-            if isinstance(node, ast.Assign)
-            else node.target
-            if isinstance(node, ast.AnnAssign)
-            else None
-        )
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and target.id.isupper():
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if isinstance(target, ast.Name) and target.id.isupper():
             literal, value = _literal(node.value)
             if literal:
                 facts[target.id] = value
