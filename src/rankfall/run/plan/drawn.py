@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall import components
 from rankfall.errors import nearest
-from rankfall.filters import matches_in_table, parts
+from rankfall.filters import as_list, matches_in_table, parts
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, Table
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.plan.cell import Alike
 from rankfall.run.plan.graded import graded_pairs
-from rankfall.run.plan.uses import as_list
 
 if TYPE_CHECKING:
     from rankfall.run.plan.build import FigurePlan, MeasurePlan
