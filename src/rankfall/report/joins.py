@@ -7,14 +7,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.schema import schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pandas import DataFrame, Series
 
 MADE_OF = ("attention", "normaliser", "position", "mask", "sentinels")
 

@@ -2,9 +2,9 @@
 in ranks.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.attribution.rows import ALL_TOKENS, JACOBIAN, OWN
 from rankfall.report.account import account
@@ -15,10 +15,6 @@ from rankfall.report.ranking import say_mean, say_span
 from rankfall.report.selection import among, deepest, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["attribution", "datasets"]
 METHODS = {
@@ -38,7 +34,7 @@ PUBLISHED = {1: 0.306, 6: 0.149, 12: 0.107}  # medians of own shares in BERT-bas
 
 
 def attribution(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     architectures: list[str] = [],
@@ -72,7 +68,7 @@ def attribution(
 
 
 def draw_networks(
-    networks: "dict[str, DataFrame]", about: str, length: int | None = None, published: bool = False, on: str = ""
+    networks: dict[str, DataFrame], about: str, length: int | None = None, published: bool = False, on: str = ""
 ) -> Picture:
     """One row of panels for each network; numbers are means over its seeds. `about`: what is said of these at the caption's end; `length`:
     of the texts; `published`: with the medians of Brunner et al.; `on`: the task in words."""
@@ -119,11 +115,11 @@ def draw_networks(
     return Picture(figure, caption + describe_finding(networks) + about, means)
 
 
-def quantity(table: "DataFrame", name: str) -> "DataFrame":
+def quantity(table: DataFrame, name: str) -> DataFrame:
     return select(table, ALL_TOKENS | {"quantity": name})
 
 
-def draw_boxes(axis: "Axes", table: "DataFrame", published: bool) -> None:
+def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
     """Boxes of the quantiles that the table has: the tokens themselves are not in it."""
     means = select(table, JACOBIAN | OWN).groupby("layer")[list(QUANTILES.values())].mean()
     boxes = [{key: line[column] for key, column in QUANTILES.items()} | {"fliers": []} for _, line in means.iterrows()]
@@ -134,7 +130,7 @@ def draw_boxes(axis: "Axes", table: "DataFrame", published: bool) -> None:
     axis.set_ylim(0, 1.02)
 
 
-def distances(axis: "Axes", table: "DataFrame") -> None:
+def distances(axis: Axes, table: DataFrame) -> None:
     """Stacked shares."""
     from seaborn import color_palette
 
@@ -152,7 +148,7 @@ def distances(axis: "Axes", table: "DataFrame") -> None:
     axis.grid(visible=False)
 
 
-def methods(axis: "Axes", part: "DataFrame", by: str) -> None:
+def methods(axis: Axes, part: DataFrame, by: str) -> None:
     """A line a method, mean over seeds."""
     shown = {name: colour for name, colour in METHODS.items() if name in set(part[by])}
     if shown:
@@ -163,7 +159,7 @@ def ticks(layers: list[int]) -> list[int]:
     return layers if len(layers) <= 8 else [layer for layer in layers if layer == 1 or layer % 3 == 0]
 
 
-def describe_finding(networks: "dict[str, DataFrame]") -> str:
+def describe_finding(networks: dict[str, DataFrame]) -> str:
     """Median own share after the last layer, of each network, with its deviation over seeds."""
     said = []
     for name, table in networks.items():

@@ -10,10 +10,10 @@ import torch
 
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.identity.shares import shares
+from rankfall.measure.context import Context, Rows
 from rankfall.measure.member import each_network
 
 if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
     from rankfall.nets.network import Network
 
 TABLE = "cell_influence"
@@ -27,7 +27,7 @@ LIMITS = {"samples": (1, None)}
 NONE = "nothing reaches the last token, or so little that it is beyond the range of float64"
 
 
-def cell_influence(context: "Context", *, samples: int = 4) -> "Rows":
+def cell_influence(context: Context, *, samples: int = 4) -> Rows:
     """Over the first test samples."""
     network = copy.deepcopy(context.network).double()  # all members', whose states are made at once; then each alone
     inputs = context.data.test.inputs[:, :samples]

@@ -1,8 +1,8 @@
 """How often a hidden state still tells which token it came from, layer by layer, one column an architecture."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Read
 from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
@@ -12,14 +12,11 @@ from rankfall.report.selection import among, deepest, one_a_seed, one_of, select
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 TABLES = ["token_identity"]
 
 
 def token_identity(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     training: str | None = None,

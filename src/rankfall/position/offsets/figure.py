@@ -1,10 +1,10 @@
 """Learned terms by offset, one row a task and architecture: the bias B and the factors C, as matrices of one head and as a line a head."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
@@ -14,10 +14,6 @@ from rankfall.report.looks import label
 from rankfall.report.selection import among, one_of, select_asked, select_finished
 from rankfall.report.style import WIDTH, Picture, canvas
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
-
 TABLES = ["offsets"]
 TITLES = {"B": "bias B of scores", "C": "factors C of weights"}
 NAMED = 6  # ranges that are said
@@ -25,7 +21,7 @@ NEUTRAL = {"B": 0.0, "C": 1.0}  # what each starts from, and without effect
 
 
 def offsets(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     training: str | None = None,
     architectures: list[str] = [],
@@ -75,7 +71,7 @@ def offsets(
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
 
 
-def say_seed(one: "DataFrame") -> str:
+def say_seed(one: DataFrame) -> str:
     """The seed that is drawn, and those that are drawn of networks that have lost it."""
     seeds = one.groupby(["architecture", "task"]).seed.min()
     usual = int(seeds.mode().min())
@@ -88,7 +84,7 @@ def say_seed(one: "DataFrame") -> str:
     return f"{usual}{f' ({join(others)})' if others else ''}"
 
 
-def ranges(table: "DataFrame") -> str:
+def ranges(table: DataFrame) -> str:
     """From where to where the values of each kind and network go; kinds and tasks have no common scale to rank them by."""
     spans = table.groupby(["which", "architecture", "task"]).value.agg(["min", "max"])
     several = table.task.nunique() > 1
@@ -99,7 +95,7 @@ def ranges(table: "DataFrame") -> str:
     return join(said[:NAMED] + ([f"{len(said) - NAMED} more are in the numbers"] if len(said) > NAMED else []))
 
 
-def matrix(panel: "Axes", part: "DataFrame", which: str) -> None:
+def matrix(panel: Axes, part: DataFrame, which: str) -> None:
     """The Toeplitz matrix of one head, colours symmetric around what has no effect."""
     import seaborn as sns
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
 from rankfall.nets.positions._base import Position
 
 if TYPE_CHECKING:
-    from rankfall.measure.context import Context
     from rankfall.nets.network import Network
 
 TABLE = "offsets"
@@ -22,7 +22,7 @@ USES = (("bias by offset", "factors by offset"),)
 
 
 @torch.no_grad()
-def offsets(context: "Context") -> list[dict[str, Any]]:
+def offsets(context: Context) -> list[dict[str, Any]]:
     """Every term of every head."""
     network = context.network
     length = network.lift(context.data.test.inputs[:, :1]).shape[2]

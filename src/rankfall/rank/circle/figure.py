@@ -1,8 +1,9 @@
 """Two points that a network moves along a circle, or towards each other: paths in the plane, time as colour, and their distance below."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import MIDDLE_HALF, SIZE, below, collect_labels, on, steps
@@ -12,9 +13,7 @@ from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from pandas import DataFrame
 
 TABLES = ["circle"]
 MARKERS = ("o", "s")  # first and second token
@@ -24,7 +23,7 @@ MET = 0.05  # of the distance at the start: closer than this counts as having me
 
 
 def circle(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     training: str | None = None,
     tasks: list[str] = [],
@@ -103,7 +102,7 @@ def circle(
     return Picture(figure, caption, last)
 
 
-def count_meetings(table: "DataFrame") -> "DataFrame":
+def count_meetings(table: DataFrame) -> DataFrame:
     """By task, architecture and width: how many roll-outs end with both points in one place, and how far off the circle they are."""
     end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
     end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
@@ -118,7 +117,7 @@ def count_meetings(table: "DataFrame") -> "DataFrame":
     return found.reset_index()
 
 
-def each(last: "DataFrame", settings: Mapping[str, str]) -> str:
+def each(last: DataFrame, settings: Mapping[str, str]) -> str:
     """How many of each architecture do, and on which task where there are several; and how many have left all numbers."""
     by = ["architecture", *(["task"] if last.task.nunique() > 1 else [])]
     counts = last.groupby(by)[["met", "roll_outs"]].sum()
@@ -135,7 +134,7 @@ def each(last: "DataFrame", settings: Mapping[str, str]) -> str:
     return (f": {', '.join(said[:NAMED] + more)}" if len(said) > 1 else "") + beyond
 
 
-def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection | None":
+def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
     """Both tokens' places, those outside the frame left out."""
     import numpy as np
 

@@ -1,9 +1,9 @@
 """The exact contribution to the output of the paths of each length, and the number of these paths."""
 
-from collections.abc import Callable
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Read
 from rankfall.rank.decomposition.rows import PATHS
 from rankfall.report.account import account
 from rankfall.report.chance import chances
@@ -16,9 +16,6 @@ from rankfall.report.selection import deepest, init_first, one_a_seed, one_of, s
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 TABLES = ["decomposition", "cells"]
 LINES = {  # column -> (row of panels, label, colour)
     "output_share": ("share", "of the output", BLUE),
@@ -29,7 +26,7 @@ LINES = {  # column -> (row of panels, label, colour)
 
 
 def decomposition(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     architecture: str | None = None,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.measure.context import Context, Rows
 from rankfall.measure.member import each_network
 from rankfall.rank.powers import length, measurable, outside
 from rankfall.rank.rounding import NOISE, shaken
@@ -23,7 +24,6 @@ from rankfall.tasks._dataset import TEST, Split
 from rankfall.train.recipe import objective
 
 if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
     from rankfall.nets.network import Network
     from rankfall.train.objectives._base import Samples
 
@@ -45,7 +45,7 @@ class Found:
     lost: list[bool]
 
 
-def gradients(context: "Context", *, samples: int = 32) -> "Rows":
+def gradients(context: Context, *, samples: int = 32) -> Rows:
     """Over the first test samples."""
     names = weights_by_role(context.network)
     made = copy.deepcopy(context.network).double()

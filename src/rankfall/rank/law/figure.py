@@ -1,10 +1,11 @@
 """The law of rank collapse, without a rounding floor: residuals by layer, and how loose the bounds are."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.rank.law.rows import clear
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
@@ -17,10 +18,6 @@ from rankfall.report.selection import among, deepest, one_a_seed, one_of, select
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
-
 TABLES = ["law"]
 BOUNDS = {"lemma_slack": "published lemma with γ", "proven_slack": "bound with a proof, no γ"}
 PLAIN = "plain float64"
@@ -29,7 +26,7 @@ NUMBERS = ("log10_residual", "exponent", "lemma_slack", "proven_slack", "log10_f
 
 
 def law(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     training: str | None = None,
@@ -88,7 +85,7 @@ def law(
     return Picture(figure, caption, points.merge(about, on="architecture"))
 
 
-def mean_by_seed(table: "DataFrame", *columns: str) -> "DataFrame":
+def mean_by_seed(table: DataFrame, *columns: str) -> DataFrame:
     """A row a seed and layer: mean over samples."""
     return (
         table.assign(**{name: table[name].astype(float) for name in columns})
@@ -103,7 +100,7 @@ def twice(log10: Any) -> Any:
     return np.log10(-np.minimum(log10, -1e-3))
 
 
-def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut: set[str]) -> None:
+def decay(panel: Axes, each: DataFrame, names: list[str], methods: Any, cut: set[str]) -> None:
     each = each.assign(height=twice(each.log10_residual), method=each.architecture.map(methods)).dropna(subset="height")
     on(
         panel,
@@ -124,7 +121,7 @@ def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut:
     label_towers([panel], float(each.log10_residual.min()))
 
 
-def label_towers(panels: "Sequence[Axes]", lowest: float) -> None:
+def label_towers(panels: Sequence[Axes], lowest: float) -> None:
     """Labels for heights of `twice`, down to the lowest log10 of a residual: 0.9, 10^-1, 10^-10, 10^-100, with the large at the top."""
     marks = space_ticks(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
     high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
@@ -136,7 +133,7 @@ def label_towers(panels: "Sequence[Axes]", lowest: float) -> None:
             panel.invert_yaxis()
 
 
-def references(panel: "Axes", each: "DataFrame", names: list[str]) -> None:
+def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
     """A line of slope log10(3) a layer, which is cubing on these axes, beside the first architecture; and where plain passes end."""
     first = next((name for name in names if name in set(each.architecture)), None)
     if first is None:
@@ -161,7 +158,7 @@ def references(panel: "Axes", each: "DataFrame", names: list[str]) -> None:
         )
 
 
-def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
+def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
     """A bound is null wherever its condition fails."""
     panel.set(xlabel="layer", ylabel="decades above the residual")
     long = table.melt(["architecture", "layer", "seed"], list(BOUNDS), "bound", "slack").dropna(subset="slack")
@@ -186,7 +183,7 @@ def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # a bound that is broken is seen
 
 
-def describe_finding(each: "DataFrame", names: list[str], settings: dict[str, str]) -> str:
+def describe_finding(each: DataFrame, names: list[str], settings: dict[str, str]) -> str:
     """Who loses rank most, and with which local exponent d log out / d log in at its last layer; and whose residual is left."""
     last = each[each.layer == each.groupby("architecture").layer.transform("max")].groupby("architecture")
     exponents = last.exponent.mean()
@@ -202,7 +199,7 @@ def describe_finding(each: "DataFrame", names: list[str], settings: dict[str, st
     return f"{said}; at the last layer the residual is {by_setting(deepest, settings, say_ends_of)}."
 
 
-def say_ends_of(deepest: "DataFrame") -> str:
+def say_ends_of(deepest: DataFrame) -> str:
     """Whose residual is smallest and whose largest, of networks of one setting, each at its last layer that has one."""
     lowest, least = say_extreme(deepest, "log10_residual", power, most=False)
     highest, most = say_extreme(deepest, "log10_residual", power, most=True)

@@ -1,10 +1,10 @@
 """Residuals by layer, trained and untrained: how much of its rank each architecture keeps."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.residuals.rows import RESIDUAL, STATES
 from rankfall.report.account import account
@@ -25,15 +25,12 @@ from rankfall.report.selection import (
 )
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 TABLES = ["residuals"]
 LABELS = {"residual": "|res(X)| / |X|", "sigma_ratio": "σ₂/σ₁"}
 
 
 def residuals(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     quantity: Literal["residual", "absolute_residual", "sigma_ratio", "stable_rank", "numerical_rank"] = "residual",
@@ -97,7 +94,7 @@ def residuals(
     )
 
 
-def describe_finding(each: "DataFrame", names: list[str]) -> str:
+def describe_finding(each: DataFrame, names: list[str]) -> str:
     """How many networks of each architecture have lost rank at their own last layer with a residual, which is not everybody's."""
     network = ["architecture", "training", "seed"]
     lines = each.dropna(subset="value").sort_values("layer").groupby(network)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
@@ -24,9 +26,6 @@ from rankfall.rank.rounding import NOISE, relative_difference, same_size, second
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankfall.measure.context import Context
-    from rankfall.nets.network import Network
-
 TABLE = "residuals"
 NEEDS = "cells"
 STATE = "state"
@@ -34,7 +33,7 @@ STATE = "state"
 
 @torch.no_grad()
 def residuals(
-    context: "Context",
+    context: Context,
     *,
     samples: int = 8,
     norms: list[str] = ["composite", "frobenius", "l1", "linf"],
@@ -73,7 +72,7 @@ def residuals(
 
 
 def places(
-    network: "Network", inputs: Tensor, steps: list[tuple[Step, list[Carried]]], repeat: bool = False
+    network: Network, inputs: Tensor, steps: list[tuple[Step, list[Carried]]], repeat: bool = False
 ) -> Iterator[tuple[int, str, Carried]]:
     """(layer, place, states of the tokens (K, B, T, D)): all block outputs, and the inputs and outputs of every norm.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.measure.context import Context, Rows
 from rankfall.measure.member import each_network
 from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit
@@ -22,7 +23,6 @@ from rankfall.rank.rounding import NOISE, relative_difference, shaken
 from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
 
 if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
     from rankfall.nets.network import Network
 
 TABLE = "states"
@@ -33,7 +33,7 @@ ZERO_TOKEN = "a token is a vector of zeros, which has no direction"
 
 
 @torch.no_grad()
-def states(context: "Context", *, samples: int = 8, channels: int = 1) -> "Rows":
+def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
     """`channels`: how many of the largest are left out."""
     made = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]

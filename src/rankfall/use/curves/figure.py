@@ -1,8 +1,8 @@
 """Curves of training: a metric by epoch, one line an architecture, with its band over seeds."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.chance import chances
@@ -16,14 +16,11 @@ from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked,
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 TABLES = ["training", "cells"]
 
 
 def curves(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     training: str | None = None,
@@ -83,7 +80,7 @@ def curves(
     )
 
 
-def say_order(ends: "DataFrame", *, high: bool) -> str:
+def say_order(ends: DataFrame, *, high: bool) -> str:
     """Which are first and which last, of networks of one setting."""
     first, best = say_extreme(ends, "value", "{:.3f}".format, most=high)
     last, worst = say_extreme(ends, "value", "{:.3f}".format, most=not high)
