@@ -4,7 +4,6 @@ For causal networks, at initialisation and trained: what training makes of the i
 """
 
 import copy
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,9 +11,7 @@ from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.identity.shares import shares
 from rankfall.measure.context import Context, Rows
 from rankfall.measure.member import each_network
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
+from rankfall.nets.network import Network
 
 TABLE = "cell_influence"
 REQUIRES = [
@@ -40,7 +37,7 @@ def cell_influence(context: Context, *, samples: int = 4) -> Rows:
         made = []
         for sample in range(x.shape[1]):
 
-            def layers(states: torch.Tensor, alone: "Network" = alone) -> list[torch.Tensor]:
+            def layers(states: torch.Tensor, alone: Network = alone) -> list[torch.Tensor]:
                 return [state[0, 0] for state in list(alone.layers(states[None, None]))[1:]]
 
             rng = context.stream("cell_influence", member=member)  # nothing is drawn: blocks are exact

@@ -5,17 +5,15 @@ length of training, sentinels included. A bias that is the same at all offsets h
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
+from rankfall.nets.network import Network
 from rankfall.nets.positions._base import Position
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
 
 TABLE = "offsets"
 USES = (("bias by offset", "factors by offset"),)
@@ -42,7 +40,7 @@ def offsets(context: Context) -> list[dict[str, Any]]:
     return rows
 
 
-def terms(network: "Network", length: int) -> Iterator[tuple[str, int | None, Tensor]]:
+def terms(network: Network, length: int) -> Iterator[tuple[str, int | None, Tensor]]:
     """(name, layer or None where all share it, matrix (K, 1, H, T, T))"""
     like = next(network.parameters())
     position = network.position

@@ -9,9 +9,9 @@ else there are no values from there on, and `value_reason` says so: a state that
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +22,6 @@ from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
 from rankfall.rank.rounding import NOISE, relative_difference, same_size, second_difference, shaken
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TABLE = "residuals"
 NEEDS = "cells"
@@ -145,7 +142,7 @@ def units(state: Carried, other: Carried) -> tuple[Carried, Tensor]:
 
 
 def quantities(
-    state: Carried, moved: Tensor, norms: "Sequence[str]", about_best: dict[str, Tensor]
+    state: Carried, moved: Tensor, norms: Sequence[str], about_best: dict[str, Tensor]
 ) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
     """(labels, values (K, B), NaN where there are none, whether each is rounding noise) of the units of states (K, B, T, D), given the same
     of a pass with changed rounding. `about_best`: their residuals about the best centres, of the norms for which these are wanted.
