@@ -57,6 +57,21 @@ def select_asked(table: DataFrame, where: dict[str, Any], **columns: Any) -> Dat
     return table
 
 
+def choose(
+    table: DataFrame, figure: str, where: dict[str, Any], **columns: Any
+) -> tuple[DataFrame, DataFrame, list[Any]]:
+    """The rows of finished cells that a figure draws, narrowed by one column after another: to any of a list (empty: all), to a value,
+    or to what most cells have (None). Beside them all rows that are asked for so, whatever became of their networks; and these values."""
+    rows, values = select_finished(table, figure, where), []
+    for column, wanted in columns.items():
+        if isinstance(wanted, list):
+            rows = among(rows, figure, column, wanted)
+        else:
+            rows, columns[column] = one_of(rows, figure, column, wanted)
+            values.append(columns[column])
+    return rows, select_asked(table, where, **columns), values
+
+
 def among(table: DataFrame, figure: str, column: str, wanted: list[Any]) -> DataFrame:
     """The rows with one of these values; all rows where no value is given. An error if a value does not occur, or there are no rows."""
     there = sorted(table[column].unique())
@@ -79,9 +94,9 @@ def one_of(table: DataFrame, figure: str, column: str, wanted: Any = None) -> tu
     return table[table[column] == value], value
 
 
-def deepest(table: DataFrame, by: list[str]) -> DataFrame:
-    """Of each line the networks with most layers: a mean over depths is none over seeds."""
-    return table[table.depth == table.groupby(by).depth.transform("max")]
+def deepest(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
+    """Of each line the networks with most layers, one a seed: a mean over depths is none over seeds."""
+    return one_a_seed(table[table.depth == table.groupby(by).depth.transform("max")], figure, by)
 
 
 def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:

@@ -12,7 +12,7 @@ from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RE
 from rankfall.report.lines import below, collect_labels, on
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, deepest, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, deepest, select
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -42,16 +42,10 @@ def attribution(
     where: dict[str, Any] = {},
 ) -> Picture:
     """A row of panels for each architecture and training, of the deepest networks, of the task that most cells have unless one is named."""
-    table, task = one_of(select_finished(read("attribution"), "attribution", where), "attribution", "task", task)
-    table = among(among(table, "attribution", "architecture", architectures), "attribution", "training", trainings)
-    table = deepest(table, ["architecture", "training"])
-    one_a_seed(table, "attribution", ["architecture", "training"])
-    known = account(
-        select_asked(read("attribution"), where, task=task, architecture=architectures, training=trainings),
-        table[table.quantity.isin(DRAWN)],
-        ["architecture", "training"],
-        "value",
-    )
+    asked = {"task": task, "architecture": architectures, "training": trainings}
+    table, whole, (task,) = choose(read("attribution"), "attribution", where, **asked)
+    table = deepest(table, "attribution", ["architecture", "training"])
+    known = account(whole, table[table.quantity.isin(DRAWN)], ["architecture", "training"], "value")
     sizes = read("datasets")
     lengths = sizes[(sizes.task == task) & (sizes.split == "test")]["length"].dropna().unique()
     settings = differences(table, but=["training"])

@@ -16,7 +16,7 @@ from rankfall.report.joins import find_beside
 from rankfall.report.lines import SIZE, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_extreme
-from rankfall.report.selection import among, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.settings import say_differ
 from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
@@ -46,11 +46,9 @@ def conflict(
     there are if null. `where`: only these rows of extrapolation, by any column."""
     from pandas import DataFrame
 
-    table, task = one_of(select_finished(read("extrapolation"), "conflict", where), "conflict", "task", task)
-    table, training = one_of(table, "conflict", "training", training)
-    table = among(table, "conflict", "architecture", architectures)
+    asked = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **asked)
     one_a_seed(table, "conflict", ["architecture"])
-    whole = select_asked(read("extrapolation"), where, task=task, training=training, architecture=architectures)
     known = account(whole, table, ["architecture"])
     probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
     orders = most(select(read("orders"), OF_ATTENTION), "heads", heads, or_null=True)

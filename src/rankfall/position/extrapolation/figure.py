@@ -12,7 +12,7 @@ from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import draw_panels, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
-from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -35,8 +35,7 @@ def extrapolation(
     table, training = one_of(table, "extrapolation", "training", training)
     shown = panels_of(table, "extrapolation", panels)
     table = table[table.architecture.isin([name for names in shown.values() for name in names])]
-    table = deepest(table, ["architecture"])
-    one_a_seed(table, "extrapolation", ["architecture"])
+    table = deepest(table, "extrapolation", ["architecture"])
     drawn = table[table[quantity].notna()]
     if drawn.empty:
         raise RankfallError(f"figure extrapolation: no network of {task} runs at any length that was tested")

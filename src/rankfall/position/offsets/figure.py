@@ -11,7 +11,7 @@ from rankfall.report.colours import CHANCE
 from rankfall.report.labels import join
 from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.looks import label
-from rankfall.report.selection import among, one_of, select_asked, select_finished
+from rankfall.report.selection import among, choose
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["offsets"]
@@ -30,8 +30,8 @@ def offsets(
 ) -> Picture:
     """One seed, the lowest unless named; the matrix is that of the head whose values differ most. `where`: only these cells, by any
     column."""
-    table, training = one_of(select_finished(read("offsets"), "offsets", where), "offsets", "training", training)
-    table = among(table, "offsets", "architecture", architectures)
+    asked = {"training": training, "architecture": architectures}
+    table, whole, (training,) = choose(read("offsets"), "offsets", where, **asked)
     common = table[table.layer.isna()]
     if common.empty:
         raise RankfallError(
@@ -39,11 +39,7 @@ def offsets(
         )
     one = among(common, "offsets", "seed", [] if seed is None else [seed])
     one = one[one.seed == one.groupby(["task", "architecture"]).seed.transform("min")]
-    known = account(
-        select_asked(read("offsets"), where, training=training, architecture=architectures),
-        common,
-        ["architecture", "task"],
-    )
+    known = account(whole, common, ["architecture", "task"])
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
     figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.4)

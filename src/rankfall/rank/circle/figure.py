@@ -8,7 +8,7 @@ from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import MIDDLE_HALF, SIZE, below, collect_labels, on, steps
 from rankfall.report.looks import label
-from rankfall.report.selection import among, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import among, choose, one_a_seed
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -36,9 +36,8 @@ def circle(
 ) -> Picture:
     """A pair of panels a task x architecture (all that the table has of the commonest training, unless named); the plane shows one
     seed at one width, the lowest. `where`: only these cells, by any column."""
-    table, training = one_of(select_finished(read("circle"), "circle", where), "circle", "training", training)
-    for column, names in (("task", tasks), ("architecture", architectures)):
-        table = among(table, "circle", column, names)
+    asked = {"training": training, "task": tasks, "architecture": architectures}
+    table, whole, (training,) = choose(read("circle"), "circle", where, **asked)
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
     one_a_seed(table, "circle", ["task", "architecture", "width"])
     columns = min(columns, len(pairs))
@@ -49,11 +48,7 @@ def circle(
     of_seed = among(table, "circle", "seed", [] if seed is None else [seed])
     of_seed = of_seed[of_seed.width == shown]
     first = of_seed.groupby(["task", "architecture"]).seed.min()
-    known = account(
-        select_asked(read("circle"), where, training=training, task=tasks, architecture=architectures),
-        table,
-        ["architecture", "task", "width"],
-    )
+    known = account(whole, table, ["architecture", "task", "width"])
     table = table.assign(ratio=table.distance / table.groupby(["key", "token"]).distance.transform("first"))
     widths = steps(sorted(table.width.unique()))
     drawn = None

@@ -14,7 +14,7 @@ from rankfall.report.labels import many
 from rankfall.report.lines import below, collect_labels, on, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import by_setting, say_extreme
-from rankfall.report.selection import among, deepest, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import choose, deepest
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
 
@@ -35,11 +35,9 @@ def law(
 ) -> Picture:
     """The architectures' cells of one training at their greatest depth: all there are of the task and training that most cells have,
     unless named. `where`: only these cells, by any column."""
-    table, task = one_of(select_finished(read("law"), "law", where), "law", "task", task)
-    table, training = one_of(table, "law", "training", training)
-    table = among(table, "law", "architecture", architectures)
-    table = deepest(table, ["architecture"])
-    one_a_seed(table, "law", ["architecture"])
+    asked = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("law"), "law", where, **asked)
+    table = deepest(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     resolved = table[clear(table, ["architecture"])]
     noise = table.drop(resolved.index).groupby("architecture").layer.min()  # where any sample of any seed is rounding
@@ -56,12 +54,7 @@ def law(
     )
     slack(right, table, names)
     below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred")))
-    known = account(
-        select_asked(read("law"), where, task=task, training=training, architecture=architectures),
-        table,
-        ["architecture"],
-        "log10_residual",
-    )
+    known = account(whole, table, ["architecture"], "log10_residual")
     each = mean_by_seed(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
     points = summary(each, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()

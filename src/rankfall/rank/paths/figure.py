@@ -13,7 +13,7 @@ from rankfall.report.labels import many
 from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.style import Picture
 
 TABLES = ["paths"]
@@ -43,9 +43,8 @@ def paths(
 ) -> Picture:
     """Empty lists stand for all there is, no task for the one that most cells have; panels follow the order of the lists. `where`: only
     these cells, by any column."""
-    table, task = one_of(select_finished(read("paths"), "paths", where), "paths", "task", task)
-    for column, wanted in (("architecture", architectures), ("training", trainings), ("depth", depths)):
-        table = among(table, "paths", column, wanted)
+    asked = {"task": task, "architecture": architectures, "training": trainings, "depth": depths}
+    table, whole, (task,) = choose(read("paths"), "paths", where, **asked)
     measured = sorted(table.evaluation.dropna().unique())
     if evaluation not in measured:
         raise RankfallError(
@@ -72,7 +71,6 @@ def paths(
     grid.set(ylim=(0, 1.03), xlabel="path length (layers)", ylabel="accuracy per token")
     legend_below(grid)
     verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
-    whole = select_asked(read("paths"), where, task=task, architecture=architectures, training=trainings, depth=depths)
     known = account(whole, table, ["architecture", "training", "depth"])
     chance = say_span((one["chance"] for one in verdicts.values()), "{:.2f}".format)
     chance += ", by panel" * (" to " in chance)

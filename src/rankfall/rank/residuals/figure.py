@@ -14,14 +14,10 @@ from rankfall.report.labels import join
 from rankfall.report.lines import FLOOR, legend_below, lines, raise_zeros, summary
 from rankfall.report.looks import label
 from rankfall.report.selection import (
-    among,
+    choose,
     deepest,
     init_first,
-    one_a_seed,
-    one_of,
     select,
-    select_asked,
-    select_finished,
 )
 from rankfall.report.style import Picture
 
@@ -41,10 +37,8 @@ def residuals(
 ) -> Picture:
     """States after each block, of the deepest networks; one panel a training. All architectures of the task that most cells have, unless
     named. `norm` and `centre` are for `residual` alone. `where`: only these cells, by any column."""
-    table, task = one_of(select_finished(read("residuals"), "residuals", where), "residuals", "task", task)
-    table = among(table, "residuals", "architecture", architectures)
+    table, whole, (task,) = choose(read("residuals"), "residuals", where, task=task, architecture=architectures)
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
-    whole = select_asked(read("residuals"), where, task=task, architecture=architectures)
     table = select(table, STATES | {"quantity": quantity})
     if quantity == RESIDUAL["quantity"]:
         table = select(table, {"matrix_norm": norm, "centre": centre})
@@ -52,8 +46,7 @@ def residuals(
         raise RankfallError(
             f"figure residuals: the table has no states' {quantity} by norm {norm!r} about centre {centre!r}"
         )
-    table = deepest(table, ["architecture", "training"])
-    one_a_seed(table, "residuals", ["architecture", "training"])
+    table = deepest(table, "residuals", ["architecture", "training"])
     by = ["training", "architecture", "layer"]
     known = account(whole, table, ["architecture", "training"], "value")
     table = table.assign(value=table.value.astype(float))

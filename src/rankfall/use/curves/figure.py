@@ -12,7 +12,7 @@ from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import draw_panels, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
-from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
@@ -42,8 +42,7 @@ def curves(
     table = table[(table.split == split) & (table.metric == metric)]
     if table.empty:
         raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(there)}")
-    table = deepest(table, ["architecture"])
-    one_a_seed(table, "curves", ["architecture"])
+    table = deepest(table, "curves", ["architecture"])
     cells = read("cells")
     guesses = chances(table, cells) if metric == "accuracy" else []
     chance = say_span(guesses, "{:.3f}".format)
