@@ -37,7 +37,7 @@ FLOORS = (
     ("report",),
     ("caches", "components", "filters", "texts"),
     ("design", "disk", "streams", "yaml_text"),
-    ("errors", "processes", "terminal"),
+    ("annotations", "errors", "processes", "terminal"),
 )
 COLOURS = ("#dfe7f5", "#e5f0e3", "#f7ead8", "#f3e1e4", "#e8e2f2", "#dff0f0")
 

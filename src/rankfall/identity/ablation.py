@@ -4,8 +4,6 @@ Not by zero: a state of zero is like no token that the layers have seen. What mo
 arithmetic is no effect: a causal mask leaves zeros on any processor, and ranks do not count their noise.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -4,8 +4,6 @@
 residual stream (columns of T), or both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,10 +1,8 @@
 """Views of the attention layers of networks of ours: needs attentions that provide `weights`, `heads` and `values`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,13 +10,11 @@ from torch import Tensor
 from rankfall.identity.views import KINDS, AttentionView, JoinView, NormView
 from rankfall.nets.blocks.attention import Attention as Block
 from rankfall.nets.earlier import asks
+from rankfall.nets.network import Network
 from rankfall.nets.norms.column import ColumnNorm
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.norms.rms import Rms
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
 
 FIRST, SEPARATOR, OTHER = KINDS.index("first"), KINDS.index("separator"), KINDS.index("other")
 

@@ -1,7 +1,5 @@
 """What raw and effective attention have in common, and which tokens they go to."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -13,8 +13,6 @@ The last is exactly zero behind a layer norm whose gains are equal: `blocks_of` 
 back for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ gives each head's part of the output. No layout of any family is assumed. What i
 give what the model computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from unicodedata import category

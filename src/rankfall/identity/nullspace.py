@@ -4,8 +4,6 @@ Weights A and A + A~ give the same output where the rows of A~ are in LN(T) = {x
 their sum, they are in LN([T, 1]) (Brunner et al. 2020, section 3). The rank counts singular values above `tolerance` times the largest.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

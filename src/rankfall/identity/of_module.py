@@ -7,8 +7,6 @@ orthonormal directions u is the square of the norm without bias; with all D of t
 along which states depend on one another are found by trial, and are tokens.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -7,8 +7,6 @@ distribution is sought by a sequence of programs: the distance ||x - a||_1 is co
 vertex that is at least as far.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

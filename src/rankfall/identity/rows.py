@@ -5,8 +5,6 @@ A row i with a mask combines T_i, the rows of T that it may attend to. What it m
 neither singular values nor left singular vectors, so that all rows of a layer have the same shape.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

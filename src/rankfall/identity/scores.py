@@ -5,8 +5,6 @@ less. Conversely, if log A, so centred, has rank d_k or less, it is itself such 
 d_k + 1.) The test needs every weight above zero, and a block of rows and columns without a mask that is larger than d_k + 1.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -3,8 +3,6 @@
 c_ji = n_ji / sum_k n_jk
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -6,8 +6,6 @@ E is what the attention reads, A_h the weights, H_h the head's part of the outpu
 by the row sums of A_h, as the network does it, also where rows do not sum to one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

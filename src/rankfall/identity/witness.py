@@ -4,8 +4,6 @@
 fast, for all rows. How far rows could go at best is a linear program for each row (programs.py).
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

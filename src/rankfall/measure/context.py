@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from rankfall import streams
+from rankfall.annotations import DataFrame
 
 if TYPE_CHECKING:
     import torch
-    from pandas import DataFrame
     from torch import Tensor
 
     from rankfall.design import Component, Designed
@@ -76,7 +76,7 @@ class Context:
     network: "Network" = None  # type: ignore[assignment]
     data: "Data" = None  # type: ignore[assignment]
     cells: "Sequence[Designed]" = ()  # one for each member of the network
-    table: "Callable[[str], DataFrame | None]" = lambda name: None  # None where this configuration makes no such table
+    table: Callable[[str], DataFrame | None] = lambda name: None  # None where this configuration makes no such table
     device: "torch.device | str" = "cpu"
     checkpoint: "Checkpoint" = field(default_factory=Uninterrupted)
     kept: RowCache = field(default_factory=NoCache)

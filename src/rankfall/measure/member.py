@@ -3,16 +3,13 @@
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from rankfall.nets.network import Network
 from rankfall.tasks._dataset import Split
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
-    from rankfall.train.data import Data
+from rankfall.train.data import Data
 
 
-def each_network(network: "Network") -> "Iterator[Network]":
+def each_network(network: Network) -> Iterator[Network]:
     """Stacks of one member (1, ...), in turn. All that a network has for each member is in its parameters."""
     members = len(next(network.parameters()))
     for member in range(members):
@@ -22,7 +19,7 @@ def each_network(network: "Network") -> "Iterator[Network]":
         yield one
 
 
-def data_of(data: "Data", member: int) -> "Data":
+def data_of(data: Data, member: int) -> Data:
     """The data of one member (1, N, ...)."""
     own = slice(member, member + 1)
     splits = {name: Split(split.inputs[own], split.targets[own]) for name, split in data.splits.items()}

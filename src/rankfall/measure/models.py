@@ -1,7 +1,5 @@
 """Common to the measures of real models: the request, checked before anything is loaded."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 p_i = s_i / sum s, erank = exp(- sum p_i log p_i) (Roy and Vetterli 2007): 1 for equal rows, min(T, D) for orthogonal rows of equal length.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

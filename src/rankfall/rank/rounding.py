@@ -6,23 +6,21 @@ does. They must be compared as matrices, because the norms of two rounding error
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.nets.network import Network
 from rankfall.rank.powers import exponent_of, shift
 from rankfall.rank.residual import matrix_norm
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
 
 UNITS = 4.0  # about the error of a sum of some hundred terms
 NOISE = 0.1  # a value counts as rounding if the second pass differs by more than this share of it
 
 
 @contextmanager
-def shaken(network: "Network") -> Iterator[None]:
+def shaken(network: Network) -> Iterator[None]:
     """Inside this context, states are multiplied by 1 + a few units of random sign where they enter a block or a norm.
 
     A change of the embedding alone could be rounded away where a large bias is added later.

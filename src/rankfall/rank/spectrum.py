@@ -1,7 +1,5 @@
 """Numbers of states (..., T, D) besides the residual: their size, how parallel tokens are, and the two stable ranks in use."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

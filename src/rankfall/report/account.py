@@ -1,18 +1,14 @@
 """What a figure shows and what it leaves out, in words: how many seeds each line has, and every network and value that was asked for and is
 not drawn, with what became of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.labels import many
 from rankfall.report.looks import label
 from rankfall.report.processors import describe_mixture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 FATES = {"diverged": "diverged", "failed": "failed", "missing": "not computed yet"}
 NAMED = 6  # so many are named one by one

@@ -1,15 +1,12 @@
 """Numbers of single networks from rows of a table: one row a network with `number`, or with `why` there is none, and with what it is
 compared with (`Headline.beside`), a column each. Headlines are made with these."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+from rankfall.annotations import DataFrame, Series
 
 Line = list[tuple[int, float]]  # layer, value; from layer 0
 NOTHING, EQUAL = 1e-9, "its task puts in equal tokens, whose residual is 0 from the start"

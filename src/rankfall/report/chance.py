@@ -1,11 +1,6 @@
 """What a guess reaches, of the networks that a figure draws: one number a task, as its options make another task of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from rankfall.annotations import DataFrame
 
 
 def chances(table: DataFrame, cells: DataFrame | None = None) -> list[float]:

@@ -4,20 +4,16 @@ its folder, as `CLAIMS`; most have a folder of their own, `claims/NAME/`, with a
 The rule is to be committed before the numbers are there: `threshold` says it in words, `decide` applies it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from rankfall import components
+from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, describe_error
 from rankfall.report.quantities import declarations_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 HOLDS, IN_PART, CONTRADICTED, UNDECIDED = "holds", "holds only in part", "contradicted", "undecided"
 VERDICTS = (HOLDS, IN_PART, CONTRADICTED, UNDECIDED)

@@ -1,16 +1,11 @@
 """Verdicts on claims as text: for a terminal, and as a page of the documentation."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, suggest
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDICTS
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
 ORDER = (CONTRADICTED, IN_PART, HOLDS, UNDECIDED)

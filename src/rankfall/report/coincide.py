@@ -1,14 +1,10 @@
 """Lines of a figure that lie on each other, so that a reader sees one: named in its caption."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame
 from rankfall.report.looks import label
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NEAR = 0.01  # of the height of a panel: about the width of a line
 NAMED = 4  # panels that are named

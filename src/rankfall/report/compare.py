@@ -1,7 +1,5 @@
 """Whether two tables are equal, without the columns on where, when and in which stack they were computed."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

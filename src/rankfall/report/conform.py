@@ -3,8 +3,6 @@
 What a file of rows says depends on this as on the code of its rows, so both are in its key (`run/snakemake/job_fingerprints.py`).
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """docs/tables.md, generated from the declarations and from the docstrings of measures and figures."""
 
-from __future__ import annotations
-
 import ast
 
 from rankfall import components

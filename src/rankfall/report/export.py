@@ -3,8 +3,6 @@
 CSV: a null is an empty field, text stands in quotes, so that an empty text is `""`; numbers have all their digits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO

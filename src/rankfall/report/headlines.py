@@ -4,8 +4,6 @@
 The scorecard's columns, its figure, the page and docs/tables.md all say it with these words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

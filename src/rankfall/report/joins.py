@@ -1,20 +1,15 @@
 """Rows of different tables about the same way to mix tokens, joined by what it is made of, since one table's architectures have names and
 another's have none."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from rankfall import components
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.schema import schema
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pandas import DataFrame, Series
 
 MADE_OF = ("attention", "normaliser", "position", "mask", "sentinels")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rankfall.annotations import Axes, DataFrame, FacetGrid, Figure, Series
 from rankfall.report.colours import COLOURS
 from rankfall.report.labels import many
 from rankfall.report.looks import label, own_colour
@@ -14,10 +15,6 @@ from rankfall.report.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame, Series
-    from seaborn import FacetGrid
 
 Bounds = tuple[float | None, float | None]
 FLOOR = 16 * 2.0**-52  # of a relative residual in float64: what is below is rounding
@@ -37,7 +34,7 @@ USUAL: dict[str, Any] = {
 
 
 def lines(
-    table: "DataFrame",
+    table: DataFrame,
     x: str,
     y: str,
     hue: str,
@@ -49,7 +46,7 @@ def lines(
     log: str = "",
     bounds: Bounds = (None, None),
     **look: Any,
-) -> "FacetGrid":
+) -> FacetGrid:
     """Means with one standard deviation on both sides, unless `errorbar` says otherwise; a line for each name of the palette, in its order.
     `width` is the figure's, of a page unless it has one panel, and `height` a panel's, in inches; `shared`: whether panels have the same
     axes, x and y. `log`: axes, such as `y`: along these, means and deviations are those of the logarithm. `bounds`: where the quantity
@@ -95,8 +92,8 @@ def fit_title(title: str, room: float) -> str:
 
 
 def on(
-    panel: "Axes",
-    table: "DataFrame",
+    panel: Axes,
+    table: DataFrame,
     x: str,
     y: str,
     hue: str,
@@ -115,7 +112,7 @@ def on(
         legend.remove()
 
 
-def cut(panel: "Axes", bounds: Bounds, colour: str = "") -> None:
+def cut(panel: Axes, bounds: Bounds, colour: str = "") -> None:
     """Bands end where the quantity ends: there is no share below 0, whatever a mean less its deviation is. `colour`: of the bands, where
     a panel has several quantities."""
     import numpy as np
@@ -146,7 +143,7 @@ def note_cut(artist: "Artist", x: Any, y: Any, bounds: Bounds) -> None:
         artist.set_label(f"{CUT}: {', '.join(found)}")
 
 
-def say_cut(figure: "Figure", what: str = "a band", names: Mapping[str, str] = {}) -> str:
+def say_cut(figure: Figure, what: str = "a band", names: Mapping[str, str] = {}) -> str:
     """For a caption: whether something of a figure was cut where its quantity ends; a sentence with a space before it, or nothing. `what`
     was cut; `names`: of ends, such as `below 0`, where an axis has other numbers than the quantity."""
     counts: dict[str, int] = {}
@@ -161,7 +158,7 @@ def say_cut(figure: "Figure", what: str = "a band", names: Mapping[str, str] = {
     )
 
 
-def whole_ticks(panel: "Axes", values: "Series") -> None:
+def whole_ticks(panel: Axes, values: Series) -> None:
     """Layers, lengths and steps are whole numbers, and so are the marks of their axis: with one layer it would read 0, 0, 1, 1."""
     from matplotlib.ticker import MaxNLocator
 
@@ -178,7 +175,7 @@ def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
     return {"hue": hue, "hue_order": names, "palette": dict(palette), "size": hue, "size_order": names, "sizes": widths}
 
 
-def legend_below(grid: "FacetGrid", columns: int = 4, title: str = "", skip: Sequence[str] = ()) -> None:
+def legend_below(grid: FacetGrid, columns: int = 4, title: str = "", skip: Sequence[str] = ()) -> None:
     """One legend for all panels, below them, where it covers nothing: the lines, and whatever else in the panels has a label, but for
     the labels to `skip`."""
     old = grid.legend
@@ -193,7 +190,7 @@ def legend_below(grid: "FacetGrid", columns: int = 4, title: str = "", skip: Seq
     grid.figure.set_figheight(grid.figure.get_figheight() + 0.17 * rows)  # panels keep their height
 
 
-def collect_labels(panels: "Iterable[Axes]", known: Iterable[str] = ()) -> dict[str, Any]:
+def collect_labels(panels: Iterable[Axes], known: Iterable[str] = ()) -> dict[str, Any]:
     """What in some panels has a label, each label once."""
     found: dict[str, Any] = {}
     for panel in panels:
@@ -203,7 +200,7 @@ def collect_labels(panels: "Iterable[Axes]", known: Iterable[str] = ()) -> dict[
     return found
 
 
-def below(figure: "Figure", handles: Mapping[str, Any], columns: int = 4, title: str = "") -> int:
+def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: str = "") -> int:
     """A legend below all panels, of at most so many columns and no wider than the figure; how many rows it has."""
     entry = 0.5 + 0.055 * max((len(label(name)) for name in handles), default=0)  # inches, about
     columns = max(1, min(columns, len(handles), int(figure.get_figwidth() / entry)))
@@ -217,7 +214,7 @@ def below(figure: "Figure", handles: Mapping[str, Any], columns: int = 4, title:
     return -(-len(handles) // columns) + bool(title)
 
 
-def summary(table: "DataFrame", by: Sequence[str], *values: str, unit: str = "seed", log: bool = False) -> "DataFrame":
+def summary(table: DataFrame, by: Sequence[str], *values: str, unit: str = "seed", log: bool = False) -> DataFrame:
     """What is drawn, in numbers: mean and standard deviation over what varies within a point, and of how many it is. `log`: the geometric
     mean, and the deviation of the decadic logarithm."""
     import numpy as np
@@ -239,7 +236,7 @@ def summary(table: "DataFrame", by: Sequence[str], *values: str, unit: str = "se
     return found.rename(columns={"std": f"{kind} {unit}s", "count": f"{unit}s"}).reset_index()
 
 
-def raise_zeros(values: "Series") -> "Series":
+def raise_zeros(values: Series) -> Series:
     """Values on a logarithmic axis, where 0 has no place: it is drawn at the smallest value that is not 0. Left out, the mean of a point
     would be that of what has not collapsed yet, and a line would rise where networks fall out of it. A null is not 0, and stays out."""
     above = values[values > 0]
@@ -256,7 +253,7 @@ def steps(names: Iterable[Any]) -> dict[Any, str]:
 
 
 def band_across(
-    panel: "Axes", values: "Series", name: str, colour: str, style: str = "--", bounds: Bounds = (0.0, 1.0)
+    panel: Axes, values: Series, name: str, colour: str, style: str = "--", bounds: Bounds = (0.0, 1.0)
 ) -> None:
     """A level over a whole panel: the mean of some values, with their standard deviation on both sides, within the quantity's bounds."""
     import numpy as np

@@ -3,8 +3,6 @@
 Tables keep the names of the configuration; what a reader sees asks `label(name)`, and colours ask `own_colour(name)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,14 +1,10 @@
 """The rows of a table of real models that a figure draws."""
 
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
-
-def select_models(table: "DataFrame", figure: str, models: list[str] | None) -> "DataFrame":
+def select_models(table: DataFrame, figure: str, models: list[str] | None) -> DataFrame:
     """Of these models, or of all; an error if one was not measured."""
     there = sorted(table.model.unique())
     for model in models or []:

@@ -1,15 +1,11 @@
 """What a reader sees of real models, and of the measurements of one."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame
 from rankfall.report.looks import label
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 # what else than model and phase measurements differ in, and how each is written
 BESIDE: dict[str, Callable[[Any], str]] = {

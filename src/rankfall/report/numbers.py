@@ -14,8 +14,6 @@ run on the same kind exactly.
 Whole tables are `report/page_tables.py`; numbers are computed in `report/values.py`, and pages with them are `report/pages.py`.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import re

@@ -10,8 +10,6 @@
 What rows and columns ask with `where` is asked together. A name with ` | ` in it fills several columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any

@@ -5,8 +5,6 @@ What stands between `<!-- run: NAME -->` and `<!-- /run -->` is from another run
 commit and the day of the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

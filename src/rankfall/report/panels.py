@@ -1,18 +1,13 @@
 """Panels of a figure that has a line for each architecture: which architectures each shows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, FacetGrid
 from rankfall.errors import RankfallError
 from rankfall.report.colours import colours
 from rankfall.report.lines import lines
 from rankfall.report.selection import among
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-    from seaborn import FacetGrid
 
 
 def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[str, list[str]]:

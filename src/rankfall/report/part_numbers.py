@@ -1,18 +1,14 @@
 """Headline numbers of components: the row of a table that has those of an architecture, with the same options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.design import canonical
 from rankfall.report.headlines import Headline
 from rankfall.report.joins import MADE_OF, complete_options
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 Made = tuple[str, ...]
 

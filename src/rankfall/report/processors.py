@@ -4,13 +4,10 @@ A row's column `processor` has the model's name, what tells kinds apart (family,
 another processor than it was trained on, that one behind `; measured on`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+from rankfall.annotations import DataFrame
 
 MEASURED = "; measured on "
 
@@ -33,7 +30,7 @@ def kind_of(processor: str) -> str:
     return processor.partition(", ")[2] or processor
 
 
-def describe_mixture(rows: pd.DataFrame) -> str:
+def describe_mixture(rows: DataFrame) -> str:
     """A clause for rows that are shown as one mean: empty where one kind of processor computed them, or where that is not recorded."""
     kinds = find_kinds(rows["processor"].unique()) if "processor" in rows else []
     return f"from {len(kinds)} kinds of processors ({'; '.join(kinds)})" if len(kinds) > 1 else ""

@@ -4,8 +4,6 @@ configuration that computes it again.
 The record is what the store keeps of a finished cell (`CellRecord.record`); the page and `rankfall show` both read it here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -24,8 +24,6 @@
     PUBLISHED = read_published(__file__)
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ A quantity of a user is a module (`mylab.entropy`): a folder with the same files
 tables of (`lend`); such a table is named by the module.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from dataclasses import replace

@@ -5,18 +5,13 @@ where the same engine took them on the same machine with as many networks at onc
 raises where they have several.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline
 from rankfall.report.labels import join, many
 from rankfall.report.looks import label
 from rankfall.report.settings import NAMED, Setting, check_one
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 
 def split_comparable(rows: DataFrame, headline: Headline, setting: Setting) -> list[DataFrame]:

@@ -1,7 +1,5 @@
 """Kinds of processors that the tables of a run were computed on, and how two runs differ in them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rankfall.report.processors import find_kinds

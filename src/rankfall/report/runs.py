@@ -4,20 +4,16 @@ A key changes with the code, so rows of two runs are matched by the cell's whole
 The tables may have been written by two versions of Rankfall: columns that only one of them has are named, and the others compared.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.report.labels import many
 from rankfall.report.schema import CELL_COLUMNS, schema, table_names
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SPEC = tuple(
     column.name for column in CELL_COLUMNS if not column.provenance and column.name not in ("key", "status", "reason")
@@ -86,7 +82,7 @@ def _table_differences(
         yield from _column_differences(name, column, shared, keys, tolerance)
 
 
-def _specify(table: pd.DataFrame, cells: Path | None) -> pd.DataFrame:
+def _specify(table: DataFrame, cells: Path | None) -> DataFrame:
     """A table of architectures at settings, which are names, with what else the cells of each row are, but for seeds: names may stand for
     another task or training in another run."""
     import pandas as pd
@@ -106,7 +102,7 @@ def _specify(table: pd.DataFrame, cells: Path | None) -> pd.DataFrame:
 
 
 def _column_differences(
-    name: str, column: str, shared: pd.DataFrame, keys: list[str], tolerance: float
+    name: str, column: str, shared: DataFrame, keys: list[str], tolerance: float
 ) -> Iterator[Difference]:
     import pandas as pd
 
@@ -126,7 +122,7 @@ def _column_differences(
     yield Difference(name, column, int(apart.sum()), len(shared), what, largest, _whose(shared, apart))
 
 
-def _whose(shared: pd.DataFrame, apart: pd.Series) -> dict[str, str]:
+def _whose(shared: DataFrame, apart: Series) -> dict[str, str]:
     """Which entries of the grid the differing rows are of, most first."""
     labels = [label for label in LABELS if label in shared]
     if not labels:
@@ -148,7 +144,7 @@ def code_differences(one: Codes, other: Codes) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _identity(name: str, first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
+def _identity(name: str, first: DataFrame, second: DataFrame) -> list[str]:
     """The columns that identify a row in both runs."""
     declared = schema(name) if name in table_names() else None
     own = declared.key if declared else ()

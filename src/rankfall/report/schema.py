@@ -12,8 +12,6 @@ spec of the cell, so that a figure needs no second table. To add a table, add th
         ), key=("layer",))
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

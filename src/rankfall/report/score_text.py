@@ -1,20 +1,15 @@
 """The scorecard of one setting as text: numbers as figures write them, lines for a terminal, and a table for LaTeX (booktabs)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import copysign, inf, nextafter
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, nearest
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import many
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 AT_FLOOR, ABSENT = "floor", "–"
 LARGE = 1e4  # from here on decimals say nothing

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.filters import matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 CELL = {column.name for column in CELL_COLUMNS}
 
@@ -18,7 +16,7 @@ CELL = {column.name for column in CELL_COLUMNS}
 class Searched:
     """A cell that failed or diverged has one row, with its labels only: it meets every condition on what it has no labels of."""
 
-    def __init__(self, frame: "DataFrame") -> None:
+    def __init__(self, frame: DataFrame) -> None:
         # Texts as categories: the same few columns are searched for every number.
         self.frame = frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))
         self.met = cache(self._met)
@@ -46,7 +44,7 @@ class Searched:
         fits: np.ndarray = values.isin([one for one in values.dropna().unique() if reads(one, wanted)]).to_numpy()
         return fits | self.unfinished if self.of_cells and name not in CELL else fits
 
-    def _column(self, name: str) -> "Series":
+    def _column(self, name: str) -> Series:
         """A column's numbers, NaN where there is none."""
         return self.frame[name].astype("Float64").astype(float)
 
@@ -55,12 +53,12 @@ class Searched:
         number = self.frame.groupby(list(keys), dropna=False, observed=True).ngroup().to_numpy()
         return number, np.unique(number, return_index=True)[1]
 
-    def means(self, rows: np.ndarray, number: "Series", keys: Sequence[str]) -> "Series":
+    def means(self, rows: np.ndarray, number: Series, keys: Sequence[str]) -> Series:
         """Group -> mean over its rows among these, NaN where one of them has no number."""
         grouped = number.iloc[rows].groupby(self.groups(tuple(keys))[0][rows])
         return grouped.mean().where(grouped.count() == grouped.size())
 
-    def name_means(self, means: "Series", keys: Sequence[str]) -> "DataFrame":
+    def name_means(self, means: Series, keys: Sequence[str]) -> DataFrame:
         """The means beside their groups' keys; `network` is the place of a row of the group."""
         first = self.groups(tuple(keys))[1][means.index]
         return self.frame[list(keys)].iloc[first].set_axis(means.index).assign(number=means.to_numpy(), network=first)

@@ -1,14 +1,12 @@
 """The rows of a table that a figure draws, and the check that a mean over seeds has one network for each seed."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list, matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NAMES = ("key", "seed", "status", "reason")
 NAMED = ("task", "architecture", "training", "depth")
@@ -16,7 +14,7 @@ UNFINISHED = "unfinished"
 SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES and not column.provenance)
 
 
-def select(table: "DataFrame", where: Mapping[str, Any]) -> "DataFrame":
+def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
     """The rows that have these values in these columns; of a list any."""
     for column, value in where.items():
         same = table[column].isin(value) if isinstance(value, list) else table[column] == value
@@ -24,7 +22,7 @@ def select(table: "DataFrame", where: Mapping[str, Any]) -> "DataFrame":
     return table
 
 
-def select_finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "DataFrame":
+def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> DataFrame:
     """The rows of cells that are done, narrowed by column to a value or a list of values: `{depth: 24, norm: [none, layer]}`."""
     ended = table[table.status != "done"]
     table = table[table.status == "done"]
@@ -45,7 +43,7 @@ def select_finished(table: "DataFrame", figure: str, where: dict[str, Any]) -> "
     return table
 
 
-def select_asked(table: "DataFrame", where: dict[str, Any], **columns: Any) -> "DataFrame":
+def select_asked(table: DataFrame, where: dict[str, Any], **columns: Any) -> DataFrame:
     """The rows that a figure asks for, whatever became of their networks: those of a filter, and of columns with a value or a list (empty:
     any)."""
     for column, wanted in {
@@ -59,7 +57,22 @@ def select_asked(table: "DataFrame", where: dict[str, Any], **columns: Any) -> "
     return table
 
 
-def among(table: "DataFrame", figure: str, column: str, wanted: list[Any]) -> "DataFrame":
+def choose(
+    table: DataFrame, figure: str, where: dict[str, Any], **columns: Any
+) -> tuple[DataFrame, DataFrame, list[Any]]:
+    """The rows of finished cells that a figure draws, narrowed by one column after another: to any of a list (empty: all), to a value,
+    or to what most cells have (None). Beside them all rows that are asked for so, whatever became of their networks; and these values."""
+    rows, values = select_finished(table, figure, where), []
+    for column, wanted in columns.items():
+        if isinstance(wanted, list):
+            rows = among(rows, figure, column, wanted)
+        else:
+            rows, columns[column] = one_of(rows, figure, column, wanted)
+            values.append(columns[column])
+    return rows, select_asked(table, where, **columns), values
+
+
+def among(table: DataFrame, figure: str, column: str, wanted: list[Any]) -> DataFrame:
     """The rows with one of these values; all rows where no value is given. An error if a value does not occur, or there are no rows."""
     there = sorted(table[column].unique())
     for value in wanted:
@@ -73,7 +86,7 @@ def among(table: "DataFrame", figure: str, column: str, wanted: list[Any]) -> "D
     return chosen
 
 
-def one_of(table: "DataFrame", figure: str, column: str, wanted: Any = None) -> "tuple[DataFrame, Any]":
+def one_of(table: DataFrame, figure: str, column: str, wanted: Any = None) -> tuple[DataFrame, Any]:
     """The rows with one value: what is asked for, or else what most cells have."""
     table = among(table, figure, column, [] if wanted is None else [wanted])
     cells = table.groupby(column).key.nunique()
@@ -81,12 +94,12 @@ def one_of(table: "DataFrame", figure: str, column: str, wanted: Any = None) -> 
     return table[table[column] == value], value
 
 
-def deepest(table: "DataFrame", by: list[str]) -> "DataFrame":
-    """Of each line the networks with most layers: a mean over depths is none over seeds."""
-    return table[table.depth == table.groupby(by).depth.transform("max")]
+def deepest(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
+    """Of each line the networks with most layers, one a seed: a mean over depths is none over seeds."""
+    return one_a_seed(table[table.depth == table.groupby(by).depth.transform("max")], figure, by)
 
 
-def one_a_seed(table: "DataFrame", figure: str, by: list[str]) -> "DataFrame":
+def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
     """The same table; an error if several networks have the same seed and values of `by`. Any field of an architecture may be an axis, and
     a mean over different networks would look like one over seeds.
     """

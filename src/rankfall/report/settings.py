@@ -7,21 +7,17 @@ A size that nothing in a network reads (the heads of a mixer without heads) is t
 one value. Where they have several, such networks have a setting of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.design import UNREAD, Training, names
 from rankfall.errors import RankfallError, nearest
 from rankfall.filters import parts
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import labels
 from rankfall.report.looks import label
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 ALWAYS = ("task", "training", "depth")  # in every label; others where settings that agree in these differ in them
 SIZES = ("width", "heads", "head_width", "mlp_width")

@@ -8,15 +8,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Axes, DataFrame, Figure
 from rankfall.disk import atomic
 from rankfall.report.rst import escape
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 WIDTH = 7.0  # inches, of a printed page's text: no figure is wider, so that letters keep their size
 MADE = ("png", "pdf", "svg", "csv")  # the files of a figure, beside its caption
@@ -62,9 +58,9 @@ SETTINGS: dict[Any, Any] = {
 class Picture:
     """A figure; the sentence or two that say what to see and what was found; and the numbers of all that is drawn, for its CSV."""
 
-    figure: "Figure"
+    figure: Figure
     caption: str
-    numbers: "DataFrame | None" = None
+    numbers: DataFrame | None = None
 
 
 def apply_style() -> AbstractContextManager[None]:
@@ -76,7 +72,7 @@ def apply_style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(SETTINGS)
 
 
-def canvas(rows: int, columns: int, width: float, height: float, **options: Any) -> "tuple[Figure, list[list[Axes]]]":
+def canvas(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[list[Axes]]]:
     """A figure of rows x columns axes, without a display and without touching pyplot's global state."""
     from matplotlib.figure import Figure
 

@@ -16,21 +16,19 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rankfall import __version__
+from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError
 from rankfall.report.conform import conform
 from rankfall.report.quantities import lend_headlines, lent
 from rankfall.report.schema import finds_headlines, schema
 from rankfall.report.sealed import MARK, UNSEALED, is_whole, seal
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MODULES = "modules"
 PACKAGES = ("torch", "transformers", "snakemake", "numpy", "pyarrow")
@@ -111,7 +109,7 @@ def open_table(path: Path, how: Callable[[Path], Any]) -> Any:
         raise RankfallError(f"{path} cannot be read ({line}): remove it and run again") from None
 
 
-def read_frame(path: Path, name: str | None = None) -> pd.DataFrame:
+def read_frame(path: Path, name: str | None = None) -> DataFrame:
     """One table for plotting; whole numbers and booleans with nulls become pandas' nullable types."""
     import pandas as pd
 

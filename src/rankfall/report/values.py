@@ -1,20 +1,16 @@
 """The values of numbers of pages, from the tables of runs that are at hand."""
 
-from __future__ import annotations
-
 import ast
 import operator
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers, Quoted, names
 from rankfall.report.run_processors import find_kinds_of_run
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
@@ -24,7 +20,7 @@ class Tables:
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
         self._folders = dict(folders)
-        self._read: dict[tuple[str, str], pd.DataFrame] = {}
+        self._read: dict[tuple[str, str], DataFrame] = {}
         self._kinds: dict[str, str] = {}
         self._first: dict[
             str, tuple[str, bool]
@@ -36,7 +32,7 @@ class Tables:
             return "folder of tables here"
         return "" if (self._folders[run] / f"{table}.parquet").is_file() else f"{table}.parquet"
 
-    def frame(self, run: str, table: str) -> pd.DataFrame:
+    def frame(self, run: str, table: str) -> DataFrame:
         from rankfall.report import tables
 
         if (run, table) not in self._read:
@@ -113,7 +109,7 @@ def _of_tables(name: str, numbers: Numbers) -> list[str]:
 Only = tuple[str, Any]  # a column and its value: no other rows count
 
 
-def _select(name: str, numbers: Numbers, tables: Tables, only: Only | None = None) -> pd.DataFrame:
+def _select(name: str, numbers: Numbers, tables: Tables, only: Only | None = None) -> DataFrame:
     number = numbers.numbers[name]
     rows = tables.frame(number.run, number.table)
     if number.where:
@@ -141,7 +137,7 @@ def _values(name: str, numbers: Numbers, tables: Tables, only: Only | None = Non
     return list(groups) if number.of == "all" else [_statistic(name, of, groups) for of in number.of_groups()]
 
 
-def _statistic(name: str, statistic: str, values: pd.Series) -> Any:
+def _statistic(name: str, statistic: str, values: Series) -> Any:
     import pandas as pd
 
     if statistic == "only":

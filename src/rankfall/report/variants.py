@@ -1,17 +1,12 @@
 """The variants of an architecture, where the grid sets a part of it, and the settings that its networks were trained and measured at."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.design import Architecture
 from rankfall.report.labels import labels
 from rankfall.report.parts import MADE_OF, OTHERS
 from rankfall.report.settings import name_settings
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 DESIGN = [*MADE_OF, *OTHERS]
 BY_TASK = ("embedding", "head")  # follow from the task, and tell variants apart where one task has several

@@ -1,16 +1,10 @@
 """In how many directions attention weights can change without a change of the output."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.identity.attention_identity.rows import FREE, TOLERANCE, of_heads
 from rankfall.report.cell_numbers import at_last, plain
 from rankfall.report.headlines import Headline
 from rankfall.report.selection import select
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def free(table: DataFrame) -> DataFrame:

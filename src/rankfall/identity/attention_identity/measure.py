@@ -6,7 +6,7 @@ rows are measured, each with the tokens that it may attend to.
 """
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +14,7 @@ from torch import Tensor
 from rankfall.errors import RankfallError
 from rankfall.identity.attention import AttentionOptions, LayerNumbers
 from rankfall.identity.cells import cell_views
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "attention_identity"
 NEEDS = "cells"
@@ -33,7 +31,7 @@ LIMITS = {
 
 @torch.no_grad()
 def attention_identity(
-    context: "Context",
+    context: Context,
     *,
     samples: int = 8,
     lengths: list[int] = [],

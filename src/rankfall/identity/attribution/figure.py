@@ -2,9 +2,9 @@
 in ranks.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.attribution.rows import ALL_TOKENS, JACOBIAN, OWN
 from rankfall.report.account import account
@@ -13,13 +13,9 @@ from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RE
 from rankfall.report.lines import below, collect_labels, on
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, deepest, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, deepest, select
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["attribution", "datasets"]
 METHODS = {
@@ -39,7 +35,7 @@ PUBLISHED = {1: 0.306, 6: 0.149, 12: 0.107}  # medians of own shares in BERT-bas
 
 
 def attribution(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     architectures: list[str] = [],
@@ -47,16 +43,10 @@ def attribution(
     where: dict[str, Any] = {},
 ) -> Picture:
     """A row of panels for each architecture and training, of the deepest networks, of the task that most cells have unless one is named."""
-    table, task = one_of(select_finished(read("attribution"), "attribution", where), "attribution", "task", task)
-    table = among(among(table, "attribution", "architecture", architectures), "attribution", "training", trainings)
-    table = deepest(table, ["architecture", "training"])
-    one_a_seed(table, "attribution", ["architecture", "training"])
-    known = account(
-        select_asked(read("attribution"), where, task=task, architecture=architectures, training=trainings),
-        table[table.quantity.isin(DRAWN)],
-        ["architecture", "training"],
-        "value",
-    )
+    asked = {"task": task, "architecture": architectures, "training": trainings}
+    table, whole, (task,) = choose(read("attribution"), "attribution", where, **asked)
+    table = deepest(table, "attribution", ["architecture", "training"])
+    known = account(whole, table[table.quantity.isin(DRAWN)], ["architecture", "training"], "value")
     sizes = read("datasets")
     lengths = sizes[(sizes.task == task) & (sizes.split == "test")]["length"].dropna().unique()
     settings = differences(table, but=["training"])
@@ -73,7 +63,7 @@ def attribution(
 
 
 def draw_networks(
-    networks: "dict[str, DataFrame]", about: str, length: int | None = None, published: bool = False, on: str = ""
+    networks: dict[str, DataFrame], about: str, length: int | None = None, published: bool = False, on: str = ""
 ) -> Picture:
     """One row of panels for each network; numbers are means over its seeds. `about`: what is said of these at the caption's end; `length`:
     of the texts; `published`: with the medians of Brunner et al.; `on`: the task in words."""
@@ -127,11 +117,11 @@ def say_alike(means: "DataFrame") -> str:
     return said.replace("On each other lie", "In the third column lie on each other", 1)
 
 
-def quantity(table: "DataFrame", name: str) -> "DataFrame":
+def quantity(table: DataFrame, name: str) -> DataFrame:
     return select(table, ALL_TOKENS | {"quantity": name})
 
 
-def draw_boxes(axis: "Axes", table: "DataFrame", published: bool) -> None:
+def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
     """Boxes of the quantiles that the table has: the tokens themselves are not in it."""
     means = select(table, JACOBIAN | OWN).groupby("layer")[list(QUANTILES.values())].mean()
     boxes = [{key: line[column] for key, column in QUANTILES.items()} | {"fliers": []} for _, line in means.iterrows()]
@@ -142,7 +132,7 @@ def draw_boxes(axis: "Axes", table: "DataFrame", published: bool) -> None:
     axis.set_ylim(0, 1.02)
 
 
-def distances(axis: "Axes", table: "DataFrame") -> None:
+def distances(axis: Axes, table: DataFrame) -> None:
     """Stacked shares."""
     from seaborn import color_palette
 
@@ -160,7 +150,7 @@ def distances(axis: "Axes", table: "DataFrame") -> None:
     axis.grid(visible=False)
 
 
-def methods(axis: "Axes", part: "DataFrame", by: str) -> None:
+def methods(axis: Axes, part: DataFrame, by: str) -> None:
     """A line a method, mean over seeds."""
     shown = {name: colour for name, colour in METHODS.items() if name in set(part[by])}
     if shown:
@@ -171,7 +161,7 @@ def ticks(layers: list[int]) -> list[int]:
     return layers if len(layers) <= 8 else [layer for layer in layers if layer == 1 or layer % 3 == 0]
 
 
-def describe_finding(networks: "dict[str, DataFrame]") -> str:
+def describe_finding(networks: dict[str, DataFrame]) -> str:
     """Median own share after the last layer, of each network, with its deviation over seeds."""
     said = []
     for name, table in networks.items():

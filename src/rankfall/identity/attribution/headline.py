@@ -1,16 +1,10 @@
 """How much of a token's last state comes from its own input."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.identity.attribution.rows import JACOBIAN, OWN, equal_shares
 from rankfall.report.cell_numbers import at_last, plain
 from rankfall.report.headlines import Headline
 from rankfall.report.selection import select
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def select_own_share(table: DataFrame) -> DataFrame:

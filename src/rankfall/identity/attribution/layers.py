@@ -4,8 +4,6 @@ Contributions are given as squares (M, S, N, T): of N tokens j in each of S samp
 square (M = 1: it is exact). What a number would be without one of the directions gives its standard error (the jackknife).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -7,7 +7,7 @@ replacing a token by the mean. Sentinels count as tokens.
 """
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -15,9 +15,7 @@ from rankfall.identity.ablation import ablation
 from rankfall.identity.attribution.layers import ABLATION, compute_layers, ratio_rows, share_rows
 from rankfall.identity.cells import cell_views
 from rankfall.identity.jacobian import MEMORY, every_block
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "attribution"
 LIMITS = {"samples": (1, None)}
@@ -27,7 +25,7 @@ NO_PARTS = "weights, heads and values are not all there, or are not all that the
 
 
 @torch.no_grad()
-def attribution(context: "Context", *, samples: int = 2) -> list[dict[str, Any]]:
+def attribution(context: Context, *, samples: int = 2) -> list[dict[str, Any]]:
     """Over the first test samples."""
     network = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]

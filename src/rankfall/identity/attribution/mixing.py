@@ -11,18 +11,13 @@ with rows that sum to one. Over several layers, `rollout` and `norms` are produc
 Kobayashi et al. 2021 is what the other tokens add, as a share: ||sum_(i != j) ...|| / (||sum_(i != j) ...|| + ||what j itself adds||).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from rankfall.identity.views import AttentionView, JoinView
 from rankfall.rank.powers import exponent_of, least, length, shift, unit
-
-if TYPE_CHECKING:
-    from rankfall.identity.views import AttentionView, JoinView
 
 RATIOS = ("attention", "norms", "attention and skip", "norms and skip", "norms, skip and norm")
 

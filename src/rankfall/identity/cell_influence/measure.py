@@ -4,17 +4,14 @@ For causal networks, at initialisation and trained: what training makes of the i
 """
 
 import copy
-from typing import TYPE_CHECKING
 
 import torch
 
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.identity.shares import shares
+from rankfall.measure.context import Context, Rows
 from rankfall.measure.member import each_network
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
-    from rankfall.nets.network import Network
+from rankfall.nets.network import Network
 
 TABLE = "cell_influence"
 REQUIRES = [
@@ -27,7 +24,7 @@ LIMITS = {"samples": (1, None)}
 NONE = "nothing reaches the last token, or so little that it is beyond the range of float64"
 
 
-def cell_influence(context: "Context", *, samples: int = 4) -> "Rows":
+def cell_influence(context: Context, *, samples: int = 4) -> Rows:
     """Over the first test samples."""
     network = copy.deepcopy(context.network).double()  # all members', whose states are made at once; then each alone
     inputs = context.data.test.inputs[:, :samples]
@@ -40,7 +37,7 @@ def cell_influence(context: "Context", *, samples: int = 4) -> "Rows":
         made = []
         for sample in range(x.shape[1]):
 
-            def layers(states: torch.Tensor, alone: "Network" = alone) -> list[torch.Tensor]:
+            def layers(states: torch.Tensor, alone: Network = alone) -> list[torch.Tensor]:
                 return [state[0, 0] for state in list(alone.layers(states[None, None]))[1:]]
 
             rng = context.stream("cell_influence", member=member)  # nothing is drawn: blocks are exact

@@ -1,8 +1,6 @@
 """Which tokens attention goes to, raw and effective, by layer: first token, separators, punctuation, others."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import Read
 from rankfall.identity.attention_identity.rows import WHOLE
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import legend_below, lines, steps
@@ -11,16 +9,13 @@ from rankfall.report.model_names import name_measurements
 from rankfall.report.selection import select
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 TABLES = ["model_attention_identity"]
 KINDS = ("first", "separator", "punctuation", "other")
 QUANTITIES = {"effective_share": "effective", "share": "raw"}
 
 
 def effective_attention(
-    read: "Callable[[str], DataFrame]", *, models: list[str] | None = None, tokens: int | None = None, columns: int = 3
+    read: Read, *, models: list[str] | None = None, tokens: int | None = None, columns: int = 3
 ) -> Picture:
     """One panel a model and phase; `tokens`: the length, null: the greatest measured."""
     table = select_models(read("model_attention_identity"), "effective_attention", models)

@@ -14,8 +14,6 @@ Layers with independent random value maps add in squares instead, since contribu
 in the mean: E ||d e_n / d x_i||^2 is proportional to sum_k binom(H, k) (1 - a)^(2 (H - k)) a^(2 k) (C^k)_ni^2. This is `in_squares`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import comb, gammaincc, gammaln
 from scipy.stats import binom, spearmanr

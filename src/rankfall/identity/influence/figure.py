@@ -1,8 +1,6 @@
 """Influence of place on the last token of causal stacks: at birth, by formula and network, and what training does to it."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.influence.rows import SHARES
 from rankfall.report.account import account
@@ -13,10 +11,6 @@ from rankfall.report.ranking import average, say_mean
 from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
 from rankfall.report.style import WIDTH, Picture, canvas
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
-
 TABLES = ["influence", "cell_influence"]
 LINES = {"averaging": ("uniform averaging", WHOLE, "-"), "in squares": ("random maps, in squares", "#999999", "--")}
 NETWORKS = {
@@ -26,7 +20,7 @@ NETWORKS = {
 
 
 def influence(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     depth: int = 24,
     alpha: float = 0.3,
@@ -83,7 +77,7 @@ def influence(
     return Picture(figure, caption, numbers(whole[whole.depth == depth], places, cells))
 
 
-def draw_untrained(panel: "Axes", places: "DataFrame", formulas: tuple[str, ...]) -> None:
+def draw_untrained(panel: Axes, places: DataFrame, formulas: tuple[str, ...]) -> None:
     """Points are networks, lines formulas."""
     for source in formulas:
         label, colour, style = LINES[source]
@@ -95,7 +89,7 @@ def draw_untrained(panel: "Axes", places: "DataFrame", formulas: tuple[str, ...]
         panel.plot(line.index, line, marker, color=colour, markersize=size, markerfacecolor=fill, label=label)
 
 
-def select_trained(table: "DataFrame", architecture: str | None, task: str | None) -> "DataFrame":
+def select_trained(table: DataFrame, architecture: str | None, task: str | None) -> DataFrame:
     """The last layer of the deepest networks of one architecture and task: a row a network and place."""
     done = select_finished(table, "influence", {})
     chosen = architecture or next(iter(sorted(done.architecture.unique())), None)
@@ -105,7 +99,7 @@ def select_trained(table: "DataFrame", architecture: str | None, task: str | Non
     return cells.assign(x=cells.place / cells.places)
 
 
-def numbers(agreement: "DataFrame", places: "DataFrame", cells: "DataFrame") -> "DataFrame":
+def numbers(agreement: DataFrame, places: DataFrame, cells: DataFrame) -> DataFrame:
     """Shares by place, of formulas, of untrained and of trained networks; and how well each source agrees with averaging."""
     from pandas import concat
 

@@ -4,7 +4,7 @@ Networks: `attention`, layers (1 - a) X + a SA(X) whose value and output maps ha
 norm and MLP; and `pre-norm`, a transformer as it is usually started. For the second the closed form is compared at the a that fits it best.
 """
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,12 +12,10 @@ import torch
 from rankfall.design import Component
 from rankfall.identity.influence.averaging import agreement, average_uniformly, continuum, exact, in_squares
 from rankfall.identity.jacobian import orthonormal
+from rankfall.measure.context import Context, Rows
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.plain import attention_alone
 from rankfall.streams import stream
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
 
 TABLE = "influence"
 NEEDS = "nothing"
@@ -45,7 +43,7 @@ NONE = dict.fromkeys(("position", "alpha", "seed", "place", "share", "spearman",
 
 
 def influence(
-    context: "Context",
+    context: Context,
     *,
     length: int = 64,
     depths: list[int] = [6, 24],
@@ -56,7 +54,7 @@ def influence(
     seeds: int = 2,
     samples: int = 16,
     directions: int = 4,
-) -> "Rows":
+) -> Rows:
     """`alphas`: weight of the attention beside the skip connection. A seed draws weights and inputs. Squares of blocks are means over
     `samples` random inputs, since which tokens are alike is chance, and over `directions` of the last token's state for each."""
     rows: Rows = []
@@ -87,7 +85,7 @@ def influence(
     return rows
 
 
-def rows_by_place(shares: np.ndarray, reference: np.ndarray, about: dict[str, Any], **more: float | None) -> "Rows":
+def rows_by_place(shares: np.ndarray, reference: np.ndarray, about: dict[str, Any], **more: float | None) -> Rows:
     """A row for each place, and one, without a place, for all: agreement with uniform averaging."""
     spearman, distance = agreement(shares, reference)
     about = NONE | about

@@ -1,18 +1,12 @@
 """What attention weights of models still tell: free directions, distance of a second distribution, intervals, effective attention, rank."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.identity.attention_identity.rows import EXACT, WHOLE, exact
 from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.measured import select_models
 from rankfall.report.model_names import name_measurements
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas, space_ticks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["model_attention_identity"]
 LOOSE = 1e-3
@@ -25,7 +19,7 @@ PANELS = {
 }
 
 
-def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
+def model_attention_identity(read: Read, *, models: list[str] | None = None) -> Picture:
     """Four quantities against the length of the text, one line a model and phase; then distance and rank by layer at the greatest."""
     table = select_models(read("model_attention_identity"), "model_attention_identity", models)
     table = select(table, WHOLE)
@@ -62,7 +56,7 @@ def model_attention_identity(read: "Callable[[str], DataFrame]", *, models: list
     return Picture(figure, caption, numbers)
 
 
-def limits(free: "Axes", rank: "Axes", table: "DataFrame", palette: dict[str, str]) -> None:
+def limits(free: Axes, rank: Axes, table: DataFrame, palette: dict[str, str]) -> None:
     """Dotted: tokens - head width - 1 free directions, and a rank of the head width."""
     for name, part in table.groupby("line"):
         width = int(part.width.iloc[0] // part.heads.iloc[0])
@@ -71,7 +65,7 @@ def limits(free: "Axes", rank: "Axes", table: "DataFrame", palette: dict[str, st
         rank.axhline(width, color=palette[name], linestyle=":", linewidth=1)
 
 
-def describe_finding(table: "DataFrame") -> str:
+def describe_finding(table: DataFrame) -> str:
     """How many directions are free at the greatest length, beside the head width."""
     said = []
     for name, part in table.groupby("line"):

@@ -1,7 +1,5 @@
 """Rows of `model_attention_identity`: what the attention weights of a model still tell, by layer, head and length of the text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,10 +1,9 @@
 """What the attention weights of one Hugging Face model still tell: null space, second distributions, intervals, effective attention."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "model_attention_identity"
 NEEDS = "nothing"
@@ -25,7 +24,7 @@ READS = {
 
 
 def model_attention_identity(
-    context: "Context",
+    context: Context,
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",

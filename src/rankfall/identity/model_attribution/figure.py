@@ -1,20 +1,15 @@
 """Attribution by layer in real models, one row of panels a model and phase, with the published medians of own shares."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import Read
 from rankfall.identity.attribution.figure import draw_networks
 from rankfall.report.account import seeds
 from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 TABLES = ["model_attribution"]
 
 
-def model_attribution(read: "Callable[[str], DataFrame]", *, models: list[str] = []) -> Picture:
+def model_attribution(read: Read, *, models: list[str] = []) -> Picture:
     """`models`: which ones, in order; default all."""
     table = read("model_attribution")
     table = table[table.model.isin(models)] if models else table

@@ -1,7 +1,5 @@
 """Rows of `model_attribution`: a few tokens of every text, layer by layer, by every method."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,10 +5,9 @@ estimated from `directions` random orthonormal directions of e_j, without bias, 
 computes them exactly. x_i is the state that enters the first layer: in BERT behind position and norm.
 """
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "model_attribution"
 NEEDS = "nothing"
@@ -22,7 +21,7 @@ READS = {
 
 
 def model_attribution(
-    context: "Context",
+    context: Context,
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",

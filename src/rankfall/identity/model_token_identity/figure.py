@@ -1,8 +1,8 @@
 """How often a hidden state of a Hugging Face model still tells which token it came from, layer by layer, one column a model and variant."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
 from rankfall.report.account import describe_missing, seeds
@@ -12,16 +12,13 @@ from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 TABLES = ["model_token_identity"]
 NETWORK = ["model", "phase", "variant"]
 POINT = ["network", "layer", "map", "loss", "trained_layer", "candidates", "distance"]
 
 
 def model_token_identity(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     models: list[str] = [],
     phases: list[str] = [],
@@ -67,7 +64,7 @@ def model_token_identity(
     )
 
 
-def intervals(table: "DataFrame") -> "DataFrame":
+def intervals(table: DataFrame) -> DataFrame:
     """Three rows a point, means over seeds: rate and both ends of its interval, whose median and range are drawn."""
     from pandas import concat
 

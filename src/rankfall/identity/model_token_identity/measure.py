@@ -1,10 +1,9 @@
 """How often a hidden state of a Hugging Face model still tells which token it came from (Brunner et al. 2020, section 4)."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "model_token_identity"
 NEEDS = "nothing"
@@ -18,7 +17,7 @@ READS = {
 
 
 def model_token_identity(
-    context: "Context",
+    context: Context,
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",

@@ -1,7 +1,5 @@
 """Token identifiability of a model: the states of its variants in all sentences, and the rates of `identity/tokens.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any

@@ -1,25 +1,22 @@
 """How often a hidden state still tells which token it came from, layer by layer, one column an architecture."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from rankfall.annotations import Read
 from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
 from rankfall.report.looks import label
-from rankfall.report.selection import among, deepest, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import choose, deepest
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["token_identity"]
 
 
 def token_identity(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     training: str | None = None,
@@ -30,21 +27,12 @@ def token_identity(
 ) -> Picture:
     """The architectures' cells of one training at their greatest depth: all there are of the task and training that most cells have,
     unless named. `transfer`: maps of one layer on the states of another. `where`: only these cells, by any column."""
-    table, task = one_of(
-        select_finished(read("token_identity"), "token_identity", where), "token_identity", "task", task
-    )
-    table, training = one_of(table, "token_identity", "training", training)
-    table = among(table, "token_identity", "architecture", architectures)
-    table = deepest(table, ["architecture"])
-    one_a_seed(table, "token_identity", ["architecture"])
+    asked = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("token_identity"), "token_identity", where, **asked)
+    table = deepest(table, "token_identity", ["architecture"])
     there = sorted(str(name) for name in table.architecture.unique())
     names = [name for name in architectures or there if name in there]
-    known = account(
-        select_asked(read("token_identity"), where, task=task, training=training, architecture=architectures),
-        table[table.candidates.isin(candidates)],
-        ["architecture"],
-        "rate",
-    )
+    known = account(whole, table[table.candidates.isin(candidates)], ["architecture"], "rate")
     found = measured_candidates(table, candidates, "token_identity")
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     table = table.assign(network=table.architecture)

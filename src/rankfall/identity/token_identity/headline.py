@@ -1,16 +1,10 @@
 """How many tokens a linear map finds again."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.identity.token_identity.rows import ASKED, is_own
 from rankfall.report.cell_numbers import at_last, plain
 from rankfall.report.headlines import Headline
 from rankfall.report.selection import select
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def found_again(table: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ candidates `distinct` are few and the vocabulary is no larger than a sentence of
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,11 +17,9 @@ from rankfall.errors import RankfallError
 from rankfall.identity.recovery import Recipe
 from rankfall.identity.sentences import FEWEST, Sentences, spread
 from rankfall.identity.tokens import token_rates
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
-    from rankfall.nets.network import Network
-    from rankfall.train.data import Data
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network
+from rankfall.train.data import Data
 
 TABLE = "token_identity"
 NEEDS = "cells"
@@ -34,7 +32,7 @@ AT_ONCE = 512  # words of the vocabulary
 
 @torch.no_grad()
 def token_identity(
-    context: "Context",
+    context: Context,
     *,
     sentences: int = 160,
     epochs: int = 10,
@@ -77,7 +75,7 @@ def token_identity(
     return rows
 
 
-def different(data: "Data", member: int, most: int) -> Tensor:
+def different(data: Data, member: int, most: int) -> Tensor:
     """At most so many sentences (N, T) of a member, no two alike; those that are tested, the last, are the first of the test split."""
     found: dict[tuple[int, ...], Tensor] = {}
     for split in (data.test, data.train):
@@ -90,12 +88,12 @@ def different(data: "Data", member: int, most: int) -> Tensor:
     return torch.stack(list(found.values())[::-1])
 
 
-def tokens(network: "Network", states: Tensor) -> Tensor:
+def tokens(network: Network, states: Tensor) -> Tensor:
     """Without sentinels."""
     return states if network.sentinels is None else network.sentinels.strip(states)
 
 
-def vocabulary(network: "Network", size: int, places: list[int]) -> list[Tensor]:
+def vocabulary(network: Network, size: int, places: list[int]) -> list[Tensor]:
     """(K, V, D) at each place: what a sentence of nothing but this word is when it enters the first block."""
     members = next(network.parameters()).shape[0]
     parts: list[Tensor] = []

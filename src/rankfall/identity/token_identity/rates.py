@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Axes, DataFrame, Figure
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.rows import ASKED, is_own
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
@@ -12,11 +13,6 @@ from rankfall.report.looks import label
 from rankfall.report.ranking import average, by_setting, say_ends
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 CANDIDATES = {
     "sentence": "tokens of the sentence",
@@ -29,12 +25,12 @@ ACROSS = 6  # panels beside each other, at most
 NUMBERS = ["network", "candidates", "distance", "map", "layer"]
 
 
-def select_own(table: "DataFrame") -> "DataFrame":
+def select_own(table: DataFrame) -> DataFrame:
     """Maps on the layer that they were trained on, with the loss that is the distance they are asked by, and maps without training."""
     return table[is_own(table) & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
 
 
-def panels(table: "DataFrame", networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> "Figure":
+def panels(table: DataFrame, networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> Figure:
     """A column a network, in blocks one below the other where they are many. `network` of the table says whose rows they are. `band`: what
     seaborn makes of the rows of one point, if not mean and deviation."""
     rows = len(candidates) + transfer
@@ -68,7 +64,7 @@ def panels(table: "DataFrame", networks: list[str], candidates: list[str], trans
     return figure
 
 
-def rates(panel: "Axes", table: "DataFrame", **band: Any) -> None:
+def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
     """A line for each map: solid by cosine, dashed by L2."""
     table = table.assign(**{name: table[name].astype(float) for name in ("rate", "layer")})
     on(panel, table[table["map"] != "position"], "layer", "rate", "map", MAPS,
@@ -79,7 +75,7 @@ def rates(panel: "Axes", table: "DataFrame", **band: Any) -> None:
     panel.axhline(table.chance.mean(), color=CHANCE, linewidth=1, linestyle=":", label="guess")
 
 
-def between(panel: "Axes", table: "DataFrame") -> None:
+def between(panel: Axes, table: DataFrame) -> None:
     """Rates of linear maps on the states of other layers, by cosine within the sentence."""
     import seaborn as sns
 
@@ -94,20 +90,20 @@ def between(panel: "Axes", table: "DataFrame") -> None:
     panel.set(xlabel="layer that it is used on", ylabel="")
 
 
-def numbers(table: "DataFrame") -> "DataFrame":
+def numbers(table: DataFrame) -> DataFrame:
     """Means over seeds of what is drawn, with the edges of the table's own intervals where it has them."""
     columns = [name for name in ("rate", "low", "high", "chance") if name in table]
     found = select_own(table).groupby(NUMBERS, dropna=False)[columns].mean()
     return found.astype(float).reset_index()
 
 
-def describe_finding(table: "DataFrame", networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
+def describe_finding(table: DataFrame, networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
     """What a linear map finds at the last layer, by cosine: most and least, of networks of one depth and setting."""
     part = select_own(select(table, ASKED | {"candidates": candidates}))
     part = part[part.network.isin(networks)]
     last = part[part.layer == part.groupby("network").layer.transform("max")]
 
-    def say(there: "DataFrame") -> str:
+    def say(there: DataFrame) -> str:
         return say_ends(average(there, "rate", "network"), "{:.2f}".format, "most often", "least")
 
     said = [
@@ -119,7 +115,7 @@ def describe_finding(table: "DataFrame", networks: list[str], candidates: str, s
     return f"A linear map finds the token among the {among} {', '.join(said) or 'in no network'}{chance}."
 
 
-def measured_candidates(table: "DataFrame", asked: Sequence[str], figure: str) -> list[str]:
+def measured_candidates(table: DataFrame, asked: Sequence[str], figure: str) -> list[str]:
     """The sets of candidates that were asked for and measured, from the smallest; an error if none was."""
     found = [name for name in CANDIDATES if name in asked and (table.candidates == name).any()]
     if not found:

@@ -1,15 +1,9 @@
 """The census in three panels: what layers keep, by where norms stand and what mixes tokens; and what each choice of a design goes with."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 from rankfall.report.colours import WHOLE, colours
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["census", "census_layers", "census_choices"]
 FEWEST = 3  # types of a line
@@ -17,7 +11,7 @@ SHARES = [i / 6 for i in range(7)]  # of the depth
 LINES = 6
 
 
-def census(read: "Callable[[str], DataFrame]") -> Picture:
+def census(read: Read) -> Picture:
     """Medians over types of one stream each, bands from quartile to quartile; types with skips alone."""
     types, layers, choices = read("census"), read("census_layers"), read("census_choices")
     table = of_main_streams(types, layers)
@@ -33,7 +27,7 @@ def census(read: "Callable[[str], DataFrame]") -> Picture:
     return Picture(figure, caption(types, table, choices), pd.concat(numbers))
 
 
-def of_main_streams(types: "DataFrame", layers: "DataFrame") -> "DataFrame":
+def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
     """What the stream that `census` has of each type keeps at shares of its depth, between layers on a line: so every point of a line is of
     the same types, however many layers they have."""
     import numpy as np
@@ -56,7 +50,7 @@ def of_main_streams(types: "DataFrame", layers: "DataFrame") -> "DataFrame":
     return pd.concat(found) if found else pd.DataFrame(columns=["type", "mixed", "norm_place", "share", "kept"])
 
 
-def draw_lines(panel: "Axes", table: "DataFrame", by: str, title: str) -> "DataFrame":
+def draw_lines(panel: Axes, table: DataFrame, by: str, title: str) -> DataFrame:
     """A line for each of the most frequent values."""
     import pandas as pd
 
@@ -88,7 +82,7 @@ def short(name: str) -> str:
     return bare.replace(" and ", ", ")
 
 
-def effects(panel: "Axes", choices: "DataFrame") -> None:
+def effects(panel: Axes, choices: DataFrame) -> None:
     """Factors with intervals, the strongest at the top."""
     known = choices[choices.effect.notna()]
     known = known.loc[known.effect.sub(1).abs().sort_values().index]
@@ -106,7 +100,7 @@ def effects(panel: "Axes", choices: "DataFrame") -> None:
     panel.set_xlabel("factor, 95% interval")
 
 
-def caption(types: "DataFrame", table: "DataFrame", choices: "DataFrame") -> str:
+def caption(types: DataFrame, table: DataFrame, choices: DataFrame) -> str:
     eligible = types[~types.outcome.isin(NOT_ELIGIBLE)]
     count = int((eligible.outcome == MEASURED).sum())
     version = ", ".join(sorted(types.transformers.unique()))

@@ -1,24 +1,22 @@
 """One row a model type, from the table by layer."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from rankfall.measure.context import Context
+from rankfall.annotations import DataFrame
+from rankfall.measure.context import Context
 
 TABLE = "census"
 NEEDS = "tables"
 TABLES = ["census_layers"]
 
 
-def census(context: "Context") -> list[dict[str, Any]]:
+def census(context: Context) -> list[dict[str, Any]]:
     """Of a type with several streams the one with the most layers."""
     table = context.table("census_layers")
     return [] if table is None else types_of(table)
 
 
-def types_of(table: "DataFrame") -> list[dict[str, Any]]:
+def types_of(table: DataFrame) -> list[dict[str, Any]]:
     """One row a type, of the table by layer."""
     from rankfall.census.folded import fold
     from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE

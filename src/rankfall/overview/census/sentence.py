@@ -1,7 +1,5 @@
 """What the model types of the library keep, in a sentence."""
 
-from __future__ import annotations
-
 from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 from rankfall.report.page.question import Read, TableQuestion
 

@@ -1,9 +1,8 @@
 """A regression of what types keep on the choices of their design, from the census by layer."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "census_choices"
 NEEDS = "tables"
@@ -11,7 +10,7 @@ TABLES = ["census_layers"]
 LIMITS = {"draws": (100, None)}
 
 
-def census_choices(context: "Context", *, draws: int = 1000) -> list[dict[str, Any]]:
+def census_choices(context: Context, *, draws: int = 1000) -> list[dict[str, Any]]:
     """`draws` of the bootstrap."""
     from rankfall.census.choices import explain
     from rankfall.overview.census.measure import types_of

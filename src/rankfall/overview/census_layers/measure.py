@@ -1,9 +1,8 @@
 """Every model type of the transformers library, small and untrained, each in a process of its own with limits of time and memory."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "census_layers"
 NEEDS = "nothing"
@@ -15,7 +14,7 @@ LIMITS = {"layers": (1, None), "tokens": (4, None), "seconds": (1, None), "gigab
 
 
 def census_layers(
-    context: "Context",
+    context: Context,
     *,
     types: list[str] = [],
     share: str = "1/1",

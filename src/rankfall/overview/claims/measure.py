@@ -1,16 +1,12 @@
 """Every claim that the tables of a run can decide, with its verdict: each by its own rule (`claim.py` of its folder)."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall.errors import RankfallError, suggest
+from rankfall.measure.context import Context
 from rankfall.report.claim import SEEN, Claim, Decision, Read, main_quantity
 from rankfall.report.claim import claims as declared_claims
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
 
 TABLE = "claims"
 NEEDS = "tables"

@@ -1,7 +1,5 @@
 """How many claims hold, in a sentence."""
 
-from __future__ import annotations
-
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import Read, TableQuestion

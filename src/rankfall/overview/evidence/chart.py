@@ -1,15 +1,10 @@
 """What the page draws of it: the numbers, and those of the rules that are of the same quantity."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame
 from rankfall.report.claim import SIDES, claims
 from rankfall.report.page.chart import Chart, Level
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 MOST = 2  # numbers of a rule on one side of a quantity, such as what two kinds of models have to reach
 # A level has one name and one column.

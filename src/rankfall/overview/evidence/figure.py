@@ -1,21 +1,14 @@
 """What decides each claim: a panel a claim, with the numbers that its paper gives where it gives some."""
 
-from __future__ import annotations
-
 import textwrap
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.claim import Claim, main_quantity, name_axes
 from rankfall.report.claim import claims as declared_claims
 from rankfall.report.labels import many
 from rankfall.report.lines import on, steps
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["evidence", "claims"]
 FINDS = ["claim"]
@@ -29,7 +22,7 @@ EDGE = 0.07  # of an axis: a name needs as much
 FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
 
-def evidence(read: Callable[[str], DataFrame], *, claims: list[str] = []) -> Picture:
+def evidence(read: Read, *, claims: list[str] = []) -> Picture:
     """`claims`: these, in this order; by default the first twelve. Of several quantities of a claim the one that it declares is
     drawn."""
     import pandas as pd

@@ -5,24 +5,19 @@ accuracy of other seeds, `selection`, which do not count afterwards. The same ne
 architecture, depth and seed whose training has no epochs: it has the same initial values, bit for bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
 from rankfall.overview.prediction.outcomes import PLACE, chosen_rates, fate, largest_depths, over_chance, steps_to
 from rankfall.overview.prediction.predictors import of_network, sizes
 from rankfall.overview.prediction.rows import BIRTH, column
 from rankfall.report.variants import number_variants
 from rankfall.streams import stream
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from rankfall.measure.context import Context
 
 TABLE = "prediction"
 NEEDS = "tables"

@@ -1,17 +1,13 @@
 """What became of networks: the learning rate that a rule chooses, accuracy over chance, steps to a threshold, and how deep still trains."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.selection import select
 from rankfall.use.training.rows import TESTED
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 DIVERGED, STUCK, SLOW, TRAINED = "diverged", "stuck", "slow", "trained"
 STILL = 0.2  # of the threshold: below it a network is stuck

@@ -3,19 +3,15 @@
 A predictor is a number for each untrained network, by its key, or by what it is made of. Nothing here has seen a trained network.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.cell_numbers import at_last
 from rankfall.report.headlines import by_name
 from rankfall.report.part_numbers import by_parts, is_missing, row_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 LEAST = 1e-30  # gradients below are alike
 ROUNDING = 1e-16  # and residuals

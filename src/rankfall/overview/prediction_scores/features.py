@@ -2,8 +2,6 @@
 may be best in the middle; a number that is missing is the median, with a mark.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,20 +1,14 @@
 """What predictors say alone, and what they add to depth and parameters, with intervals over architectures."""
 
-from __future__ import annotations
+from typing import Literal
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
-
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.overview.prediction_scores.rows import ALL, MARGIN, MEANS, NOTHING, STATISTICS, TITLES, by_gain, null, of
 from rankfall.report.colours import BLUE, CHANCE, GREY, RED
 from rankfall.report.labels import join, many
 from rankfall.report.lines import below, collect_labels
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["prediction_scores"]
 VERDICTS = {"adds": BLUE, "predicts": BLUE, "adds nothing": RED, "does not predict": RED, "undecided": GREY}
@@ -23,7 +17,7 @@ SAID = {BLUE: "above nothing for all predictors at once", RED: "nothing that mat
 
 
 def prediction_scores(
-    read: Callable[[str], DataFrame],
+    read: Read,
     *,
     outcome: Literal["trains", "over_chance", "steps", "largest_depth"] = "trains",
     statistic: Literal["auc", "tau", "r2"] | None = None,

@@ -1,7 +1,5 @@
 """Two models with a small penalty on everything but the intercept: logistic for whether, linear for how much."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

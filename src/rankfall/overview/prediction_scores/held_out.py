@@ -1,19 +1,13 @@
 """Scores of networks by models that have seen no network of their architecture."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rankfall.annotations import DataFrame
 from rankfall.overview.prediction_scores.features import features
 from rankfall.overview.prediction_scores.fits import linear, logistic, scores
 from rankfall.overview.prediction_scores.pairs import Sums, auc, explain_variance, rank_correlation
 from rankfall.overview.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, STATISTICS, TAU, TRAINS
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Array = NDArray[np.float64]
 

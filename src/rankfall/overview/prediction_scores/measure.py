@@ -6,14 +6,14 @@ Intervals come from architectures drawn anew, all networks of one together; gain
 predictor holds for all predictors at once: its lower end is at 0.05 divided by their number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import DataFrame
+from rankfall.measure.context import Context
 from rankfall.overview.prediction.measure import TABLES as READ
 from rankfall.overview.prediction.measure import networks as all_networks
 from rankfall.overview.prediction.rows import BIRTH, column
@@ -22,11 +22,6 @@ from rankfall.overview.prediction_scores.pairs import Sums
 from rankfall.overview.prediction_scores.rows import ALL, NULL, STATISTICS
 from rankfall.overview.prediction_scores.verdict import LEVEL, of_alone, of_gain
 from rankfall.streams import stream
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from rankfall.measure.context import Context
 
 TABLE = "prediction_scores"
 NEEDS = "tables"

@@ -9,8 +9,6 @@ An architecture that is drawn w times stands for w architectures like it. Its ne
 and among themselves w times: copies of a network are no pairs, since the one would be judged by the other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

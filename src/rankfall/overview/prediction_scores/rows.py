@@ -1,11 +1,6 @@
 """Outcomes and statistics, with the thresholds of the study; which rows are of one outcome, and how predictors stand in them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from rankfall.annotations import DataFrame
 
 AUC, TAU, SHARE = "auc", "tau", "r2"
 TRAINS, HOW_WELL, STEPS, DEPTH = "trains", "over_chance", "steps", "largest_depth"

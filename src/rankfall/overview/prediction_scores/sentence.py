@@ -1,7 +1,5 @@
 """Whether what is lost at birth matters, in a sentence."""
 
-from __future__ import annotations
-
 from rankfall.overview.prediction_scores.figure import describe_additions
 from rankfall.overview.prediction_scores.rows import by_gain, null, of
 from rankfall.report.labels import join, many

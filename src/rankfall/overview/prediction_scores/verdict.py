@@ -1,7 +1,5 @@
 """What may be said of a predictor: decided by thresholds that were fixed before any network of the study was trained."""
 
-from __future__ import annotations
-
 import math
 
 from rankfall.overview.prediction_scores.rows import MARGIN, NOTHING

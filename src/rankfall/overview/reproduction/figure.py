@@ -1,17 +1,13 @@
 """Published numbers and ours: how many comparisons hold by paper and experiment, worst first, and which miss at the published settings."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.colours import CHANCE, GREEN, RED
 from rankfall.report.labels import many
 from rankfall.report.lines import below, collect_labels
 from rankfall.report.page.words import SOURCES
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["reproduction"]
 CURVES = " layer "  # in the name of a point of a curve by layer: those are one experiment of their own
@@ -25,7 +21,7 @@ FRAME = (-0.6, 1.6)  # where accuracies, residuals and their differences lie; wh
 MOST = 14  # misses that are drawn one by one
 
 
-def reproduction(read: "Callable[[str], DataFrame]", *, most: int = MOST) -> Picture:
+def reproduction(read: Read, *, most: int = MOST) -> Picture:
     """Above: counts by paper and experiment. Below: the worst misses at the published settings, at most `most`. All are in the CSV."""
     table = read("reproduction")
     numbers = table.astype(dict.fromkeys(("ours", "difference"), float))  # NaN where there is none
@@ -79,7 +75,7 @@ def why(one: Any) -> str:
     return f"not {one.sense} {one.published:.3g}"
 
 
-def worst(misses: "DataFrame") -> "DataFrame":
+def worst(misses: DataFrame) -> DataFrame:
     """The largest first: failed seeds, then by how far ours is off relative to the published."""
     import numpy as np
 
@@ -90,7 +86,7 @@ def worst(misses: "DataFrame") -> "DataFrame":
     return places.drop_duplicates("name")  # of several settings of one number, the worst
 
 
-def bars(panel: "Axes", counts: "DataFrame") -> None:
+def bars(panel: Axes, counts: DataFrame) -> None:
     """Stacked counts, the experiment with the largest share of misses at the top."""
     missing = sum((counts[name] for name in ("misses", "misses, at another setting") if name in counts), start=0)
     order = (missing / counts.sum(axis=1)).sort_values(kind="stable").index if len(counts) else []
@@ -107,7 +103,7 @@ def bars(panel: "Axes", counts: "DataFrame") -> None:
     panel.grid(visible=False, axis="y")
 
 
-def draw_list(panel: "Axes", shown: "DataFrame", alike: bool) -> None:
+def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
     """A row a number: the published as a ring, ours as a dot, and why it misses. `alike`: whether anything is compared at the published
     settings."""
     low, high = FRAME
@@ -134,7 +130,7 @@ def draw_list(panel: "Axes", shown: "DataFrame", alike: bool) -> None:
     panel.grid(visible=False, axis="y")
 
 
-def say_count(table: "DataFrame") -> str:
+def say_count(table: DataFrame) -> str:
     """The number of comparisons that hold: at the published settings, and at other sizes, trainings or texts."""
     measured = table[table.holds.notna()]
     rest = table[table.holds.isna()].name.nunique()
@@ -150,14 +146,14 @@ def say_count(table: "DataFrame") -> str:
     )
 
 
-def say_sources(measured: "DataFrame") -> str:
+def say_sources(measured: DataFrame) -> str:
     """What the names of papers on the axis stand for, where that is not what they say."""
     known = {name: SOURCES[name].name for name in SOURCES if name in set(measured.source)}
     said = "; ".join(f"{name}: {one}" for name, one in known.items() if name != one)
     return f" On the axis, {said}." if said else ""
 
 
-def say_misses(misses: "DataFrame", comparisons: int, most: int) -> str:
+def say_misses(misses: DataFrame, comparisons: int, most: int) -> str:
     """The misses at the published settings: so many comparisons, of fewer numbers where one has several settings."""
     if misses.empty:
         return "Nothing misses at the published settings."

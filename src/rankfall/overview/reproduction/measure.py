@@ -18,21 +18,18 @@ published number that nothing in the run measures keeps its row, without a value
 """
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
+from rankfall.measure.context import Context
 from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
 from rankfall.report.published_numbers import published_numbers
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.searched import Searched, equals, write_cell
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
-
-    from rankfall.measure.context import Context
 
 TABLE = "reproduction"
 NEEDS = "tables"
@@ -43,7 +40,7 @@ SPEC = {column.name for column in CELL_COLUMNS if not column.provenance} - {"key
 MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
 
 
-def reproduction(context: "Context") -> list[dict[str, Any]]:
+def reproduction(context: Context) -> list[dict[str, Any]]:
     """A table that the run does not make is None."""
     numbers = list(published_numbers())
     given = {name: context.table(name) for name in dict.fromkeys(value["table"] for value in numbers)}
@@ -79,7 +76,7 @@ def place_beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str,
     return list(rows.values())
 
 
-def verdict(number: "Series", published: float, sense: str, tolerance: float) -> dict[str, Any]:
+def verdict(number: Series, published: float, sense: str, tolerance: float) -> dict[str, Any]:
     """Mean, deviation and failures over the seeds of one setting."""
     good = number.dropna()
     ours = float(good.mean()) if len(good) else None
@@ -96,7 +93,7 @@ def verdict(number: "Series", published: float, sense: str, tolerance: float) ->
     }
 
 
-def compute_values(ours: Searched, value: dict[str, Any]) -> "DataFrame":
+def compute_values(ours: Searched, value: dict[str, Any]) -> DataFrame:
     """A number for every network and seed, NaN where it failed: of the selection, minus or divided by that of another one. `network`: a
     row of it in the table.
     """
@@ -126,7 +123,7 @@ def compute_values(ours: Searched, value: dict[str, Any]) -> "DataFrame":
     return both.assign(number=number.where(number.abs() < math.inf))
 
 
-def numbers(ours: Searched, asked: list[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> "Series":
+def numbers(ours: Searched, asked: list[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> Series:
     """Group of equal `keys` -> mean over the selected rows; NaN where one of them has no number or is out of bounds."""
     number = ours.column(value["column"])
     good = number.abs() < math.inf

@@ -1,7 +1,5 @@
 """How many published numbers hold, in a sentence."""
 
-from __future__ import annotations
-
 from rankfall.report.labels import many
 from rankfall.report.page.question import Read, TableQuestion
 

@@ -1,10 +1,9 @@
 """The scorecard of one setting as a picture: a row an architecture, a column a headline number, shaded from what loses most to what
 keeps most."""
 
-from collections.abc import Callable
 from textwrap import fill
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import Headline
 from rankfall.report.quantities import STUDIES
@@ -13,10 +12,6 @@ from rankfall.report.score_text import choose, name_row, notes, say_seeds, write
 from rankfall.report.settings import Setting, rows_at, say_setting
 from rankfall.report.style import Picture, canvas
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
-
 TABLES = ["scorecard"]
 FINDS = ["headline"]
 KEEPS = 0.5  # residual at the last layer
@@ -24,7 +19,7 @@ WIDE, HIGH, LABELS, HEADER = 0.74, 0.235, 2.1, 1.95  # inches of a column, a row
 
 
 def scorecard(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     setting: str = "",
     architectures: list[str] = [],
@@ -54,7 +49,7 @@ def scorecard(
     return Picture(figure, caption(table, at, shown, left, others))
 
 
-def draw(panel: "Axes", table: "DataFrame", shown: list[Headline], setting: Setting) -> None:
+def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting) -> None:
     import numpy as np
     import seaborn
 
@@ -85,7 +80,7 @@ def draw(panel: "Axes", table: "DataFrame", shown: list[Headline], setting: Sett
             panel.axvline(of_study[0], color="#444444", linewidth=1)
 
 
-def caption(table: "DataFrame", setting: Setting, shown: list[Headline], left: int, others: int) -> str:
+def caption(table: DataFrame, setting: Setting, shown: list[Headline], left: int, others: int) -> str:
     """What is shown, and what is not."""
     count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
     more = f" {left} more of this setting are in the table." if left else ""

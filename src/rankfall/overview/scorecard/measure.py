@@ -12,19 +12,16 @@ options, and stand in every row of an architecture.
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame
+from rankfall.measure.context import Context
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
 from rankfall.report.parts import MADE_OF
 from rankfall.report.processors import describe_mixture
 from rankfall.report.settings import fill_sizes
 from rankfall.report.variants import number_variants
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from rankfall.measure.context import Context
 
 TABLE = "scorecard"
 NEEDS = "tables"
@@ -35,7 +32,7 @@ DECIMAL = re.compile(r"-?\d+\.\d+")  # in a reason: what differs from seed to se
 Value = dict[str, Any]
 
 
-def scorecard(context: "Context") -> list[dict[str, Any]]:
+def scorecard(context: Context) -> list[dict[str, Any]]:
     """A table that the run does not make is None."""
     cells = context.table("cells")
     if cells is None or not len(cells):
@@ -52,7 +49,7 @@ def scorecard(context: "Context") -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def about(part: "DataFrame") -> dict[str, Any]:
+def about(part: DataFrame) -> dict[str, Any]:
     """What a row is about: networks of one design at one setting."""
     one = part.iloc[0]
     setting = {name: one[name] for name in ("setting", "task", "training", "dtype")}
@@ -71,7 +68,7 @@ def about(part: "DataFrame") -> dict[str, Any]:
     }
 
 
-def of_networks(headline: Headline, table: "DataFrame | None", cells: "DataFrame") -> dict[Any, Value]:
+def of_networks(headline: Headline, table: DataFrame | None, cells: DataFrame) -> dict[Any, Value]:
     """(architecture, design, setting) -> value, of a number of single networks."""
     places = list(cells.groupby(ROW).groups)
     if table is None:
@@ -103,7 +100,7 @@ def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
     return dict.fromkeys(["", "_deviation", *of, *beside]) | lost | {"_reason": reason} | known
 
 
-def mean(headline: Headline, found: "DataFrame") -> Value:
+def mean(headline: Headline, found: DataFrame) -> Value:
     """Mean and deviation over the seeds that are done, or over what else is counted: seeds of one stack share one reading of a clock."""
     done = found[found.status == "done"]
     gone = say_lost(found)
@@ -131,7 +128,7 @@ def mean(headline: Headline, found: "DataFrame") -> Value:
     }
 
 
-def say_lost(found: "DataFrame") -> str:
+def say_lost(found: DataFrame) -> str:
     """How many seeds have ended otherwise than done, and the first reason; of how many it is, where that is not all."""
     others = found[found.status != "done"]
     if not len(others):

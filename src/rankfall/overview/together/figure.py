@@ -1,9 +1,9 @@
 """Do rank and identity die together? Residual, rank of T, identity of tokens and own share by depth of the state, for each architecture."""
 
 import itertools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Read, Series
 from rankfall.errors import RankfallError
 from rankfall.identity.attention_identity.rows import RANK, of_heads
 from rankfall.identity.attribution.rows import JACOBIAN, OWN
@@ -19,9 +19,6 @@ from rankfall.report.selection import among, init_first, one_a_seed, one_of, sel
 from rankfall.report.settings import say_differ
 from rankfall.report.style import WIDTH, Picture, canvas
 
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
-
 TABLES = ["residuals", "token_identity", "attention_identity", "attribution"]
 NAMES = {
     "residual": "residual\n|res(X)| / |X|",
@@ -34,7 +31,7 @@ CELL = ["key", "architecture", "training", "seed"]
 
 
 def together(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     trainings: list[str] = [],
@@ -113,7 +110,7 @@ def together(
     return Picture(figure, caption, numbers(values))
 
 
-def numbers(values: "dict[str, DataFrame]") -> "DataFrame":
+def numbers(values: dict[str, DataFrame]) -> DataFrame:
     """Means by layer with the first layer below half of the first value, and the rank correlations of quantities, a row each."""
     from pandas import concat
 
@@ -131,13 +128,13 @@ def numbers(values: "dict[str, DataFrame]") -> "DataFrame":
     return concat([*parts, correlations(values).rename(columns={"deviation": "deviation over seeds"})])
 
 
-def first_halved(line: "Series") -> Any:
+def first_halved(line: Series) -> Any:
     """The first layer below half of the first value, None if there is none."""
     found = line.index[line < line.iloc[0] / 2]
     return found[0] if len(found) else None
 
 
-def describe_finding(values: "dict[str, DataFrame]", shown: list[str], differ: str = "") -> str:
+def describe_finding(values: dict[str, DataFrame], shown: list[str], differ: str = "") -> str:
     """How closely the residual goes with the identity of tokens, by training; and in what else than architecture the networks differ."""
     found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")
     said = " and ".join(
@@ -146,14 +143,14 @@ def describe_finding(values: "dict[str, DataFrame]", shown: list[str], differ: s
     return f"Rank correlation of residual and identity rate over layers and architectures{differ}: {said or 'there is no common layer'}."
 
 
-def say_correlation(one: "Series") -> str:
+def say_correlation(one: Series) -> str:
     """With its deviation over seeds, where it can be seen."""
     if one["mean"] != one["mean"]:
         return "none, since one of them never changes"
     return say_mean(one["mean"], one.deviation, 2)
 
 
-def correlations(values: "dict[str, DataFrame]") -> "DataFrame":
+def correlations(values: dict[str, DataFrame]) -> DataFrame:
     """Spearman correlations over layers and architectures, mean and deviation over seeds."""
     from pandas import DataFrame
 
@@ -169,19 +166,19 @@ def correlations(values: "dict[str, DataFrame]") -> "DataFrame":
     return found.agg(mean=("mean", "mean"), deviation=("mean", "std"), seeds=("mean", "count")).reset_index()
 
 
-def residual(table: "DataFrame") -> "DataFrame":
+def residual(table: DataFrame) -> DataFrame:
     """(key, layer, value), as all that follow: composite norm about the token mean, mean over samples."""
     return select(table, RESIDUAL)[["key", "layer", "value"]]
 
 
-def rank(table: "DataFrame", tolerance: float) -> "DataFrame":
+def rank(table: DataFrame, tolerance: float) -> DataFrame:
     """Of T, mean over heads and samples. The block of layer l makes T of the state of layer l - 1."""
     part = select(table, RANK | {"tolerance": tolerance})
     part = of_heads(part[part.value.notna()])
     return part.groupby(["key", "layer"]).value.mean().reset_index().assign(layer=lambda found: found.layer - 1)
 
 
-def identity(table: "DataFrame") -> "DataFrame":
+def identity(table: DataFrame) -> DataFrame:
     """Of linear maps trained and tested by cosine among the tokens of the sentence; at layer 0 of the embeddings themselves."""
     rows = select(table, NEAREST)
     own = select(rows[is_own(rows)], LINEAR)
@@ -190,7 +187,7 @@ def identity(table: "DataFrame") -> "DataFrame":
     return rows.rename(columns={"rate": "value"})[["key", "layer", "value"]]
 
 
-def own_share(table: "DataFrame") -> "DataFrame":
+def own_share(table: DataFrame) -> DataFrame:
     """By Jacobian blocks, all tokens kept. At layer 0 the block of a token by itself is the identity and all others are zero: 1."""
     import pandas as pd
 
@@ -199,6 +196,6 @@ def own_share(table: "DataFrame") -> "DataFrame":
     return pd.concat([found[["key"]].drop_duplicates().assign(layer=0, value=1.0), found])
 
 
-def spearman(one: "Series", other: "Series") -> float:
+def spearman(one: Series, other: Series) -> float:
     """Pearson's correlation of the ranks; equal values share a rank."""
     return float(one.astype(float).rank().corr(other.astype(float).rank()))

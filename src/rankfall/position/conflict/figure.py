@@ -4,9 +4,9 @@ Weights whose rows sum to one give equal tokens equal outputs, so they fail the 
 another length. The tables are joined by what an architecture mixes tokens with: its name is known in one of them only.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Axes, DataFrame, Figure, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.orders.figure import look
 from rankfall.rank.orders.rows import OF_ATTENTION
@@ -16,15 +16,10 @@ from rankfall.report.joins import find_beside
 from rankfall.report.lines import SIZE, note_cut, say_cut
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_extreme
-from rankfall.report.selection import among, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.settings import say_differ
 from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 TABLES = ["extrapolation", "probe", "orders"]
 AREAS = (40.0, 420.0)  # points^2, of the best masked accuracy and of one that is FAR below it
@@ -36,7 +31,7 @@ ORDERS = {3: "3: doubly exponential", 1: "1: exponential", 0: "0: rows stay diff
 
 
 def conflict(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     training: str | None = None,
@@ -51,11 +46,9 @@ def conflict(
     there are if null. `where`: only these rows of extrapolation, by any column."""
     from pandas import DataFrame
 
-    table, task = one_of(select_finished(read("extrapolation"), "conflict", where), "conflict", "task", task)
-    table, training = one_of(table, "conflict", "training", training)
-    table = among(table, "conflict", "architecture", architectures)
+    asked = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **asked)
     one_a_seed(table, "conflict", ["architecture"])
-    whole = select_asked(read("extrapolation"), where, task=task, training=training, architecture=architectures)
     known = account(whole, table, ["architecture"])
     probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
     orders = most(select(read("orders"), OF_ATTENTION), "heads", heads, or_null=True)
@@ -95,13 +88,13 @@ def conflict(
     return Picture(figure, said + say_unplaced(found) + known.left_out, numbers)
 
 
-def most(table: "DataFrame", column: str, wanted: int | None, or_null: bool = False) -> "DataFrame":
+def most(table: DataFrame, column: str, wanted: int | None, or_null: bool = False) -> DataFrame:
     """The rows with one value of a column: what is asked for, or the greatest there is."""
     value = wanted if wanted is not None else table[column].max()
     return table[(table[column] == value) | (table[column].isna() & or_null)]
 
 
-def of(name: str, part: "DataFrame", times: float, probe: "DataFrame", orders: "DataFrame") -> dict[str, Any]:
+def of(name: str, part: DataFrame, times: float, probe: DataFrame, orders: DataFrame) -> dict[str, Any]:
     """The numbers of an architecture from all three tables, or what is missing."""
     about = part.iloc[0].to_dict()
     places, same_probe = find_beside(about, probe, "probe", "conflict")
@@ -132,7 +125,7 @@ def area(cost: float) -> float:
     return small + (large - small) * min(1.0, max(0.0, cost) / FAR)
 
 
-def draw_names(axis: "Axes", points: list[dict[str, Any]]) -> None:
+def draw_names(axis: Axes, points: list[dict[str, Any]]) -> None:
     """Labels in a column to the right of the points that they belong to, with lines to them, none over another."""
     low, high = axis.get_ylim()
     ordered = sorted(points, key=lambda point: point["rows"])
@@ -148,7 +141,7 @@ def draw_names(axis: "Axes", points: list[dict[str, Any]]) -> None:
         column = []
 
 
-def keys(figure: "Figure", orders: dict[str, float]) -> None:
+def keys(figure: Figure, orders: dict[str, float]) -> None:
     """What colours and sizes mean."""
     from matplotlib.lines import Line2D
 

@@ -1,8 +1,8 @@
 """Masked accuracy at other lengths than the trained one, one line an architecture, with its band over seeds."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.chance import chances
@@ -12,19 +12,16 @@ from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import draw_panels, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
-from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["extrapolation"]
 LABELS = {"accuracy": "masked accuracy", "kept": "share of masked\naccuracy kept", "loss": "masked loss (nats)"}
 
 
 def extrapolation(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     training: str | None = None,
@@ -38,8 +35,7 @@ def extrapolation(
     table, training = one_of(table, "extrapolation", "training", training)
     shown = panels_of(table, "extrapolation", panels)
     table = table[table.architecture.isin([name for names in shown.values() for name in names])]
-    table = deepest(table, ["architecture"])
-    one_a_seed(table, "extrapolation", ["architecture"])
+    table = deepest(table, "extrapolation", ["architecture"])
     drawn = table[table[quantity].notna()]
     if drawn.empty:
         raise RankfallError(f"figure extrapolation: no network of {task} runs at any length that was tested")
@@ -77,7 +73,7 @@ def extrapolation(
     return Picture(grid.figure, text, points.merge(refused, how="outer", on=["architecture", "length"]))
 
 
-def describe_finding(drawn: "DataFrame", quantity: str, settings: dict[str, str]) -> str:
+def describe_finding(drawn: DataFrame, quantity: str, settings: dict[str, str]) -> str:
     """Which is best at the trained length, and at the longest that was tested."""
     trained, longest = drawn.trained_length.max(), drawn.length.max()
     asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
@@ -91,6 +87,6 @@ def describe_finding(drawn: "DataFrame", quantity: str, settings: dict[str, str]
     return text[:1].upper() + text[1:] + "."
 
 
-def say_best(there: "DataFrame", quantity: str) -> str:
+def say_best(there: DataFrame, quantity: str) -> str:
     names, best = say_extreme(there, quantity, "{:.3f}".format, most=quantity != "loss")
     return f"{'is' if len(names) == 1 else 'are'} {best}"

@@ -1,16 +1,11 @@
 """How much accuracy is kept on longer text."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame
 from rankfall.position.extrapolation.rows import compute_kept_by_chance
 from rankfall.report.cell_numbers import plain
 from rankfall.report.headlines import Headline
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 LONGER = 4.0  # trained lengths
 

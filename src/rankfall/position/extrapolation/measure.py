@@ -12,7 +12,7 @@ Members of a seed have the same places hidden, whatever their architecture is, s
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,13 +20,11 @@ from torch import Tensor
 from rankfall import components
 from rankfall.design import Architecture, parts
 from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network
 from rankfall.tasks._dataset import TEST
 from rankfall.train.data import EVALUATED
 from rankfall.train.objectives.masked_tokens import answers, corrupt
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
-    from rankfall.nets.network import Network
 
 TABLE = "extrapolation"
 NEEDS = "cells"
@@ -73,7 +71,7 @@ class HiddenText:
 
 @torch.no_grad()
 def extrapolation(
-    context: "Context", *, times: list[float] = [1, 2, 4, 8, 16], megabytes: int = 256
+    context: Context, *, times: list[float] = [1, 2, 4, 8, 16], megabytes: int = 256
 ) -> list[dict[str, Any]]:
     """`times`: the tested lengths, in trained lengths: 1, 2, ..., or 0.5, 0.25, ...; `megabytes`: of attention weights at once."""
     text, data = hidden(context), context.data
@@ -113,14 +111,14 @@ def extrapolation(
     return rows
 
 
-def hidden(context: "Context") -> HiddenText:
+def hidden(context: Context) -> HiddenText:
     """The test text as training's evaluation hides it, batch by batch."""
     rates = {name: context.cells[0].training.objective.options[name] for name in ("rate", "hidden", "random")}
     batches = context.data.evaluation_batches(TEST, [cell.seed for cell in context.cells])
     return HiddenText(*(torch.cat(parts, 1) for parts in zip(*(corrupt(batch, **rates) for batch in batches))))
 
 
-def grade_windows(network: "Network", text: HiddenText, classes: int, megabytes: int) -> tuple[Tensor, Tensor]:
+def grade_windows(network: Network, text: HiddenText, classes: int, megabytes: int) -> tuple[Tensor, Tensor]:
     """Loss at every target and whether the answer is right, both (K, N * M): as many windows at once as training evaluates, or fewer where
     their attention weights would take more than `megabytes`."""
     members, _, length = text.seen.shape

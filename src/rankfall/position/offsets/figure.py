@@ -1,22 +1,18 @@
 """Learned terms by offset, one row a task and architecture: the bias B and the factors C, as matrices of one head and as a line a head."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
 from rankfall.report.labels import join
 from rankfall.report.lines import below, collect_labels, on, steps
 from rankfall.report.looks import label
-from rankfall.report.selection import among, one_of, select_asked, select_finished
+from rankfall.report.selection import among, choose
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["offsets"]
 TITLES = {"B": "bias B of scores", "C": "factors C of weights"}
@@ -25,7 +21,7 @@ NEUTRAL = {"B": 0.0, "C": 1.0}  # what each starts from, and without effect
 
 
 def offsets(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     training: str | None = None,
     architectures: list[str] = [],
@@ -34,8 +30,8 @@ def offsets(
 ) -> Picture:
     """One seed, the lowest unless named; the matrix is that of the head whose values differ most. `where`: only these cells, by any
     column."""
-    table, training = one_of(select_finished(read("offsets"), "offsets", where), "offsets", "training", training)
-    table = among(table, "offsets", "architecture", architectures)
+    asked = {"training": training, "architecture": architectures}
+    table, whole, (training,) = choose(read("offsets"), "offsets", where, **asked)
     common = table[table.layer.isna()]
     if common.empty:
         raise RankfallError(
@@ -43,11 +39,7 @@ def offsets(
         )
     one = among(common, "offsets", "seed", [] if seed is None else [seed])
     one = one[one.seed == one.groupby(["task", "architecture"]).seed.transform("min")]
-    known = account(
-        select_asked(read("offsets"), where, training=training, architecture=architectures),
-        common,
-        ["architecture", "task"],
-    )
+    known = account(whole, common, ["architecture", "task"])
     cells = sorted(one[["task", "architecture", "key"]].drop_duplicates().itertuples(index=False, name=None))
     kinds = [which for which in TITLES if (one.which == which).any()]
     figure, axes = canvas(len(cells), 2 * len(kinds), WIDTH, 1.9 * len(cells) + 0.4)
@@ -75,7 +67,7 @@ def offsets(
     return Picture(figure, caption, table[columns].sort_values(columns[:-1]))
 
 
-def say_seed(one: "DataFrame") -> str:
+def say_seed(one: DataFrame) -> str:
     """The seed that is drawn, and those that are drawn of networks that have lost it."""
     seeds = one.groupby(["architecture", "task"]).seed.min()
     usual = int(seeds.mode().min())
@@ -88,7 +80,7 @@ def say_seed(one: "DataFrame") -> str:
     return f"{usual}{f' ({join(others)})' if others else ''}"
 
 
-def ranges(table: "DataFrame") -> str:
+def ranges(table: DataFrame) -> str:
     """From where to where the values of each kind and network go; kinds and tasks have no common scale to rank them by."""
     spans = table.groupby(["which", "architecture", "task"]).value.agg(["min", "max"])
     several = table.task.nunique() > 1
@@ -99,7 +91,7 @@ def ranges(table: "DataFrame") -> str:
     return join(said[:NAMED] + ([f"{len(said) - NAMED} more are in the numbers"] if len(said) > NAMED else []))
 
 
-def matrix(panel: "Axes", part: "DataFrame", which: str) -> None:
+def matrix(panel: Axes, part: DataFrame, which: str) -> None:
     """The Toeplitz matrix of one head, colours symmetric around what has no effect."""
     import seaborn as sns
 

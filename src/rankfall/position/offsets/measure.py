@@ -5,24 +5,22 @@ length of training, sentinels included. A bias that is the same at all offsets h
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network
 from rankfall.nets.positions._base import Position
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
-    from rankfall.nets.network import Network
 
 TABLE = "offsets"
 USES = (("bias by offset", "factors by offset"),)
 
 
 @torch.no_grad()
-def offsets(context: "Context") -> list[dict[str, Any]]:
+def offsets(context: Context) -> list[dict[str, Any]]:
     """Every term of every head."""
     network = context.network
     length = network.lift(context.data.test.inputs[:, :1]).shape[2]
@@ -42,7 +40,7 @@ def offsets(context: "Context") -> list[dict[str, Any]]:
     return rows
 
 
-def terms(network: "Network", length: int) -> Iterator[tuple[str, int | None, Tensor]]:
+def terms(network: Network, length: int) -> Iterator[tuple[str, int | None, Tensor]]:
     """(name, layer or None where all share it, matrix (K, 1, H, T, T))"""
     like = next(network.parameters())
     position = network.position

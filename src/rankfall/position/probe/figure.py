@@ -1,10 +1,10 @@
 """The probe as a matrix: which attention can tell equal tokens apart, by theory, at random weights, and trained."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import Axes, DataFrame, Figure, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import matches_in_table, parts
 from rankfall.rank.orders.figure import NAMES
@@ -14,11 +14,6 @@ from rankfall.report.joins import MADE_OF
 from rankfall.report.labels import join, many
 from rankfall.report.looks import label
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 TABLES = ["probe", "probe_trained"]
 
@@ -30,7 +25,7 @@ ATTENTIONS = {"gau": "gated", "linear": "linear"}
 
 
 def probe(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     tokens: int | None = None,
     depth: int | None = None,
@@ -81,7 +76,7 @@ def probe(
     return Picture(figure, caption(table, n, learned, known.seeds) + known.left_out, numbers.drop(columns="row"))
 
 
-def chosen(table: "DataFrame", column: str, wanted: int | None) -> "DataFrame":
+def chosen(table: DataFrame, column: str, wanted: int | None) -> DataFrame:
     """The rows with one value of a column: what is asked for, or the greatest there is."""
     found = table[table[column] == (table[column].max() if wanted is None else wanted)]
     if found.empty:
@@ -105,7 +100,7 @@ def short(component: str) -> str:
     return " ".join([word, *said])
 
 
-def order_names(table: "DataFrame", column: str) -> list[str]:
+def order_names(table: DataFrame, column: str) -> list[str]:
     """Names by how many rows can be told apart with them, so that like stands beside like."""
     mean = table.groupby(column).untrained_rows.mean().fillna(-1).sort_values(kind="stable")
     return [str(name) for name in mean.index]
@@ -115,7 +110,7 @@ def simple_first(values: Any) -> list[str]:
     return sorted(set(values), key=lambda name: (name != "none", str(name)))
 
 
-def match_trained(table: "DataFrame", shown: "DataFrame") -> tuple[dict[Any, tuple[int, int]], set[str]]:
+def match_trained(table: DataFrame, shown: DataFrame) -> tuple[dict[Any, tuple[int, int]], set[str]]:
     """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components; and the keys
     of these networks."""
     from pandas import factorize
@@ -142,7 +137,7 @@ def is_same_component(cell: Any, asked: Any) -> bool:
     return matches_in_table(cell, asked) if all(texts) else not any(texts)
 
 
-def squares(panel: "Axes", part: "DataFrame", rows: list[str], columns: list[str], n: int) -> None:
+def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n: int) -> None:
     """A square a kind of attention: its colour says how many rows are distinct at random weights, its number too where it is neither all
     nor one."""
     import seaborn as sns
@@ -168,7 +163,7 @@ def squares(panel: "Axes", part: "DataFrame", rows: list[str], columns: list[str
     panel.tick_params(length=0)
 
 
-def hatch(panel: "Axes", places: list[tuple[int, int]]) -> None:
+def hatch(panel: Axes, places: list[tuple[int, int]]) -> None:
     """Where theory has fewer rows than tokens."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
@@ -177,7 +172,7 @@ def hatch(panel: "Axes", places: list[tuple[int, int]]) -> None:
     panel.add_collection(PatchCollection(patches, facecolor="none", edgecolor="#ffffff", linewidth=0.6, hatch="/////"))
 
 
-def marks(panel: "Axes", x: int, y: int, one: Any, passed: tuple[int, int] | None) -> None:
+def marks(panel: Axes, x: int, y: int, one: Any, passed: tuple[int, int] | None) -> None:
     """Framed where measurement differs from theory, a dot where networks were trained."""
     from matplotlib.patches import Rectangle
 
@@ -202,7 +197,7 @@ def title(mask: str, sentinels: str) -> str:
     return ", ".join(words) or "no mask, no special token"
 
 
-def key(figure: "Figure", n: int, table: "DataFrame", learned: bool) -> None:
+def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -224,7 +219,7 @@ def key(figure: "Figure", n: int, table: "DataFrame", learned: bool) -> None:
     figure.legend(handles=entries, loc="outside lower center", ncols=2, title=DIRECTION)
 
 
-def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]], seeds: str) -> str:
+def caption(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]], seeds: str) -> str:
     """What was found, with counts."""
     measured = table[table.untrained_rows.notna()]
     whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
@@ -242,7 +237,7 @@ def caption(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]], see
     return text + (f" Trained ({seeds}), {say_trained(table, n, learned)}." if learned else "")
 
 
-def say_trained(table: "DataFrame", n: int, learned: dict[Any, tuple[int, int]]) -> str:
+def say_trained(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -> str:
     """How many networks find the places, by what theory says of their kind."""
     words = {True: "where theory allows it", False: "where it does not", None: "where theory is undecided"}
     found: dict[bool | None, list[int]] = {}

@@ -1,15 +1,9 @@
 """How many places random weights tell apart."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import Series
 from rankfall.report.cell_numbers import all_rows
 from rankfall.report.headlines import Headline, OfParts, PartNumber
 from rankfall.report.part_numbers import is_missing, parts_of
-
-if TYPE_CHECKING:
-    from pandas import Series
 
 
 def share_of_places(one: Series) -> PartNumber:

@@ -9,13 +9,14 @@ two has its reason in the table. Trained networks are measured by `probe_trained
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from rankfall import components
 from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import describe_error
+from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.nets.plain import attention_alone
 from rankfall.position.agreement import FEWER, agreement, explain_untrained
@@ -23,9 +24,6 @@ from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.refusals import refusal
 from rankfall.position.rows import distinct
 from rankfall.position.theory import decide
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
 
 TABLE = "probe"
 NEEDS = "nothing"
@@ -53,7 +51,7 @@ PROBED = attention_alone(
 
 
 def probe(
-    context: "Context",
+    context: Context,
     *,
     attentions: list[str | dict] = ["multihead"],
     normalisers: list[str | dict] = [

@@ -1,7 +1,5 @@
 """Which attention tells places apart, in a sentence."""
 
-from __future__ import annotations
-
 from rankfall.report.page.question import Read, TableQuestion
 
 

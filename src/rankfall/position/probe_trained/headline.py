@@ -1,14 +1,8 @@
 """How many places the trained network names."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.report.cell_numbers import plain
 from rankfall.report.headlines import Headline
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def longest_trained(table: DataFrame) -> DataFrame:

@@ -6,9 +6,10 @@ rows as the network has. Where theory allows more than training reaches, `reason
 """
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.position.agreement import rests_on
 from rankfall.position.draws import last_rows, random_networks
@@ -16,9 +17,6 @@ from rankfall.position.rows import distinct
 from rankfall.position.theory import decide
 from rankfall.position.trained import answers, compare_with_theory, zero_share
 from rankfall.tasks._dataset import TRAIN
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
 
 TABLE = "probe_trained"
 NEEDS = "cells"
@@ -28,7 +26,7 @@ SEQUENCES = "equal tokens"
 LIMITS = {"draws": (1, None), "enough": (0, 1)}
 
 
-def probe_trained(context: "Context", *, draws: int = 4, enough: float = 0.95) -> list[dict[str, Any]]:
+def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> list[dict[str, Any]]:
     """`draws`: networks of the same architecture at random weights; `enough`: the accuracy that passes."""
     network, data, cells = copy.deepcopy(context.network).double().cpu(), context.data, context.cells
     design, longest = cells[0].architecture, data.train.inputs.shape[2]

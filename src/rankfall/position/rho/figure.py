@@ -1,11 +1,12 @@
 """Accuracy against the share of repeated tokens, one panel a task, one line an architecture: from independent tokens to identical ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.account import account
@@ -19,10 +20,6 @@ from rankfall.report.settings import differences
 from rankfall.report.shares import most_frequent
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
-
 TABLES = ["training", "cells"]
 BEST = {
     "places": "without positions (places)",
@@ -32,7 +29,7 @@ METRICS = {"places": "accuracy", "even_tokens": "accuracy_informative"}
 
 
 def rho(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     training: str | None = None,
     architectures: list[str] = [],
@@ -81,7 +78,7 @@ def rho(
     return Picture(grid.figure, caption, summary(table, ["kind", "architecture", "rho"], "value"))
 
 
-def select_repeated(course: "DataFrame") -> "DataFrame":
+def select_repeated(course: DataFrame) -> DataFrame:
     """The networks of tasks with a share of one symbol, and what their tasks are."""
     found = course.task_component.map(parts)
     course = course.assign(kind=found.map(itemgetter(0)), options=found.map(itemgetter(1)))
@@ -92,7 +89,7 @@ def select_repeated(course: "DataFrame") -> "DataFrame":
     return course.drop(columns="options")
 
 
-def ends(course: "DataFrame", cells: "DataFrame") -> "DataFrame":
+def ends(course: DataFrame, cells: DataFrame) -> DataFrame:
     """One row a network: its accuracy on the test set after its last epoch, and chance."""
     if course.empty:
         raise RankfallError("figure rho: no finished cell has a task places or even_tokens")
@@ -102,7 +99,7 @@ def ends(course: "DataFrame", cells: "DataFrame") -> "DataFrame":
     return last.assign(x=x).merge(cells[["key", "chance"]], on="key")
 
 
-def references(panel: "Axes", part: "DataFrame", kind: str) -> None:
+def references(panel: Axes, part: DataFrame, kind: str) -> None:
     """The dashed line: chance, or the share of the most frequent symbol."""
     points = part.drop_duplicates("x").sort_values("x")
     values = (
@@ -111,13 +108,13 @@ def references(panel: "Axes", part: "DataFrame", kind: str) -> None:
     panel.plot(points.x, values, linestyle="--", color=WHOLE, linewidth=1.0, label="computed", zorder=4)
 
 
-def set_ticks(panel: "Axes", part: "DataFrame") -> None:
+def set_ticks(panel: Axes, part: DataFrame) -> None:
     """Shares of repeated tokens, spaced by the logarithm of the number of others."""
     points = part.drop_duplicates("x").sort_values("x")
     panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
 
 
-def describe_finding(table: "DataFrame", kinds: list[str], names: list[str], settings: Mapping[str, str]) -> str:
+def describe_finding(table: DataFrame, kinds: list[str], names: list[str], settings: Mapping[str, str]) -> str:
     """Who still answers where all tokens are one symbol, or nearly all."""
     parts = []
     for kind in kinds:

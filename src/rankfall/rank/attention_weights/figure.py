@@ -1,16 +1,11 @@
 """How concentrated attention weights are, by layer, by length, or by any column of the grid."""
 
-from __future__ import annotations
+from typing import Any, Literal
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
-
+from rankfall.annotations import Read
 from rankfall.rank.attention_weights.rows import of_layer
 from rankfall.rank.states.figure import draw_means
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["attention_weights"]
 TITLES = {
@@ -22,7 +17,7 @@ TITLES = {
 
 
 def attention_weights(
-    read: Callable[[str], DataFrame],
+    read: Read,
     *,
     quantity: Literal["entropy", "inverse_participation", "largest_share", "first_share"] = "entropy",
     left_out: Literal["nothing", "first token"] = "nothing",

@@ -7,18 +7,16 @@ has, has no shares and is left out. Where what the attention reads is beyond the
 
 import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.measure.context import Context, Rows
 from rankfall.measure.member import each_network
 from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.rank.attention_weights.rows_of_weights import QUANTITIES, of_rows, without_first
 from rankfall.rank.powers import reason_of
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
 
 TABLE = "attention_weights"
 USES = ("weights",)
@@ -31,7 +29,7 @@ ALL_ZERO = "all weights are zero"
 
 
 @torch.no_grad()
-def attention_weights(context: "Context", *, samples: int = 8, heads: bool = True) -> "Rows":
+def attention_weights(context: Context, *, samples: int = 8, heads: bool = True) -> Rows:
     """`heads`: also of each head by itself."""
     made = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]

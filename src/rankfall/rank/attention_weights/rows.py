@@ -1,11 +1,6 @@
 """Which rows are of a layer as a whole."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+from rankfall.annotations import DataFrame, Series
 
 
 def of_layer(table: DataFrame) -> Series:

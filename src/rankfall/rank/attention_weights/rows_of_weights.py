@@ -1,7 +1,5 @@
 """Numbers of rows of attention weights (..., T, T), as pure functions."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -7,17 +7,15 @@ with the reason. In the end, `confirm` compares the states of a network with tho
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.nets.network import Network
 from rankfall.rank.centred.state import State
 from rankfall.rank.residual import relative_residual, residual
 from rankfall.rank.rounding import relative_difference, shaken
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
 
 SAME = 1e-12  # of the largest entry: how far two float64 computations of one value may differ
 NEAR, SLOPE = (
@@ -129,7 +127,7 @@ def find_imported(name: str) -> Any:
     return getattr(sys.modules.get(module), attribute, None)
 
 
-def confirm(network: "Network", inputs: Tensor, states: list[State]) -> None:
+def confirm(network: Network, inputs: Tensor, states: list[State]) -> None:
     """Raise unless R agrees with the ordinary pass in all layers where that resolves it."""
     plain = network.states(inputs)
     with shaken(network):

@@ -1,19 +1,17 @@
 """A block, and a network, on a split state (`state.py`)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.blocks.attention import Attention as Block
+from rankfall.nets.network import Network
 from rankfall.rank.centred.assumptions import Unknown, confirm, function_name, keeps_form
 from rankfall.rank.centred.attention import FORM, attend
 from rankfall.rank.centred.expanded import expand_map
 from rankfall.rank.centred.state import State, begin
 from rankfall.rank.centred.tokenwise import join, mlp, norm
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
 
 
 def step(block: Any, state: State) -> State:
@@ -38,7 +36,7 @@ def mix(attention: Any, state: State) -> State:
     return expand_map(attention, state, f"the attention {function_name(attention)}")
 
 
-def propagate(network: "Network", inputs: Tensor) -> list[State]:
+def propagate(network: Network, inputs: Tensor) -> list[State]:
     """Split states at layers 0 .. L, for a float64 network."""
     if network.remembers:
         raise Unknown("its layers read what earlier ones made: no centred form")

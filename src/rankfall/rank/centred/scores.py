@@ -9,19 +9,17 @@ base is of order one, key and query are of the order of R, and both is of the or
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.positions._base import Position
 from rankfall.rank.centred.assumptions import Unknown, adds, keeps_form
 from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.state import State, member
 from rankfall.rank.centred.tokenwise import increment
-
-if TYPE_CHECKING:
-    from rankfall.nets.attentions.multihead import Multihead
 
 PREPARING = (
     "rankfall.nets.normalisers.cosine:Cosine",
@@ -40,7 +38,7 @@ class Scores:
     level: bool  # whether base is, too
 
 
-def scores(attention: "Multihead", state: State) -> Scores | None:
+def scores(attention: Multihead, state: State) -> Scores | None:
     """The parts of the scores, rows of tokens only. None where rows differ for identical states too: a mask, a rotation, or a bias that
     depends on the query's position.
     """
@@ -88,7 +86,7 @@ def scores(attention: "Multihead", state: State) -> Scores | None:
     )
 
 
-def key_bias(attention: "Multihead", state: State) -> Tensor | None:
+def key_bias(attention: Multihead, state: State) -> Tensor | None:
     """What the position adds to the scores (K, 1, H, 1, J) if that is the same for all queries, else None."""
     position, weight = attention.position, attention.query.weight
     count = len(state.tokens) + len(state.others)

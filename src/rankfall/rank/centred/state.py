@@ -4,15 +4,12 @@ The row of a sentinel differs from x by more than R, so it is no part of the spl
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from rankfall.nets.network import Network
 from rankfall.rank.centred.scaled import Scaled, normal, plain
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ def centre(rest: Scaled) -> Scaled:
     return normal(rest.unit - rest.unit.mean(-2, keepdim=True), rest.log)
 
 
-def begin(network: "Network", x: Tensor) -> State:
+def begin(network: Network, x: Tensor) -> State:
     """The split state of an embedded batch (K, B, S + T, D)."""
     tokens = torch.arange(x.shape[2], device=x.device)
     if network.sentinels is not None:

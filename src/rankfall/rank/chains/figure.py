@@ -1,20 +1,15 @@
 """Products of attention matrices along random paths: how close to rank one, against the number of matrices, one line a model and phase."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame, Read
 from rankfall.report.lines import MIDDLE_HALF, legend_below, lines, steps
 from rankfall.report.measured import select_models
 from rankfall.report.model_names import name_measurements
 from rankfall.report.style import Picture
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 TABLES = ["chains"]
 
 
-def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = None) -> Picture:
+def chains(read: Read, *, models: list[str] | None = None) -> Picture:
     """Median over paths with the middle half as a band; values that are rounding are left out."""
     table = select_models(read("chains"), "chains", models)
     shown = table.assign(line=name_measurements(table))[~table.floor]
@@ -37,7 +32,7 @@ def chains(read: "Callable[[str], DataFrame]", *, models: list[str] | None = Non
     return Picture(grid.figure, caption + describe_finding(points), points)
 
 
-def describe_finding(points: "DataFrame") -> str:
+def describe_finding(points: DataFrame) -> str:
     """By which factor a further matrix multiplies the median, of a straight line through its logarithm."""
     import numpy as np
 

@@ -1,9 +1,8 @@
 """Products of a model's attention matrices along random paths, and how close to rank one they are."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "chains"
 NEEDS = "nothing"
@@ -17,7 +16,7 @@ READS = {
 
 
 def chains(
-    context: "Context",
+    context: Context,
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",

@@ -4,8 +4,6 @@ A path takes one head in each of k layers; the product P_k ... P_1 is what moves
 equal, up to their size) is the share of its composite norm that is left when its best rank-one part is taken off.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,20 +1,19 @@
 """Two points that a network moves along a circle, or towards each other: paths in the plane, time as colour, and their distance below."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
 from rankfall.report.lines import MIDDLE_HALF, SIZE, below, collect_labels, on, steps
 from rankfall.report.looks import label
-from rankfall.report.selection import among, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import among, choose, one_a_seed
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from pandas import DataFrame
 
 TABLES = ["circle"]
 MARKERS = ("o", "s")  # first and second token
@@ -24,7 +23,7 @@ MET = 0.05  # of the distance at the start: closer than this counts as having me
 
 
 def circle(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     training: str | None = None,
     tasks: list[str] = [],
@@ -37,9 +36,8 @@ def circle(
 ) -> Picture:
     """A pair of panels a task x architecture (all that the table has of the commonest training, unless named); the plane shows one
     seed at one width, the lowest. `where`: only these cells, by any column."""
-    table, training = one_of(select_finished(read("circle"), "circle", where), "circle", "training", training)
-    for column, names in (("task", tasks), ("architecture", architectures)):
-        table = among(table, "circle", column, names)
+    asked = {"training": training, "task": tasks, "architecture": architectures}
+    table, whole, (training,) = choose(read("circle"), "circle", where, **asked)
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
     one_a_seed(table, "circle", ["task", "architecture", "width"])
     columns = min(columns, len(pairs))
@@ -50,11 +48,7 @@ def circle(
     of_seed = among(table, "circle", "seed", [] if seed is None else [seed])
     of_seed = of_seed[of_seed.width == shown]
     first = of_seed.groupby(["task", "architecture"]).seed.min()
-    known = account(
-        select_asked(read("circle"), where, training=training, task=tasks, architecture=architectures),
-        table,
-        ["architecture", "task", "width"],
-    )
+    known = account(whole, table, ["architecture", "task", "width"])
     table = table.assign(ratio=table.distance / table.groupby(["key", "token"]).distance.transform("first"))
     widths = steps(sorted(table.width.unique()))
     drawn = None
@@ -103,7 +97,7 @@ def circle(
     return Picture(figure, caption, last)
 
 
-def count_meetings(table: "DataFrame") -> "DataFrame":
+def count_meetings(table: DataFrame) -> DataFrame:
     """By task, architecture and width: how many roll-outs end with both points in one place, and how far off the circle they are."""
     end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
     end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
@@ -118,7 +112,7 @@ def count_meetings(table: "DataFrame") -> "DataFrame":
     return found.reset_index()
 
 
-def each(last: "DataFrame", settings: Mapping[str, str]) -> str:
+def each(last: DataFrame, settings: Mapping[str, str]) -> str:
     """How many of each architecture do, and on which task where there are several; and how many have left all numbers."""
     by = ["architecture", *(["task"] if last.task.nunique() > 1 else [])]
     counts = last.groupby(by)[["met", "roll_outs"]].sum()
@@ -135,7 +129,7 @@ def each(last: "DataFrame", settings: Mapping[str, str]) -> str:
     return (f": {', '.join(said[:NAMED] + more)}" if len(said) > 1 else "") + beyond
 
 
-def plane(panel: "Axes", table: "DataFrame", limit: float) -> "PathCollection | None":
+def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
     """Both tokens' places, those outside the frame left out."""
     import numpy as np
 

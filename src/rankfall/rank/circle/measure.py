@@ -5,15 +5,13 @@ If attention loses rank, the two points approach each other: with two tokens, th
 plane. `tasks/circle.advance` defines how the input and the output of a step are combined.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.measure.context import Context
 from rankfall.tasks.circle import advance, place
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
 
 TABLE = "circle"
 NEEDS = "cells"
@@ -22,7 +20,7 @@ LIMITS = {"steps": (1, None)}
 
 
 @torch.no_grad()
-def circle(context: "Context", *, steps: int = 300) -> list[dict[str, Any]]:
+def circle(context: Context, *, steps: int = 300) -> list[dict[str, Any]]:
     """The first training sample and `steps` - 1 applications, as published: `steps` points for each token."""
     options = context.cells[0].task.task.options
     skip = options.get("skip", "none")

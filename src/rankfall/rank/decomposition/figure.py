@@ -1,9 +1,9 @@
 """The exact contribution to the output of the paths of each length, and the number of these paths."""
 
-from collections.abc import Callable
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import Read
 from rankfall.rank.decomposition.rows import PATHS
 from rankfall.report.account import account
 from rankfall.report.chance import chances
@@ -12,12 +12,9 @@ from rankfall.report.labels import join
 from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean, say_span
-from rankfall.report.selection import deepest, init_first, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, deepest, init_first, select
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["decomposition", "cells"]
 LINES = {  # column -> (row of panels, label, colour)
@@ -29,7 +26,7 @@ LINES = {  # column -> (row of panels, label, colour)
 
 
 def decomposition(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     architecture: str | None = None,
@@ -37,11 +34,9 @@ def decomposition(
 ) -> Picture:
     """Of the deepest networks, a column of panels a training; the task and architecture that most cells have, unless named.
     `where`: only these cells, by any column."""
-    whole = select_finished(read("decomposition"), "decomposition", where)
-    table, task = one_of(whole, "decomposition", "task", task)
-    table, architecture = one_of(table, "decomposition", "architecture", architecture)
-    table = deepest(table, ["training"])
-    one_a_seed(table, "decomposition", ["training"])
+    asked = {"task": task, "architecture": architecture}
+    table, whole, (task, architecture) = choose(read("decomposition"), "decomposition", where, **asked)
+    table = deepest(table, "decomposition", ["training"])
     paths = select(table, PATHS)
     long = paths.melt(["training", "seed", "length"], list(LINES), "column", "value").dropna(subset="value")
     for place, name in enumerate(("panel", "line")):
@@ -81,9 +76,7 @@ def decomposition(
         f"{say_mean(first['mean'][name], first['std'][name], 0)}% ({label(name)}{others[name]})"
         for name in grid.col_names
     )
-    known = account(
-        select_asked(read("decomposition"), where, task=task, architecture=architecture), paths, ["training"]
-    )
+    known = account(whole, paths, ["training"])
     return Picture(
         grid.figure,
         f"Exact decomposition of the output of {label(architecture)} on {label(task)} by path length, above as shares, below by accuracy "

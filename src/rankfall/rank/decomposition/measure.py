@@ -14,20 +14,18 @@ size; its share of the output, signed, <S_k, X> / <X, X>, which add up to one; i
 
 import copy
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank.powers import exponent_of, measurable, reason_of, shift
 from rankfall.rank.residual import matrix_norm, relative_residual
 from rankfall.train.objectives import classes, values
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
-    from rankfall.nets.network import Network
 
 TABLE = "decomposition"
 NEEDS = "cells"
@@ -44,7 +42,7 @@ EXACT = 1e-8  # of the largest entry; larger errors are not rounding
 
 
 @torch.no_grad()
-def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, Any]]:
+def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any]]:
     """A row for each path length and for the bias term, over the first test samples."""
     made, test = copy.deepcopy(context.network).double(), context.data.test
     refuse(made)
@@ -99,7 +97,7 @@ def decomposition(context: "Context", *, samples: int = 256) -> list[dict[str, A
     return rows
 
 
-def refuse(network: "Network") -> None:
+def refuse(network: Network) -> None:
     """A norm or an MLP between layers is not linear, so the theorem does not apply."""
     for block in network.blocks:
         if block.mlp is not None:
@@ -112,7 +110,7 @@ def refuse(network: "Network") -> None:
             )
 
 
-def path_terms(network: "Network", inputs: Tensor) -> tuple[list[Tensor], Tensor]:
+def path_terms(network: Network, inputs: Tensor) -> tuple[list[Tensor], Tensor]:
     """What paths of each length 0 .. L and the biases contribute to the last state: (K, B, T, D) each."""
     states = network.states(inputs)
     terms, bias = [states[0]], torch.zeros_like(states[0])

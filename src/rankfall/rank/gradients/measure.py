@@ -11,21 +11,19 @@ import copy
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.measure.context import Context, Rows
 from rankfall.measure.member import each_network
+from rankfall.nets.network import Network
 from rankfall.rank.powers import length, measurable, outside
 from rankfall.rank.rounding import NOISE, shaken
 from rankfall.tasks._dataset import TEST, Split
+from rankfall.train.objectives._base import Samples
 from rankfall.train.recipe import objective
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
-    from rankfall.nets.network import Network
-    from rankfall.train.objectives._base import Samples
 
 TABLE = "gradients"
 LIMITS = {"samples": (1, None)}
@@ -45,7 +43,7 @@ class Found:
     lost: list[bool]
 
 
-def gradients(context: "Context", *, samples: int = 32) -> "Rows":
+def gradients(context: Context, *, samples: int = 32) -> Rows:
     """Over the first test samples."""
     names = weights_by_role(context.network)
     made = copy.deepcopy(context.network).double()
@@ -68,7 +66,7 @@ def gradients(context: "Context", *, samples: int = 32) -> "Rows":
     return rows
 
 
-def weights_by_role(network: "Network") -> list[dict[str, list[str]]]:
+def weights_by_role(network: Network) -> list[dict[str, list[str]]]:
     """For each layer the names of the parameters of its attention that make queries, keys and values, without biases."""
     found = []
     for number, block in enumerate(network.blocks):
@@ -82,9 +80,7 @@ def weights_by_role(network: "Network") -> list[dict[str, list[str]]]:
     return found
 
 
-def gradients_of(
-    network: "Network", loss: Any, batch: "Samples", names: list[dict[str, list[str]]], shake: bool
-) -> Found:
+def gradients_of(network: Network, loss: Any, batch: Samples, names: list[dict[str, list[str]]], shake: bool) -> Found:
     """Of a stack of one member."""
     entered: list[Tensor] = []
 

@@ -1,10 +1,11 @@
 """The law of rank collapse, without a rounding floor: residuals by layer, and how loose the bounds are."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.rank.law.rows import clear
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
@@ -13,13 +14,9 @@ from rankfall.report.labels import many
 from rankfall.report.lines import below, collect_labels, on, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import by_setting, say_extreme
-from rankfall.report.selection import among, deepest, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import choose, deepest
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["law"]
 BOUNDS = {"lemma_slack": "published lemma with γ", "proven_slack": "bound with a proof, no γ"}
@@ -29,7 +26,7 @@ NUMBERS = ("log10_residual", "exponent", "lemma_slack", "proven_slack", "log10_f
 
 
 def law(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     training: str | None = None,
@@ -38,11 +35,9 @@ def law(
 ) -> Picture:
     """The architectures' cells of one training at their greatest depth: all there are of the task and training that most cells have,
     unless named. `where`: only these cells, by any column."""
-    table, task = one_of(select_finished(read("law"), "law", where), "law", "task", task)
-    table, training = one_of(table, "law", "training", training)
-    table = among(table, "law", "architecture", architectures)
-    table = deepest(table, ["architecture"])
-    one_a_seed(table, "law", ["architecture"])
+    asked = {"task": task, "training": training, "architecture": architectures}
+    table, whole, (task, training) = choose(read("law"), "law", where, **asked)
+    table = deepest(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     resolved = table[clear(table, ["architecture"])]
     noise = table.drop(resolved.index).groupby("architecture").layer.min()  # where any sample of any seed is rounding
@@ -59,12 +54,7 @@ def law(
     )
     slack(right, table, names)
     below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred")))
-    known = account(
-        select_asked(read("law"), where, task=task, training=training, architecture=architectures),
-        table,
-        ["architecture"],
-        "log10_residual",
-    )
+    known = account(whole, table, ["architecture"], "log10_residual")
     each = mean_by_seed(table.assign(noise=table.architecture.map(noise)), *NUMBERS)
     points = summary(each, ["architecture", "layer"], *NUMBERS)
     about = table.groupby("architecture").agg(method=("method", "first"), why=("method_reason", "max")).reset_index()
@@ -88,7 +78,7 @@ def law(
     return Picture(figure, caption, points.merge(about, on="architecture"))
 
 
-def mean_by_seed(table: "DataFrame", *columns: str) -> "DataFrame":
+def mean_by_seed(table: DataFrame, *columns: str) -> DataFrame:
     """A row a seed and layer: mean over samples."""
     return (
         table.assign(**{name: table[name].astype(float) for name in columns})
@@ -103,7 +93,7 @@ def twice(log10: Any) -> Any:
     return np.log10(-np.minimum(log10, -1e-3))
 
 
-def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut: set[str]) -> None:
+def decay(panel: Axes, each: DataFrame, names: list[str], methods: Any, cut: set[str]) -> None:
     each = each.assign(height=twice(each.log10_residual), method=each.architecture.map(methods)).dropna(subset="height")
     on(
         panel,
@@ -124,7 +114,7 @@ def decay(panel: "Axes", each: "DataFrame", names: list[str], methods: Any, cut:
     label_towers([panel], float(each.log10_residual.min()))
 
 
-def label_towers(panels: "Sequence[Axes]", lowest: float) -> None:
+def label_towers(panels: Sequence[Axes], lowest: float) -> None:
     """Labels for heights of `twice`, down to the lowest log10 of a residual: 0.9, 10^-1, 10^-10, 10^-100, with the large at the top."""
     marks = space_ticks(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
     high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
@@ -136,7 +126,7 @@ def label_towers(panels: "Sequence[Axes]", lowest: float) -> None:
             panel.invert_yaxis()
 
 
-def references(panel: "Axes", each: "DataFrame", names: list[str]) -> None:
+def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
     """A line of slope log10(3) a layer, which is cubing on these axes, beside the first architecture; and where plain passes end."""
     first = next((name for name in names if name in set(each.architecture)), None)
     if first is None:
@@ -161,7 +151,7 @@ def references(panel: "Axes", each: "DataFrame", names: list[str]) -> None:
         )
 
 
-def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
+def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
     """A bound is null wherever its condition fails."""
     panel.set(xlabel="layer", ylabel="decades above the residual")
     long = table.melt(["architecture", "layer", "seed"], list(BOUNDS), "bound", "slack").dropna(subset="slack")
@@ -186,7 +176,7 @@ def slack(panel: "Axes", table: "DataFrame", names: list[str]) -> None:
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # a bound that is broken is seen
 
 
-def describe_finding(each: "DataFrame", names: list[str], settings: dict[str, str]) -> str:
+def describe_finding(each: DataFrame, names: list[str], settings: dict[str, str]) -> str:
     """Who loses rank most, and with which local exponent d log out / d log in at its last layer; and whose residual is left."""
     last = each[each.layer == each.groupby("architecture").layer.transform("max")].groupby("architecture")
     exponents = last.exponent.mean()
@@ -202,7 +192,7 @@ def describe_finding(each: "DataFrame", names: list[str], settings: dict[str, st
     return f"{said}; at the last layer the residual is {by_setting(deepest, settings, say_ends_of)}."
 
 
-def say_ends_of(deepest: "DataFrame") -> str:
+def say_ends_of(deepest: DataFrame) -> str:
     """Whose residual is smallest and whose largest, of networks of one setting, each at its last layer that has one."""
     lowest, least = say_extreme(deepest, "log10_residual", power, most=False)
     highest, most = say_extreme(deepest, "log10_residual", power, most=True)

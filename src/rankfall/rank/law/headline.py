@@ -1,15 +1,9 @@
 """The residual at the last layer without a rounding floor."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.rank.law.rows import has_no_residual
 from rankfall.report.cell_numbers import all_rows, at_last
 from rankfall.report.headlines import Headline
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def beyond_range(rows: DataFrame) -> dict[str, str]:

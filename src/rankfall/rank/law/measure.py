@@ -16,11 +16,13 @@ one is about the token mean and up to 2 (1 - 1/T) times as large for T tokens; `
 
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network
 from rankfall.rank.bounds import (
     ALL_LAYERS,
     ONE_LAYER,
@@ -42,16 +44,12 @@ from rankfall.rank.powers import measurable
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference, shaken
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
-    from rankfall.nets.network import Network
-
 TABLE = "law"
 NEEDS = "cells"
 
 
 @torch.no_grad()
-def law(context: "Context", *, samples: int = 4) -> list[dict[str, Any]]:
+def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
     """A row for each layer of each of the first test samples."""
     inputs = context.data.test.inputs[:, :samples]
     exact, single = copy.deepcopy(context.network).double(), copy.deepcopy(context.network).float()
@@ -83,7 +81,7 @@ def law(context: "Context", *, samples: int = 4) -> list[dict[str, Any]]:
     return rows
 
 
-def strip_sentinels(network: "Network") -> Callable[[Tensor], Tensor]:
+def strip_sentinels(network: Network) -> Callable[[Tensor], Tensor]:
     """Takes sentinels off states (K, B, T', D)."""
     return network.sentinels.strip if network.sentinels is not None else lambda x: x
 
@@ -93,7 +91,7 @@ def relative(state: Carried) -> Tensor:
     return state.mask_lost(relative_residual(state.unit))
 
 
-def plainly(network: "Network", inputs: Tensor) -> list[Tensor]:
+def plainly(network: Network, inputs: Tensor) -> list[Tensor]:
     """Relative residuals (K, B) by layer, from a plain forward pass: NaN from where a state leaves the range of its format."""
     strip, lost, found = strip_sentinels(network), torch.zeros(()).bool(), []
     for x in map(strip, network.states(inputs)):
@@ -102,7 +100,7 @@ def plainly(network: "Network", inputs: Tensor) -> list[Tensor]:
     return found
 
 
-def noisy(network: "Network", inputs: Tensor, carried: list[Carried]) -> list[Tensor]:
+def noisy(network: Network, inputs: Tensor, carried: list[Carried]) -> list[Tensor]:
     """Where these residuals are rounding (K, B)."""
     with shaken(network):
         other = map(strip_sentinels(network), network.states(inputs))
@@ -114,7 +112,7 @@ def noisy(network: "Network", inputs: Tensor, carried: list[Carried]) -> list[Te
         ]
 
 
-def centred_columns(network: "Network", states: list[State]) -> list[dict[str, Any]]:
+def centred_columns(network: Network, states: list[State]) -> list[dict[str, Any]]:
     """The table's columns by layer, each a text or a tensor (K, B)."""
     lost = ~measurable(tokens_of(states[0]))
     rows = [columns_of(states[0], lost) | leave_theory_empty("the input")]

@@ -1,16 +1,10 @@
 """How small the residual becomes, in a sentence."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.report.labels import many
 from rankfall.report.page.question import Question, say_range
 from rankfall.report.settings import Setting
 from rankfall.report.style import power
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def say_law(rows: DataFrame, setting: Setting, settings: int) -> str:

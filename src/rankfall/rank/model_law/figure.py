@@ -1,8 +1,6 @@
 """The law of collapse on real weights: log10 of -log10 residual against layer, where a cubic law is a straight line of slope log10 3."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.law.figure import label_towers, twice
 from rankfall.rank.models.figure import VARIANTS
@@ -15,16 +13,12 @@ from rankfall.report.model_names import name_measurements
 from rankfall.report.ranking import say_ends
 from rankfall.report.style import Picture, power
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
-
 TABLES = ["model_law"]
 NAMED = 4  # panels of which the end is said
 FLOORS = {"float64": 16, "float32": 7}  # decimal digits, about
 
 
-def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -> Picture:
+def model_law(read: Read, *, variants: list[str] = []) -> Picture:
     """Medians over seeds and samples; the values of an ordinary float64 pass are drawn too, which stay at their floor. `variants`: which
     ones, in order; all that were measured, unless named."""
     import numpy as np
@@ -76,14 +70,14 @@ def model_law(read: "Callable[[str], DataFrame]", *, variants: list[str] = []) -
     )
 
 
-def describe_finding(known: "DataFrame", points: "DataFrame") -> str:
+def describe_finding(known: DataFrame, points: DataFrame) -> str:
     """Which variant of each model ends lowest, and the median local exponent of what ends so once it is below 0.01."""
     said = [f"{say_end(part, points[points.panel == name])} ({name})" for name, part in known.groupby("panel")]
     more = f"; so for {len(said) - NAMED} more panels" if len(said) > NAMED else ""
     return f"At the end the residual is {'; '.join(said[:NAMED])}{more}."
 
 
-def say_end(known: "DataFrame", points: "DataFrame") -> str:
+def say_end(known: DataFrame, points: DataFrame) -> str:
     """Of one model and phase, whose variants have all been followed to one layer or less."""
     last = int(known.layer.max())
     end = known[known.layer == last]
@@ -98,7 +92,7 @@ def say_end(known: "DataFrame", points: "DataFrame") -> str:
     return f"{ends} after {many(last, 'layer')}{some}{exponent}"
 
 
-def slope(panel: "Axes", points: "DataFrame") -> None:
+def slope(panel: Axes, points: DataFrame) -> None:
     """A line of slope log10 3 through the last point of the lowest curve."""
     import numpy as np
 

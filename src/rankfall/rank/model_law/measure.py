@@ -5,10 +5,9 @@ attention and before the norm (`log10_attention`); where scores spread over more
 says so.
 """
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "model_law"
 NEEDS = "nothing"
@@ -28,7 +27,7 @@ READS = {
 
 
 def model_law(
-    context: "Context",
+    context: Context,
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",

@@ -6,8 +6,6 @@ the attention alone, the norm that follows it in these models being outside, so 
 that norm. Where scores spread too far for their proof they are null, with the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -1,10 +1,9 @@
 """Residuals by layer of one Hugging Face model, initialised over seeds or pretrained, with parts of it removed."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "model_residuals"
 NEEDS = "nothing"
@@ -18,7 +17,7 @@ READS = {
 
 
 def model_residuals(
-    context: "Context",
+    context: Context,
     *,
     model: str,
     phase: Literal["init", "pretrained"] = "init",

@@ -1,7 +1,5 @@
 """Rows of `model_residuals`: what is left of the differences between tokens, layer by layer, in every variant of a model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -6,9 +6,9 @@ model that was measured has the sizes of the published one.
 """
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from rankfall.annotations import DataFrame, Read
 from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colour, colours
@@ -17,9 +17,6 @@ from rankfall.report.looks import label
 from rankfall.report.model_names import name_measurements, name_models, short
 from rankfall.report.selection import select
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["model_residuals"]
 DATA = ["rank/model_residuals/rank_by_layer.csv"]
@@ -34,7 +31,7 @@ LOST = 0.01  # of a residual: what is below counts as lost
 
 
 def models(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     models: list[str] | None = None,
     metric: Literal["composite", "l1", "linf", "frobenius", "without_first", "without_largest"] = "composite",
@@ -116,14 +113,14 @@ def models(
     return Picture(grid.figure, caption + describe_finding(points) + cut + alike + why, points)
 
 
-def floors_of(rows: "DataFrame") -> dict[str, float]:
+def floors_of(rows: DataFrame) -> dict[str, float]:
     """The floor of each number format in which some value is rounding."""
     import numpy as np
 
     return {str(name): 16 * float(np.finfo(str(name)).eps) for name in sorted(rows["dtype"].unique())}
 
 
-def summary(table: "DataFrame", by: "list[str] | tuple[str, ...]" = ("variant", "layer")) -> "DataFrame":
+def summary(table: DataFrame, by: "list[str] | tuple[str, ...]" = ("variant", "layer")) -> DataFrame:
     """By variant and layer: mean, deviation over seeds, deviation over samples (mean over seeds), share at the floor."""
     by = list(by)
     seeded = table.assign(seed=table.seed.fillna(-1), floor=table.floor.astype(float))
@@ -134,7 +131,7 @@ def summary(table: "DataFrame", by: "list[str] | tuple[str, ...]" = ("variant", 
     return result.fillna({"seeds": 0.0, "samples": 0.0}).reset_index()  # a mean that is null stays so
 
 
-def describe_finding(points: "DataFrame") -> str:
+def describe_finding(points: DataFrame) -> str:
     """In which panels SAN is lost and where, and the least that a whole model keeps."""
     san = points[points.variant == "SAN"]
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()
@@ -155,7 +152,7 @@ def down(value: float) -> float:
     return rounded if rounded <= value else round(rounded - 10.0**-digits, digits)
 
 
-def say_sizes(panels: "DataFrame") -> str:
+def say_sizes(panels: DataFrame) -> str:
     """The sizes of each model as it was measured, and those of the published one where they are others."""
     names = name_models(panels.model)
     said = []
@@ -167,7 +164,7 @@ def say_sizes(panels: "DataFrame") -> str:
     return f"Layers x heads x width: {', '.join(said)}."
 
 
-def published() -> "DataFrame":
+def published() -> DataFrame:
     """Curves read off the published figure: model, phase, variant, layer, mean, std."""
     from importlib.resources import files
 

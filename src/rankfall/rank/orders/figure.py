@@ -1,8 +1,8 @@
 """The order table as a picture: which architectures lose rank doubly exponentially (3), exponentially (1), or not at all (0)."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.rank.orders.rows import BARE, NEAR, PLAIN
@@ -10,10 +10,6 @@ from rankfall.report.colours import DIRECTION, KEEPS, LOSES, LOSES_FASTER, LOSES
 from rankfall.report.looks import label
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 TABLES = ["orders"]
 
@@ -56,7 +52,7 @@ ATTENTIONS = {"gau": "gated unit", "linear": "linear attention"}
 
 
 def orders(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     quantity: Literal["res", "sigma_ratio"] = "res",
     heads: int | None = None,
@@ -125,7 +121,7 @@ def row_words(name: str) -> str:
     return f"{first}, {word(normaliser)}"
 
 
-def name_rows(table: "DataFrame") -> list[str]:
+def name_rows(table: DataFrame) -> list[str]:
     """What a row of the picture is called: the normaliser, behind the attention where that is another than multi-head."""
     names = []
     for attention, normaliser in zip(table.attention, table.normaliser):
@@ -137,7 +133,7 @@ def name_rows(table: "DataFrame") -> list[str]:
     return names
 
 
-def entries(table: "DataFrame") -> list:  # type: ignore[type-arg]
+def entries(table: DataFrame) -> list:  # type: ignore[type-arg]
     return list(table.itertuples(index=False))
 
 
@@ -153,14 +149,14 @@ def column_order(column: tuple[str, str, str]) -> tuple[int, int, int]:
     return (sentinels != "none", mask != "none", names.index(position) if position in names else len(names))
 
 
-def block_order(table: "DataFrame") -> list[str]:
+def block_order(table: DataFrame) -> list[str]:
     """By how fast the residual decays, the same in the pictures of both quantities."""
     fastest = table[table.quantity == "res"].groupby("block", sort=False).order.max().round()
     return [str(name) for name in fastest.sort_values(ascending=False, kind="stable").index]
 
 
 def squares(
-    panel: "Axes", rows: list[str], names: list[str], columns: int, orders: "dict[tuple[str, int], float]"
+    panel: Axes, rows: list[str], names: list[str], columns: int, orders: "dict[tuple[str, int], float]"
 ) -> None:
     """One square an entry, with its number."""
     import numpy as np
@@ -195,7 +191,7 @@ def look(order: float) -> tuple[str, str, str]:
     return (SLOW, "#4a3000", number) if order > 0.5 else (NEVER, "white", "0" if number == "-0" else number)
 
 
-def groups(panel: "Axes", columns: list[tuple[str, str, str]]) -> None:
+def groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
     """Brackets over the columns that share a mask and a sentinel."""
     shared = [column[:2] for column in columns]
     for group in dict.fromkeys(shared):
@@ -228,7 +224,7 @@ def key(figure: object, quantity: str, colours: set[str]) -> None:
     )
 
 
-def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> str:
+def caption(grid: DataFrame, both: DataFrame, quantity: str, heads: int) -> str:
     """What was found, with counts and agreement with theory; everything else is in the numbers."""
     near = grid.order.round()
     cubic = [row_words(name) for name in sorted(set(grid[near == 3].normaliser))]
@@ -246,7 +242,7 @@ def caption(grid: "DataFrame", both: "DataFrame", quantity: str, heads: int) -> 
     )
 
 
-def say_theory(shown: "DataFrame") -> str:
+def say_theory(shown: DataFrame) -> str:
     """How far measured orders are from what the facts of components let one expect, and of which components where that is no rounding."""
     stated = shown[shown.theory.notna() & shown.order.notna()]
     if not len(stated):

@@ -1,18 +1,14 @@
 """The order of contraction of an architecture's attention, and of its block."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall import components
+from rankfall.annotations import DataFrame, Series
 from rankfall.rank.orders.rows import BARE, BLOCKS, ORDER, PLAIN
 from rankfall.report.headlines import Headline, OfParts, PartNumber
 from rankfall.report.part_numbers import notation, parts_of
 from rankfall.report.selection import select
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 
 def with_biases(table: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ or measured has rows without an order, with the reason.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
@@ -18,14 +18,12 @@ from rankfall import components
 from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import RankfallError, describe_error
 from rankfall.filters import matches
+from rankfall.measure.context import Context
 from rankfall.nets.plain import attention_alone
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.orders.fit import leave_order_empty
 from rankfall.rank.orders.slopes import measure_slopes
 from rankfall.rank.orders.theory import expect_order
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
 
 TABLE = "orders"
 NEEDS = "nothing"
@@ -65,7 +63,7 @@ class Composition:
 
 
 def orders(
-    context: "Context",
+    context: Context,
     *,
     attentions: list[str | dict] = ["multihead"],
     normalisers: list[str | dict] = [

@@ -1,7 +1,5 @@
 """Which attention loses rank, in a sentence."""
 
-from __future__ import annotations
-
 from rankfall.rank.orders.rows import NEAR, OF_ATTENTION
 from rankfall.report.joins import MADE_OF
 from rankfall.report.labels import many

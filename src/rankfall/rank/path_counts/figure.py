@@ -1,18 +1,13 @@
 """How many paths have each length: nearly all paths are long."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import Read
 from rankfall.report.lines import legend_below, lines, steps
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["path_counts"]
 
 
-def path_counts(read: "Callable[[str], DataFrame]") -> Picture:
+def path_counts(read: Read) -> Picture:
     """The share of paths of each length in published models, computed and as published."""
     table = read("path_counts")
     table = table.assign(

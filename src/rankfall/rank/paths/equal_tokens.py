@@ -14,22 +14,20 @@ network itself show it, on one sequence.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.network import Network
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.norms.none import none
 from rankfall.nets.norms.rms import Rms
 from rankfall.nets.positions._base import Position
 from rankfall.rank.paths.ends import path_ends
-
-if TYPE_CHECKING:
-    from rankfall.nets.network import Network
 
 SHOWN = 8  # paths
 ROUNDING = 1e-3  # of the largest number of a state, in float32 through all layers
@@ -57,7 +55,7 @@ class Symbols:
         return softmax(block.attention.logits(x) + self.log_counts)
 
 
-def are_states_alike(network: "Network", inputs: Tensor, distinct: np.ndarray) -> bool:
+def are_states_alike(network: Network, inputs: Tensor, distinct: np.ndarray) -> bool:
     """Whether the network's states, some of the paths (U, L) and what is read out of them come out with equal tokens computed once as with
     all of them. The inputs (1, B, T) say which symbols there are; the sequence that is looked at has few of them, each at many places."""
     numbers = inputs[0].unique()
@@ -80,13 +78,13 @@ def is_near(x: Tensor, y: Tensor) -> bool:
     return bool((x - y).abs().max() <= ROUNDING * x.abs().max())
 
 
-def head_of(network: "Network", ends: Tensor) -> Tensor:
+def head_of(network: Network, ends: Tensor) -> Tensor:
     """Outputs (K, U*B, T, C) of final states (K, U, B, T, D)."""
     outputs: Tensor = network.head(ends.flatten(1, 2))
     return outputs
 
 
-def indistinct(network: "Network", inputs: Tensor) -> bool:
+def indistinct(network: Network, inputs: Tensor) -> bool:
     """Whether equal tokens of this network have equal states: known of these parts, and not assumed of others."""
     return (
         not inputs.is_floating_point()

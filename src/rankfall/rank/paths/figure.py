@@ -1,8 +1,9 @@
 """Accuracy against path length, between the whole network and a guess: one panel an architecture and way of training."""
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.paths import rows
 from rankfall.rank.paths.rows import LEAST
@@ -13,11 +14,8 @@ from rankfall.report.labels import many
 from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["paths"]
 POINT = ["panel", "paths", "length"]
@@ -34,7 +32,7 @@ REFERENCES = {"whole": ("whole network", WHOLE, "-"), "chance": ("chance (no inp
 
 
 def paths(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     architectures: list[str] = [],
@@ -46,9 +44,8 @@ def paths(
 ) -> Picture:
     """Empty lists stand for all there is, no task for the one that most cells have; panels follow the order of the lists. `where`: only
     these cells, by any column."""
-    table, task = one_of(select_finished(read("paths"), "paths", where), "paths", "task", task)
-    for column, wanted in (("architecture", architectures), ("training", trainings), ("depth", depths)):
-        table = among(table, "paths", column, wanted)
+    asked = {"task": task, "architecture": architectures, "training": trainings, "depth": depths}
+    table, whole, (task,) = choose(read("paths"), "paths", where, **asked)
     measured = sorted(table.evaluation.dropna().unique())
     if evaluation not in measured:
         raise RankfallError(
@@ -75,7 +72,6 @@ def paths(
     grid.set(ylim=(0, 1.03), xlabel="path length (layers)", ylabel="accuracy per token")
     legend_below(grid)
     verdicts = {title: verdict(table[table.panel == title], each[each.panel == title]) for title in titles.values()}
-    whole = select_asked(read("paths"), where, task=task, architecture=architectures, training=trainings, depth=depths)
     known = account(whole, table, ["architecture", "training", "depth"])
     chance = say_span((one["chance"] for one in verdicts.values()), "{:.2f}".format)
     chance += ", by panel" * (" to " in chance)
@@ -93,13 +89,13 @@ def write_title(architecture: str, training: str, depth: int) -> str:
     return f"{name}, {many(depth, 'layer')}"
 
 
-def mean_by_seed(table: "DataFrame") -> "DataFrame":
+def mean_by_seed(table: DataFrame) -> DataFrame:
     """A row a seed at each point: repeats are averaged within a seed."""
     each = select(table, rows.PATHS).groupby([*POINT, "seed"]).accuracy.mean().reset_index()
     return each.assign(line=[f"{count} paths" for count in each.paths])
 
 
-def draws(table: "DataFrame") -> str:
+def draws(table: DataFrame) -> str:
     """The share of the bands' variance that is due to the draw of paths: every seed draws its own, and repeats within a seed give the
     variance of a draw.
 
@@ -112,7 +108,7 @@ def draws(table: "DataFrame") -> str:
     return f"{min(1.0, share):.0%}"
 
 
-def verdict(table: "DataFrame", each: "DataFrame") -> dict[str, Any]:
+def verdict(table: DataFrame, each: DataFrame) -> dict[str, Any]:
     """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance. It holds, or
     does not, where both numbers are farther from their limits than their deviations over seeds."""
     from pandas import DataFrame
@@ -137,7 +133,7 @@ def verdict(table: "DataFrame", each: "DataFrame") -> dict[str, Any]:
             "way from chance by short paths": carried, "its deviation over seeds": spread, "published shape": said}  # fmt: skip
 
 
-def shares(table: "DataFrame", each: "DataFrame") -> dict[str, float]:
+def shares(table: DataFrame, each: DataFrame) -> dict[str, float]:
     """The best of short and of long paths, and how much of the way from chance to the whole network the short ones make: no number where
     the network is less than LEAST above chance, as in the scorecard."""
     means = each[each.paths == each.paths.max()].groupby("length").accuracy.mean()
@@ -184,7 +180,7 @@ def say_shares(one: dict[str, Any]) -> str:
     return share + (f", long ones are {over:.2f} over chance" if over > LEAST else "")
 
 
-def numbers(table: "DataFrame", each: "DataFrame", verdicts: dict[str, dict[str, Any]]) -> "DataFrame":
+def numbers(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:
     """Means and deviations by length, of whole networks and of chance; and the verdict of each panel."""
     from pandas import DataFrame, concat
 

@@ -1,15 +1,9 @@
 """How much of a network's accuracy its short paths make by themselves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.rank.paths.rows import CHANCE, LEAST, PATHS, RECOMPUTED, WHOLE
 from rankfall.report.headlines import Headline
 from rankfall.report.selection import select
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def short(table: DataFrame) -> DataFrame:

@@ -21,21 +21,19 @@ is computed once (`equal_tokens`).
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from rankfall.measure.context import Context
 from rankfall.measure.member import data_of, each_network
+from rankfall.nets.network import Network
 from rankfall.rank.paths.at_once import at_once
 from rankfall.rank.paths.ends import SKIP, path_ends, plain
 from rankfall.rank.paths.equal_tokens import Symbols, are_states_alike, indistinct
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
-    from rankfall.nets.network import Network
-    from rankfall.train.data import Data
+from rankfall.train.data import Data
 
 TABLE = "paths"
 NEEDS = "cells"
@@ -52,7 +50,7 @@ BESIDE = 8  # parts of the test set at a time, at most: each holds the final sta
 
 @torch.no_grad()
 def paths(
-    context: "Context",
+    context: Context,
     *,
     counts: list[int] = [5, 20],
     repeats: int = 5,
@@ -99,7 +97,7 @@ def paths(
 
 
 def predict_classes(
-    network: "Network", distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
+    network: Network, distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
 ) -> Tensor:
     """Classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict. `merged`: for one sequence, equal tokens computed once."""
     full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
@@ -122,7 +120,7 @@ def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: i
     return np.where(chosen, rng.integers(heads, size=(count, depth)), SKIP)
 
 
-def read(network: "Network", ends: Tensor, sets: Tensor) -> Tensor:
+def read(network: Network, ends: Tensor, sets: Tensor) -> Tensor:
     """Predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
     total = torch.einsum("ksu,kubtd->ksbtd", sets, ends)
     x = plain(network.blocks[-1].norm1)(total.flatten(1, 2))
@@ -131,7 +129,7 @@ def read(network: "Network", ends: Tensor, sets: Tensor) -> Tensor:
     return network.head(x).argmax(-1).unflatten(1, (sets.shape[1], -1))
 
 
-def accuracy(data: "Data", batch: int, predict: Callable[[Tensor], Tensor]) -> Tensor:
+def accuracy(data: Data, batch: int, predict: Callable[[Tensor], Tensor]) -> Tensor:
     """Share of the asked test tokens that are right (K, S), for predictions (K, S, B, T) of S predictors."""
 
     @torch.no_grad()  # also where it runs in a thread of its own

@@ -1,10 +1,10 @@
 """Residuals by layer, trained and untrained: how much of its rank each architecture keeps."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.residuals.rows import RESIDUAL, STATES
 from rankfall.report.account import account
@@ -14,26 +14,19 @@ from rankfall.report.labels import join
 from rankfall.report.lines import FLOOR, legend_below, lines, raise_zeros, summary
 from rankfall.report.looks import label
 from rankfall.report.selection import (
-    among,
+    choose,
     deepest,
     init_first,
-    one_a_seed,
-    one_of,
     select,
-    select_asked,
-    select_finished,
 )
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["residuals"]
 LABELS = {"residual": "|res(X)| / |X|", "sigma_ratio": "σ₂/σ₁"}
 
 
 def residuals(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     quantity: Literal["residual", "absolute_residual", "sigma_ratio", "stable_rank", "numerical_rank"] = "residual",
@@ -44,10 +37,8 @@ def residuals(
 ) -> Picture:
     """States after each block, of the deepest networks; one panel a training. All architectures of the task that most cells have, unless
     named. `norm` and `centre` are for `residual` alone. `where`: only these cells, by any column."""
-    table, task = one_of(select_finished(read("residuals"), "residuals", where), "residuals", "task", task)
-    table = among(table, "residuals", "architecture", architectures)
+    table, whole, (task,) = choose(read("residuals"), "residuals", where, task=task, architecture=architectures)
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
-    whole = select_asked(read("residuals"), where, task=task, architecture=architectures)
     table = select(table, STATES | {"quantity": quantity})
     if quantity == RESIDUAL["quantity"]:
         table = select(table, {"matrix_norm": norm, "centre": centre})
@@ -55,8 +46,7 @@ def residuals(
         raise RankfallError(
             f"figure residuals: the table has no states' {quantity} by norm {norm!r} about centre {centre!r}"
         )
-    table = deepest(table, ["architecture", "training"])
-    one_a_seed(table, "residuals", ["architecture", "training"])
+    table = deepest(table, "residuals", ["architecture", "training"])
     by = ["training", "architecture", "layer"]
     known = account(whole, table, ["architecture", "training"], "value")
     table = table.assign(value=table.value.astype(float))
@@ -97,7 +87,7 @@ def residuals(
     )
 
 
-def describe_finding(each: "DataFrame", names: list[str]) -> str:
+def describe_finding(each: DataFrame, names: list[str]) -> str:
     """How many networks of each architecture have lost rank at their own last layer with a residual, which is not everybody's."""
     network = ["architecture", "training", "seed"]
     lines = each.dropna(subset="value").sort_values("layer").groupby(network)

@@ -1,19 +1,14 @@
 """What is left of the residual at the last layer, and at which layers it is a half and a tenth."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame
 from rankfall.rank.residuals.rows import RESIDUAL
 from rankfall.report.cell_numbers import EQUAL, NOTHING, Line, at_last, by_cell
 from rankfall.report.headlines import Headline
 from rankfall.report.selection import select
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TENTH, HALF = 0.1, 0.5
 STILL = "it is still"  # in the reason of a line that does not fall so far, and of no other

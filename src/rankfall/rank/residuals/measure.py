@@ -9,23 +9,19 @@ else there are no values from there on, and `value_reason` says so: a state that
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from rankfall.measure.context import Context
+from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
 from rankfall.rank.rounding import NOISE, relative_difference, same_size, second_difference, shaken
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankfall.measure.context import Context
-    from rankfall.nets.network import Network
 
 TABLE = "residuals"
 NEEDS = "cells"
@@ -34,7 +30,7 @@ STATE = "state"
 
 @torch.no_grad()
 def residuals(
-    context: "Context",
+    context: Context,
     *,
     samples: int = 8,
     norms: list[str] = ["composite", "frobenius", "l1", "linf"],
@@ -73,7 +69,7 @@ def residuals(
 
 
 def places(
-    network: "Network", inputs: Tensor, steps: list[tuple[Step, list[Carried]]], repeat: bool = False
+    network: Network, inputs: Tensor, steps: list[tuple[Step, list[Carried]]], repeat: bool = False
 ) -> Iterator[tuple[int, str, Carried]]:
     """(layer, place, states of the tokens (K, B, T, D)): all block outputs, and the inputs and outputs of every norm.
 
@@ -146,7 +142,7 @@ def units(state: Carried, other: Carried) -> tuple[Carried, Tensor]:
 
 
 def quantities(
-    state: Carried, moved: Tensor, norms: "Sequence[str]", about_best: dict[str, Tensor]
+    state: Carried, moved: Tensor, norms: Sequence[str], about_best: dict[str, Tensor]
 ) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
     """(labels, values (K, B), NaN where there are none, whether each is rounding noise) of the units of states (K, B, T, D), given the same
     of a pass with changed rounding. `about_best`: their residuals about the best centres, of the norms for which these are wanted.

@@ -1,11 +1,9 @@
 """Which architecture of a setting collapses fastest: by the order of its block, then by the residual, or by the law where rounding hides
 that."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.rank.residuals.headline import STILL
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import join
@@ -15,9 +13,6 @@ from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import find_extreme
 from rankfall.report.settings import Setting, check_one
 from rankfall.report.style import power
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 NEAR = 0.1  # orders that differ by less are one
 KEEPS = 0.5  # residual at the last layer

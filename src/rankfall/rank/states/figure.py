@@ -1,10 +1,8 @@
 """A number of states by layer, by length, or by any column of the grid: size, cosine, stable ranks, residual."""
 
-from __future__ import annotations
+from typing import Any, Literal
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
-
+from rankfall.annotations import DataFrame, Read, Series
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.colours import colours
@@ -13,9 +11,6 @@ from rankfall.report.lines import legend_below, lines, summary
 from rankfall.report.lines import steps as graded
 from rankfall.report.selection import describe_filter, one_a_seed, select, select_asked, select_finished
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 TABLES = ["states"]
 TITLES = {
@@ -29,7 +24,7 @@ DOUBLED = ("tokens", "depth", "width", "heads")  # on a logarithmic axis
 
 
 def states(
-    read: Callable[[str], DataFrame],
+    read: Read,
     *,
     quantity: Literal["norm", "cosine", "stable_rank", "stable_rank_gram", "residual"] = "cosine",
     left_out: Literal["nothing", "first token", "largest channels", "both"] = "nothing",

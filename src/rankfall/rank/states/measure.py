@@ -9,21 +9,19 @@ are no values from there on, and a reason.
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.measure.context import Context, Rows
 from rankfall.measure.member import each_network
+from rankfall.nets.network import Network
 from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit
 from rankfall.rank.residual import at_floor, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference, shaken
 from rankfall.rank.spectrum import largest_channels, mean_cosine, root_mean_square, stable_ranks
-
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
-    from rankfall.nets.network import Network
 
 TABLE = "states"
 LIMITS = {"samples": (1, None), "channels": (1, None)}
@@ -33,7 +31,7 @@ ZERO_TOKEN = "a token is a vector of zeros, which has no direction"
 
 
 @torch.no_grad()
-def states(context: "Context", *, samples: int = 8, channels: int = 1) -> "Rows":
+def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
     """`channels`: how many of the largest are left out."""
     made = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]
@@ -47,7 +45,7 @@ def states(context: "Context", *, samples: int = 8, channels: int = 1) -> "Rows"
     return rows
 
 
-def passes(network: "Network", inputs: Tensor) -> list[tuple[Carried, Tensor]]:
+def passes(network: Network, inputs: Tensor) -> list[tuple[Carried, Tensor]]:
     """States (1, B, T, D) at layers 0 .. L, and those of a pass whose rounding differs, in the same powers of two."""
     other = copy.deepcopy(network)
     if (

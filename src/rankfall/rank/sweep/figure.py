@@ -3,11 +3,11 @@ what else differs. Works for any axis of the grid, since every table of cells ca
 """
 
 from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rankfall.annotations import Axes, DataFrame, Read, Series
 from rankfall.design import Training, names
 from rankfall.errors import RankfallError
 from rankfall.rank.law.rows import clear, has_no_residual
@@ -22,10 +22,6 @@ from rankfall.report.selection import describe_filter, one_a_seed, select_asked,
 from rankfall.report.settings import PARTS
 from rankfall.report.style import Picture, power, space_ticks, tower
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame, Series
-
 TABLES = ["law"]
 # Linear above 10^-1, in the logarithm below: a residual of 0.5 and one of 10^-1000 are both readable.
 NOISE, EQUAL = "rounding noise of a plain float64 pass", "vectors are all equal or zero"
@@ -35,7 +31,7 @@ TICKS = {0.0: "1", HALF: "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1),
 
 
 def sweep(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     lines: list[str],
     panels: list[str] = [],
@@ -92,7 +88,7 @@ def sweep(
     return Picture(grid.figure, text, points)
 
 
-def without_gaps(data: "DataFrame", x: str) -> "DataFrame":
+def without_gaps(data: DataFrame, x: str) -> DataFrame:
     """Points for which no seed and no sequence lacks a value; behind a layer that lacks one a line has no more points."""
     line = ["panel", "line"]
     if x == "layer":
@@ -100,12 +96,12 @@ def without_gaps(data: "DataFrame", x: str) -> "DataFrame":
     return data[~has_no_residual(data).groupby([data[column] for column in (*line, x)]).transform("any")]
 
 
-def height(log10: "Series") -> "Series":
+def height(log10: Series) -> Series:
     """Of a residual on its axis: linear above 10^-1, in the logarithm below."""
     return log10.where(log10 > -1, -1 - np.log10((-log10).clip(lower=1)))
 
 
-def join_labels(data: "DataFrame", columns: list[str], named: bool = False) -> "Series | str":
+def join_labels(data: DataFrame, columns: list[str], named: bool = False) -> Series | str:
     """The values of some columns as one label; `named`: with the columns' names, but for those that say what they are."""
     texts = []
     for column in columns:
@@ -115,7 +111,7 @@ def join_labels(data: "DataFrame", columns: list[str], named: bool = False) -> "
     return texts[0].str.cat(texts[1:], ", ") if texts else ""
 
 
-def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
+def scaled(axis: Axes, data: DataFrame, x: str) -> None:
     """Axes for these residuals; ticks spaced so that they are readable."""
     from matplotlib.ticker import MaxNLocator
 
@@ -145,7 +141,7 @@ def scaled(axis: "Axes", data: "DataFrame", x: str) -> None:
         axis.xaxis.set_major_formatter("{x:g}")
 
 
-def describe_finding(each: "DataFrame", x: str) -> str:
+def describe_finding(each: DataFrame, x: str) -> str:
     """Where rank is lost most and where it is kept best at the end of the axis, by panel: what is in two differs in more than lines."""
     ends = [(str(panel), *say_end(part, x)) for panel, part in each.groupby("panel")]
     if len(ends) == 1:
@@ -158,7 +154,7 @@ def describe_finding(each: "DataFrame", x: str) -> str:
     return f"The residual at the end is smallest, or ties with the smallest, most often in {join(first)}: {most} of {len(ends)} panels."
 
 
-def others(data: "DataFrame", shown: list[str]) -> str:
+def others(data: DataFrame, shown: list[str]) -> str:
     """The parts of a setting in which lines of a panel differ, though nobody asked for them."""
     parts = [
         part
@@ -169,7 +165,7 @@ def others(data: "DataFrame", shown: list[str]) -> str:
     return f" Lines of one panel differ in {join(part.replace('_', ' ') for part in differ)} too." if differ else ""
 
 
-def say_end(part: "DataFrame", x: str) -> tuple[list[str], str]:
+def say_end(part: DataFrame, x: str) -> tuple[list[str], str]:
     """Of one panel: the lines whose residual is smallest, and in words which and where."""
     at = part[x].max()
     there = part[part[x] == at]

@@ -1,16 +1,12 @@
 """What a number of the scorecard is made of: the number of each network, and the rows of its table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.page.rows import encode
 from rankfall.report.part_numbers import by_parts, row_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:

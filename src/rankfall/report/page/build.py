@@ -1,15 +1,14 @@
 """The page from tables, definitions and provenance: one HTML text with everything in it."""
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame
 from rankfall.report.colours import colour
 from rankfall.report.headlines import describe as describe_headline
 from rankfall.report.headlines import headlines
@@ -40,9 +39,6 @@ from rankfall.report.parts import MADE_OF
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import say_setting, settings_in
 from rankfall.report.variants import number_variants
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 MOST = 4_800_000  # characters of a page: tables beyond it are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")

@@ -5,8 +5,6 @@ folder, as `CHARTS`; a chart is there where its table is.
 `grid`: a colour for each pair of x and y.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -4,12 +4,10 @@ Whatever is said of networks is said of one setting, named in the sentence: the 
 the number (`report/settings.py` says which among equals).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame
 from rankfall.report.headlines import by_name
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import Question, Read
@@ -17,9 +15,6 @@ from rankfall.report.page.sentences import is_are, say_lost
 from rankfall.report.processors import describe_mixture
 from rankfall.report.quantities import declarations_of
 from rankfall.report.settings import Setting, rows_at, settings_in
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 @dataclass(frozen=True)

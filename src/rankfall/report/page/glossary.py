@@ -1,24 +1,19 @@
 """Every name that the page uses, explained: architectures by their parts, parts by the first sentence of their own file, and words."""
 
-from __future__ import annotations
-
 import ast
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rankfall import components
+from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.headlines import headlines
 from rankfall.report.looks import label
 from rankfall.report.page.words import WORDS
 from rankfall.report.parts import MADE_OF
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 LACKS = {
     "residual": "skip connections",

@@ -1,7 +1,5 @@
 """The page's first screen: what was asked, three findings with their uncertainty, and one picture."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

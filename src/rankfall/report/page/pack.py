@@ -1,7 +1,5 @@
 """Data as text of a page: JSON, compressed, base64; and what many cells share, once."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

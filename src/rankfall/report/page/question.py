@@ -1,20 +1,16 @@
 """A question that the page answers, from the scorecard or from other tables. A quantity declares its own in `sentence.py` of its folder, as
 `SENTENCES`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame
 from rankfall.report.headlines import by_name
 from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, write_tie
 from rankfall.report.ranking import find_extreme, split_comparable
 from rankfall.report.settings import Setting
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Read = Callable[[str], Any]  # a table, or None where the run has none
 Say = Callable[["DataFrame", Setting, int], str]  # of the rows of a setting; of how many it was chosen

@@ -1,16 +1,12 @@
 """A chart's rows, from its table, and tables as compact columns: what the page has in it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.page.chart import Chart
 from rankfall.report.selection import select
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 CELL = ("task", "training", "depth", "seed", "architecture", "setting", "apart")  # of a cell: looked up by its key
 UNREAD = {"mask": "none", "normaliser": "not read"}

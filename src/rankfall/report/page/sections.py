@@ -1,19 +1,15 @@
 """The page's sections as HTML: headings, explanations, and the places that the script fills."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import Finding
 from rankfall.report.page.words import SOURCES
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import schema
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SECTIONS = {"scorecard": "Scorecard", **STUDIES, "published": "Published numbers and ours"}
 SHORT = {"scorecard": "Scorecard", "rank": "Rank", "position": "Position", "identity": "Identity", "use": "Use and cost",

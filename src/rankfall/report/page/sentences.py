@@ -1,18 +1,13 @@
 """Words of sentences about rows of the scorecard: names, numbers with their uncertainty, ties, and what chance would give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline
 from rankfall.report.labels import join, many
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.score_text import name_row
 from rankfall.report.settings import Setting, say_setting
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 Write = Callable[[float], str]
 NAMED = 6

@@ -1,7 +1,5 @@
 """Charts as Vega-Lite, with named data that the page's script fills: x, y or mean with low and high, line, and what hovering says."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

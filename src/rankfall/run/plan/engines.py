@@ -69,8 +69,7 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
     for kind, part in parts(task, architecture, training):
         if facts_of(kind, part.name).get("TRACED") is False:
             return f"{kind} {part.name}, which says TRACED = False"
-    objective = describe("objective", training.objective.name)
-    if device != "cpu" and objective and objective.facts.get("LENGTH_VARIES"):
+    if device != "cpu" and facts_of("objective", training.objective.name).get("LENGTH_VARIES"):
         return (
             f"objective {training.objective.name}, whose steps differ in length: on a GPU each length would be compiled"
         )

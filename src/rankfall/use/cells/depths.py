@@ -1,18 +1,12 @@
 """What depth does to accuracy: the one finding about several settings, which differ in depth alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import by_name
 from rankfall.report.labels import join
 from rankfall.report.page.sentences import find_side, is_are, list_names, name, percent, write_number
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import say_span
 from rankfall.report.settings import Setting, rows_at, say_setting
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 
 def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:

@@ -1,15 +1,9 @@
 """What a network has learned, and how long a step of its training takes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.cell_numbers import all_rows, plain
 from rankfall.report.headlines import Headline
 from rankfall.report.processors import MEASURED
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 
 def accuracy(rows: DataFrame) -> DataFrame:

@@ -1,18 +1,12 @@
 """What networks have learned, what that costs, and what depth does to it, in sentences."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame
 from rankfall.report.headlines import by_name
 from rankfall.report.page.question import Question, Read, TableQuestion, ask_range
 from rankfall.report.page.sentences import at, count_seeds, list_names, name, percent, write_number, write_tie
 from rankfall.report.ranking import find_extreme, split_comparable
 from rankfall.report.settings import Setting, settings_in
 from rankfall.use.cells.depths import say_depth
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def say_cost(rows: DataFrame, setting: Setting, settings: int) -> str:

@@ -1,8 +1,8 @@
 """Curves of training: a metric by epoch, one line an architecture, with its band over seeds."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.chance import chances
@@ -12,18 +12,15 @@ from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import draw_panels, panels_of
 from rankfall.report.ranking import by_setting, say_extreme, say_span
-from rankfall.report.selection import deepest, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.selection import deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TABLES = ["training", "cells"]
 
 
 def curves(
-    read: "Callable[[str], DataFrame]",
+    read: Read,
     *,
     task: str | None = None,
     training: str | None = None,
@@ -46,8 +43,7 @@ def curves(
     table, training = one_of(table, "curves", "training", training)
     shown = panels_of(table, "curves", panels)
     table = table[table.architecture.isin([name for names in shown.values() for name in names])]
-    table = deepest(table, ["architecture"])
-    one_a_seed(table, "curves", ["architecture"])
+    table = deepest(table, "curves", ["architecture"])
     cells = read("cells")
     guesses = chances(table, cells) if metric == "accuracy" else []
     chance = say_span(guesses, "{:.3f}".format)
@@ -84,7 +80,7 @@ def curves(
     )
 
 
-def say_order(ends: "DataFrame", *, high: bool) -> str:
+def say_order(ends: DataFrame, *, high: bool) -> str:
     """Which are first and which last, of networks of one setting."""
     first, best = say_extreme(ends, "value", "{:.3f}".format, most=high)
     last, worst = say_extreme(ends, "value", "{:.3f}".format, most=not high)

@@ -1,16 +1,14 @@
 """How many numbers a network learns: in attention, in MLPs, in the rest of its blocks, and outside (embedding, head, shared positions)."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context, Rows
+from rankfall.measure.context import Context, Rows
 
 TABLE = "parameters"
 PARTS_OF_NETWORKS = ("all", "attention", "mlp", "others", "outside")
 
 
-def parameters(context: "Context") -> "Rows":
+def parameters(context: Context) -> Rows:
     """The same for all members of a stack."""
     counts: Counter[str] = Counter()
     for name, value in context.network.named_parameters():  # each once, by its first name

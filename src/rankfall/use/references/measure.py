@@ -5,20 +5,19 @@ the position, or for both. A network without positions gives equal tokens of a s
 right only as often as the most frequent answer among equal tokens.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from rankfall.measure.context import Context
+from rankfall.measure.context import Context
 
 TABLE = "references"
 NEEDS = "cells"
 TARGETS = "classes"
 
 
-def references(context: "Context") -> list[dict[str, Any]]:
+def references(context: Context) -> list[dict[str, Any]]:
     """Accuracy of each predictor on each member's test set; for vectors, no two of which are equal, by position only."""
     data, rows = context.data, []
     for member in range(len(data.test.inputs)):

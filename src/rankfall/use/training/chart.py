@@ -1,16 +1,12 @@
 """What the page draws of it."""
 
-from typing import TYPE_CHECKING
-
+from rankfall.annotations import DataFrame, Series
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart, Level
 from rankfall.use.cells.rows import is_trained
 from rankfall.use.training.rows import TESTED
 
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
-
-def chance_of_metric(table: "DataFrame") -> "Series":
+def chance_of_metric(table: DataFrame) -> Series:
     """Of the test's accuracy; other metrics have none."""
     return table.chance_of_cell.where((table.split == TESTED["split"]) & (table.metric == TESTED["metric"]))
 

@@ -1,0 +1,16 @@
+"""Types of libraries that take long to import, for annotations alone: while a program runs they stand for anything."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame, Series
+    from seaborn import FacetGrid
+else:
+    Axes = DataFrame = FacetGrid = Figure = Series = Any
+
+Read = Callable[[str], DataFrame]  # a name -> the table, as a figure is given it
+
+__all__ = ["Axes", "DataFrame", "FacetGrid", "Figure", "Read", "Series"]
