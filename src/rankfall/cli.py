@@ -32,7 +32,7 @@ def run(arguments: list[str]) -> int:
     """One verb with its arguments."""
     of_model = arguments[:2] == ["measure", "model"]  # one model, without a plan: the verb `model`
     arguments = arguments[1:] if of_model else arguments
-    verbs = _verbs()
+    verbs = _verbs(arguments[0] if arguments else "")
     parser = argparse.ArgumentParser(prog="rankfall", description="What attention loses with depth.")
     parser.add_argument("--version", action="version", version=f"rankfall {__version__}")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
@@ -78,11 +78,12 @@ def end_with_error(error: OSError) -> int:
     return 2
 
 
-def _verbs() -> dict[str, str]:
-    """Verb -> first line of its module's docstring, read without importing the module."""
+def _verbs(first: str) -> dict[str, str]:
+    """Verb -> first line of its module's docstring, read without importing the module; of the one that is called, or of all."""
     folder = Path(__file__).parent / "commands"
     files = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
-    return {path.stem: _summary(path) for path in files}
+    called = [path for path in files if path.stem == first]
+    return {path.stem: _summary(path) for path in called or files}
 
 
 def _summary(path: Path) -> str:
