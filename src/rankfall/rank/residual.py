@@ -52,7 +52,8 @@ def matrix_norm(x: Tensor, norm: str) -> Tensor:
 def composite(l1: Tensor, linf: Tensor) -> Tensor:
     """sqrt(l1 linf). Roots of units, since the root of an odd power of two is rounded; and first, so that 1e-200 does not underflow."""
     exponent = exponent_of(linf, ())
-    return shift(shift(l1, -exponent).sqrt() * shift(linf, -exponent).sqrt(), exponent)
+    first, second = shift(torch.stack([l1, linf]), -exponent).sqrt()
+    return shift(first * second, exponent)
 
 
 def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
@@ -190,9 +191,8 @@ def composite_centre(
     centre = best.clone()
     spread = (x - best.unsqueeze(-2)).abs().mean((-2, -1)).unsqueeze(-1)  # (..., 1): the scale of a step
     tiny = torch.finfo(x.dtype).tiny
+    gap, columns, lines = distances(x, centre)
     for step in range(steps):
-        gap = centre.unsqueeze(-2) - x
-        columns, lines = gap.abs().sum(-2), gap.abs().sum(-1)  # (..., D), (..., T)
         l1, worst_column = columns.max(-1, keepdim=True)
         linf, worst_row = lines.max(-1, keepdim=True)
         slope = gap.sign()
@@ -201,10 +201,18 @@ def composite_centre(
         direction = column / l1.clamp_min(tiny) + row / linf.clamp_min(tiny)
         length = torch.linalg.vector_norm(direction, dim=-1, keepdim=True).clamp_min(tiny)
         centre = centre - spread * direction / length * (0.5 / (1 + step) ** 0.5)
-        size = matrix_norm(x - centre.unsqueeze(-2), "composite")
+        gap, columns, lines = distances(x, centre)  # of this step's size, and of the next step's direction
+        size = composite(columns.amax(-1), lines.amax(-1))
         best = torch.where((size < value).unsqueeze(-1), centre, best)
         value = torch.minimum(value, size)
     return best, torch.minimum(lower, value)
+
+
+def distances(x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """From the rows of x (..., T, D) to a centre (..., D), and the sums of their sizes by column (..., D) and by row (..., T)."""
+    gap = centre.unsqueeze(-2) - x
+    size = gap.abs()
+    return gap, size.sum(-2), size.sum(-1)
 
 
 def centre_of(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
