@@ -27,8 +27,7 @@ from rankfall.rank.powers import exponent_of, length, measurable, or_nan, shift,
 NORMS = ("composite", "l1", "linf", "frobenius", "spectral")
 CENTRES = ("mean", "best")
 
-# Collapsed float32 stacks settle near 1.7 units of rounding, and noise is still a tenth of the value ten times
-# above that.
+# Collapsed float32 stacks settle near 1.7 units of rounding, and noise is still a tenth of the value ten times above.
 FLOOR_UNITS = 16.0
 
 OFF = 0.05  # decades that a value may be from the true one: a tenth
@@ -58,20 +57,15 @@ def composite(l1: Tensor, linf: Tensor) -> Tensor:
 
 def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
     """Each of these norms (...) of matrices (..., T, D), bit by bit as `matrix_norm` has them; what several need is computed once."""
-    size = x.abs() if {"l1", "linf", "composite"}.intersection(norms) else x
-    l1 = size.sum(-2).amax(-1) if {"l1", "composite"}.intersection(norms) else None
-    linf = size.sum(-1).amax(-1) if {"linf", "composite"}.intersection(norms) else None
-    found = {}
-    for norm in norms:
-        if norm == "l1" and l1 is not None:
-            found[norm] = l1
-        elif norm == "linf" and linf is not None:
-            found[norm] = linf
-        elif norm == "composite" and l1 is not None and linf is not None:
-            found[norm] = composite(l1, linf)
-        else:
-            found[norm] = matrix_norm(x, norm)
-    return found
+    summed, found = {"l1", "linf", "composite"}.intersection(norms), {}
+    size = x.abs() if summed else x
+    if summed - {"linf"}:
+        found["l1"] = size.sum(-2).amax(-1)
+    if summed - {"l1"}:
+        found["linf"] = size.sum(-1).amax(-1)
+    if "composite" in summed:
+        found["composite"] = composite(found["l1"], found["linf"])
+    return {norm: found[norm] if norm in found else matrix_norm(x, norm) for norm in norms}
 
 
 def mean_centre(x: Tensor) -> Tensor:
@@ -247,9 +241,7 @@ def best_residuals(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
 
 
 def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
-    """res(X) = X - 1 x^T, (..., T, D). Shifted by the first token before anything is averaged: equal rows give
-    exact zeros.
-    """
+    """res(X) = X - 1 x^T, (..., T, D). Shifted by the first token before any average: equal rows give exact zeros."""
     shifted = x - x[..., :1, :]
     return shifted - centre_of(shifted, centre, norm).unsqueeze(-2)
 
