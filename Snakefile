@@ -72,6 +72,7 @@ else:
 onstart:
     begin()
     SNAKEMAKE.hear_sigterm_beside()
+    SNAKEMAKE.wake_once()
     logger.info(
         None,
         extra={

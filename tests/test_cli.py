@@ -27,7 +27,7 @@ def test_help_names_the_command_that_was_typed(words: list[str], capsys: pytest.
 
 def test_no_number_depends_on_what_is_imported_before_the_loader_is_installed() -> None:
     """A job whose key has such a file ends with an error: nobody can say which text of it runs."""
-    listed = "import sys, rankfall.cli; print(*(n for n in sys.modules if n.startswith('rankfall.')))"
+    listed = "import sys, rankfall.cli, rankfall.run.keys.loader; print(*(n for n in sys.modules if n.startswith('rankfall.')))"
     names = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
     statements = JobFingerprints(make_plan(VALID))
     plan = statements.plan
@@ -40,6 +40,14 @@ def test_no_number_depends_on_what_is_imported_before_the_loader_is_installed() 
     files = {name for code in codes for name in code}
     assert "rankfall/report/tables.py" in files and "rankfall.cli" in names
     assert not [name for name in names if f"{name.replace('.', '/')}.py" in files]
+
+
+def test_a_job_that_a_fork_does_imports_little_to_ask_for_it() -> None:
+    """There are hundreds of them in a run, each a Python of its own."""
+    listed = "import sys, rankfall.cli; print(*sys.modules)"
+    names = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
+    assert {"rankfall.cli", "rankfall.run.forks.client"} <= {*names}
+    assert not {"argparse", "ast", "dataclasses", "importlib.util", "inspect", "pathlib", "rankfall.errors"} & {*names}
 
 
 @pytest.mark.parametrize("words", [[], ["--", "-n"], ["--", "--unlock"]])

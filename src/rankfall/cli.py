@@ -1,26 +1,26 @@
-"""The command line: `rankfall <verb>`. A verb is a file in `rankfall/commands`, imported only when it is called."""
+"""The command line: `rankfall <verb>`. A verb is a file in `rankfall/commands`, imported only when it is called.
 
-import argparse
-import ast
+A job whose work a fork does needs nothing but to ask for it: what a verb needs is imported by then, which takes as long as Python to start.
+"""
+
 import errno
-import importlib
 import os
 import resource
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
-from typing import TextIO, cast
 
-from rankfall import __version__
-from rankfall.errors import RankfallError
 from rankfall.run.forks.client import run_in_fork
-from rankfall.run.keys import loader
-from rankfall.terminal import Cleaning
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. A `RankfallError` is one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
+    from contextlib import redirect_stderr, redirect_stdout
+    from typing import TextIO, cast
+
+    from rankfall.run.keys import loader
+
     loader.install()  # before anything is imported that a number depends on
+    from rankfall.terminal import Cleaning
+
     if sys.stdout is None:  # closed by who started this: what is printed is wanted by nobody
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
     errors = sys.stderr and Cleaning(sys.stderr)
@@ -30,9 +30,15 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(arguments: list[str]) -> int:
     """One verb with its arguments."""
+    import argparse
+    import importlib
+
+    from rankfall import __version__
+    from rankfall.errors import RankfallError
+
     of_model = arguments[:2] == ["measure", "model"]  # one model, without a plan: the verb `model`
     arguments = arguments[1:] if of_model else arguments
-    verbs = _verbs()
+    verbs = _verbs(arguments[0] if arguments else "")
     parser = argparse.ArgumentParser(prog="rankfall", description="What attention loses with depth.")
     parser.add_argument("--version", action="version", version=f"rankfall {__version__}")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
@@ -78,16 +84,16 @@ def end_with_error(error: OSError) -> int:
     return 2
 
 
-def _verbs() -> dict[str, str]:
-    """Verb -> first line of its module's docstring, read without importing the module."""
+def _verbs(first: str) -> dict[str, str]:
+    """Verb -> first line of its module's docstring, read without importing the module; of the one that is called, or of all."""
+    import ast
+    from pathlib import Path
+
     folder = Path(__file__).parent / "commands"
     files = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
-    return {path.stem: _summary(path) for path in files}
-
-
-def _summary(path: Path) -> str:
-    docstring = ast.get_docstring(ast.parse(path.read_bytes()))
-    return (docstring or "").partition("\n")[0].rstrip(".").replace("%", "%%")
+    called = [path for path in files if path.stem == first]
+    said = {path.stem: ast.get_docstring(ast.parse(path.read_bytes())) or "" for path in called or files}
+    return {verb: text.partition("\n")[0].rstrip(".").replace("%", "%%") for verb, text in said.items()}
 
 
 def describe_use() -> str:

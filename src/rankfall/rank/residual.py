@@ -27,8 +27,7 @@ from rankfall.rank.powers import exponent_of, length, measurable, or_nan, shift,
 NORMS = ("composite", "l1", "linf", "frobenius", "spectral")
 CENTRES = ("mean", "best")
 
-# Collapsed float32 stacks settle near 1.7 units of rounding, and noise is still a tenth of the value ten times
-# above that.
+# Collapsed float32 stacks settle near 1.7 units of rounding, and noise is still a tenth of the value ten times above.
 FLOOR_UNITS = 16.0
 
 OFF = 0.05  # decades that a value may be from the true one: a tenth
@@ -52,25 +51,21 @@ def matrix_norm(x: Tensor, norm: str) -> Tensor:
 def composite(l1: Tensor, linf: Tensor) -> Tensor:
     """sqrt(l1 linf). Roots of units, since the root of an odd power of two is rounded; and first, so that 1e-200 does not underflow."""
     exponent = exponent_of(linf, ())
-    return shift(shift(l1, -exponent).sqrt() * shift(linf, -exponent).sqrt(), exponent)
+    first, second = shift(torch.stack([l1, linf]), -exponent).sqrt()
+    return shift(first * second, exponent)
 
 
 def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
     """Each of these norms (...) of matrices (..., T, D), bit by bit as `matrix_norm` has them; what several need is computed once."""
-    size = x.abs() if {"l1", "linf", "composite"}.intersection(norms) else x
-    l1 = size.sum(-2).amax(-1) if {"l1", "composite"}.intersection(norms) else None
-    linf = size.sum(-1).amax(-1) if {"linf", "composite"}.intersection(norms) else None
-    found = {}
-    for norm in norms:
-        if norm == "l1" and l1 is not None:
-            found[norm] = l1
-        elif norm == "linf" and linf is not None:
-            found[norm] = linf
-        elif norm == "composite" and l1 is not None and linf is not None:
-            found[norm] = composite(l1, linf)
-        else:
-            found[norm] = matrix_norm(x, norm)
-    return found
+    summed, found = {"l1", "linf", "composite"}.intersection(norms), {}
+    size = x.abs() if summed else x
+    if summed - {"linf"}:
+        found["l1"] = size.sum(-2).amax(-1)
+    if summed - {"l1"}:
+        found["linf"] = size.sum(-1).amax(-1)
+    if "composite" in summed:
+        found["composite"] = composite(found["l1"], found["linf"])
+    return {norm: found[norm] if norm in found else matrix_norm(x, norm) for norm in norms}
 
 
 def mean_centre(x: Tensor) -> Tensor:
@@ -190,9 +185,8 @@ def composite_centre(
     centre = best.clone()
     spread = (x - best.unsqueeze(-2)).abs().mean((-2, -1)).unsqueeze(-1)  # (..., 1): the scale of a step
     tiny = torch.finfo(x.dtype).tiny
+    gap, columns, lines = distances(x, centre)
     for step in range(steps):
-        gap = centre.unsqueeze(-2) - x
-        columns, lines = gap.abs().sum(-2), gap.abs().sum(-1)  # (..., D), (..., T)
         l1, worst_column = columns.max(-1, keepdim=True)
         linf, worst_row = lines.max(-1, keepdim=True)
         slope = gap.sign()
@@ -201,10 +195,18 @@ def composite_centre(
         direction = column / l1.clamp_min(tiny) + row / linf.clamp_min(tiny)
         length = torch.linalg.vector_norm(direction, dim=-1, keepdim=True).clamp_min(tiny)
         centre = centre - spread * direction / length * (0.5 / (1 + step) ** 0.5)
-        size = matrix_norm(x - centre.unsqueeze(-2), "composite")
+        gap, columns, lines = distances(x, centre)  # of this step's size, and of the next step's direction
+        size = composite(columns.amax(-1), lines.amax(-1))
         best = torch.where((size < value).unsqueeze(-1), centre, best)
         value = torch.minimum(value, size)
     return best, torch.minimum(lower, value)
+
+
+def distances(x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """From the rows of x (..., T, D) to a centre (..., D), and the sums of their sizes by column (..., D) and by row (..., T)."""
+    gap = centre.unsqueeze(-2) - x
+    size = gap.abs()
+    return gap, size.sum(-2), size.sum(-1)
 
 
 def centre_of(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
@@ -239,9 +241,7 @@ def best_residuals(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
 
 
 def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
-    """res(X) = X - 1 x^T, (..., T, D). Shifted by the first token before anything is averaged: equal rows give
-    exact zeros.
-    """
+    """res(X) = X - 1 x^T, (..., T, D). Shifted by the first token before any average: equal rows give exact zeros."""
     shifted = x - x[..., :1, :]
     return shifted - centre_of(shifted, centre, norm).unsqueeze(-2)
 

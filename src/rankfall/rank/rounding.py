@@ -4,7 +4,7 @@ A norm amplifies small signals and rounding alike, so no fixed floor separates t
 does. They must be compared as matrices, because the norms of two rounding errors are nearly equal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rankfall.nets.network import Network
 from rankfall.rank.powers import exponent_of, shift
-from rankfall.rank.residual import matrix_norm
+from rankfall.rank.residual import matrix_norm, matrix_norms
 
 UNITS = 4.0  # about the error of a sum of some hundred terms
 NOISE = 0.1  # a value counts as rounding if the second pass differs by more than this share of it
@@ -46,9 +46,14 @@ def shaken(network: Network) -> Iterator[None]:
 
 def relative_difference(x: Tensor, other: Tensor, norm: str) -> Tensor:
     """The difference of two matrices (..., T, D) that should be equal, relative to the first: (...); zero where they are equal."""
+    return relative_differences(x, other, [norm])[norm]
+
+
+def relative_differences(x: Tensor, other: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
+    """The same in several norms; what they need is computed once."""
     x, other = same_size(x, other)
-    size, gap = matrix_norm(x, norm), matrix_norm(x - other, norm)
-    return torch.where(gap > 0, gap / size, torch.zeros_like(gap))
+    sizes, gaps = matrix_norms(x, norms), matrix_norms(x - other, norms)
+    return {norm: torch.where(gap > 0, gap / sizes[norm], torch.zeros_like(gap)) for norm, gap in gaps.items()}
 
 
 def second_difference(x: Tensor, other: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake.scheduling import job_scheduler
 
+from rankfall.run.snakemake import internals
 from rankfall.run.snakemake.internals import SCHEDULER, Internals, forget_timers, kind_of
 
 
@@ -28,6 +29,20 @@ def test_only_the_schedulers_timers_are_cancelled() -> None:
     finally:
         others.cancel()
     assert job_scheduler.__name__ == SCHEDULER
+
+
+def test_the_scheduler_is_woken_once_however_often_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_at: list[threading.Timer] = []
+    monkeypatch.setattr(threading.Timer, "start", lambda timer: set_at.append(timer))
+    scheduler = SimpleNamespace(_schedule_reevalutation=print, _open_jobs=threading.Semaphore(0))
+    Internals(SimpleNamespace(scheduler=scheduler)).wake_once()
+    for delay in (1, 1, 10, 1):
+        scheduler._schedule_reevalutation(delay)
+    assert [timer.interval for timer in set_at] == [1, 10]
+    set_at[0].function()
+    assert scheduler._open_jobs.acquire(blocking=False), "it is awake"
+    scheduler._schedule_reevalutation(1)
+    assert [timer.interval for timer in set_at] == [1, 10, 1], "and can be woken again"
 
 
 def test_the_server_is_told_the_rule_or_the_measure() -> None:
@@ -90,7 +105,7 @@ def test_a_run_that_is_told_to_end_does_not_wait_for_a_lock_that_it_holds() -> N
 
 ASKED = """
 import json, threading
-from rankfall.run.snakemake.internals import SCHEDULER, Internals
+from rankfall.run.snakemake.internals import Internals
 
 OWN = Internals(workflow)
 answers = {"module": OWN.is_module, "runs": OWN.runs_jobs, "dry": OWN.is_dry, "files": [Path(one).name for one in OWN.config_files]}
@@ -108,11 +123,11 @@ def ask(wildcards):
     return ["old.txt", "bad.txt"]
 
 def keep():
-    timers = [one for one in threading.enumerate() if isinstance(one, threading.Timer) and one.function.__module__ == SCHEDULER]
+    timers = [one.function.__module__ for one in threading.enumerate() if isinstance(one, threading.Timer)]
     answers["failed"] = {name: str(log) for name, log in OWN.find_failed_for_page().items()}
-    Path("answers.json").write_text(json.dumps(answers | {"timers": len(timers)}))
+    Path("answers.json").write_text(json.dumps(answers | {"timers": timers}))
 
-onstart: answers.update(jobs=sorted(OWN.local_jobs()), sigterm=[OWN.hear_sigterm_beside(), OWN.hear_sigterm_beside()])
+onstart: answers.update(jobs=sorted(OWN.local_jobs()), sigterm=[OWN.hear_sigterm_beside(), OWN.hear_sigterm_beside()]); OWN.wake_once()
 onerror: keep()
 
 rule page:
@@ -175,7 +190,7 @@ def test_a_run_of_snakemake_has_what_is_asked_of_it(answers: dict[str, object], 
 
 
 @pytest.mark.slow
-def test_a_run_is_given_the_planned_file_and_has_timers_to_forget(answers: dict[str, object]) -> None:
+def test_a_run_is_given_the_planned_file_and_has_a_timer_to_forget(answers: dict[str, object]) -> None:
     (planned,) = answers["planned"]  # type: ignore[misc]
     assert Path(planned).is_absolute() and Path(planned).name == "planned.json"
-    assert answers["timers"]
+    assert answers["timers"] == [internals.__name__]  # one for two jobs

@@ -23,7 +23,7 @@ def rule(side: str, at: int) -> Callable[[DataFrame], list[float]]:
                     found.setdefault((claim.name, number.quantity), []).append(float(number))
         return [
             dict(enumerate(found.get(one, ()))).get(at, float("nan"))
-            for one in zip(rows.claim, rows.quantity, strict=True)
+            for one in zip(rows.claim.to_numpy(), rows.quantity.to_numpy(), strict=True)
         ]
 
     return column

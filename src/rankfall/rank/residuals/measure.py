@@ -21,7 +21,7 @@ from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of
-from rankfall.rank.rounding import NOISE, relative_difference, same_size, second_difference, shaken
+from rankfall.rank.rounding import NOISE, relative_differences, same_size, second_difference, shaken
 
 TABLE = "residuals"
 NEEDS = "cells"
@@ -40,11 +40,11 @@ def residuals(
     made = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
-    rows, other = [], copy.deepcopy(made)
+    rows: list[dict[str, Any]] = []
     steps: list[tuple[Step, list[Carried]]] = []
     first = list(places(made, inputs, steps))
-    with shaken(other):
-        second = list(places(other, inputs, steps, repeat=True))
+    with shaken(made):
+        second = list(places(made, inputs, steps, repeat=True))
     reasons = [[reason_of(x, lost=lost) for x, lost in zip(one.unit, one.lost)] for _, _, one in first]
     passes = [(layer, place, *units(state, moved)) for (layer, place, state), (_, _, moved) in zip(first, second)]
     about_best: list[dict[str, Tensor]] = []
@@ -149,16 +149,15 @@ def quantities(
     """
     x = state.unit
     about_mean, shaken_mean = residual.residual(x), residual.residual(moved)
-    singular = residual.singular_values(x)
+    singular, sizes = residual.singular_values(x), residual.matrix_norms(x, norms)
+    rests = {"mean": residual.matrix_norms(about_mean, norms)}
+    rests["best"] = {norm: residual.matrix_norm(rest, norm) for norm, rest in about_best.items()}
+    noise = relative_differences(about_mean, shaken_mean, norms)  # computed about the mean and used for both centres
     for norm in norms:
-        noise = (
-            relative_difference(about_mean, shaken_mean, norm) > NOISE
-        )  # computed about the mean and used for both centres
         for centre in ("mean", "best") if norm in about_best else ("mean",):
-            rest = residual.matrix_norm(about_mean if centre == "mean" else about_best[norm], norm)
-            size = residual.matrix_norm(x, norm)
-            relative = residual.share(rest, size)
-            floor = residual.at_floor(relative, x.dtype) | noise
+            rest = rests[centre][norm]
+            relative = residual.share(rest, sizes[norm])
+            floor = residual.at_floor(relative, x.dtype) | (noise[norm] > NOISE)
             yield row_labels("residual", norm, centre), relative, floor
             yield row_labels("absolute_residual", norm, centre), state.absolute(rest), floor
     ratio = residual.sigma_ratio(x, singular)

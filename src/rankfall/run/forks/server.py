@@ -31,7 +31,8 @@ from typing import Any, NoReturn
 from rankfall.run.forks.client import PASSED_ON, comparable_state
 
 AT_ONCE = (  # of nearly every job
-    *("numpy", "pandas", "pyarrow.parquet", "pyarrow.compute", "pydantic", "yaml", "torch", "safetensors.torch"),
+    *("numpy", "pandas", "pyarrow.parquet", "pyarrow.compute", "pyarrow.dataset", "pyarrow.pandas_compat"),
+    *("pydantic", "yaml", "torch", "safetensors.torch"),
     *(
         "rankfall.commands._planned",
         "rankfall.run.snakemake.job_fingerprints",
@@ -40,7 +41,8 @@ AT_ONCE = (  # of nearly every job
     ),
 )
 FIGURES = (
-    *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "seaborn"),
+    *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf"),
+    *("matplotlib.backends.backend_svg", "seaborn"),
     *("rankfall.report.style", "altair"),
 )
 FAST = ("numba", "torch._inductor", "rankfall.train.machine.agreement")  # the second is imported by the first trace

@@ -24,11 +24,12 @@ from rankfall.run.plan.entries import (
     CELL_TABLES,
     FigurePlan,
     MeasurePlan,
-    feed_tables,
+    OnDemand,
     figure_plan,
     measure_plan,
     modules_of,
-    select_own,
+    table_of,
+    tables_for_measures,
 )
 from rankfall.run.plan.grid import SECTIONS, Grid, resolve_config
 from rankfall.run.plan.own import check_own, columns_of_table
@@ -46,10 +47,10 @@ class Plan:
 
     config: Config
     cells: list[Cell]
-    measures: dict[str, MeasurePlan]
-    figures: dict[str, FigurePlan]
+    measures: Mapping[str, MeasurePlan]
+    figures: Mapping[str, FigurePlan]
     selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
-    texts: Mapping[str, Text] = field(repr=False, compare=False)  # module -> the source that was hashed
+    sources: Sources = field(repr=False, compare=False)  # what was hashed
     labels: Mapping[str, str] = field(default_factory=dict)  # name -> what figures and page call it
     colours: Mapping[str, str] = field(default_factory=dict)  # name -> #rrggbb
     left_out: Mapping[str, Counter[str]] = field(
@@ -58,6 +59,11 @@ class Plan:
     addresses: Addresses = field(
         default_factory=dict, repr=False, compare=False
     )  # of a whole plan: where the grid has them
+
+    @property
+    def texts(self) -> Mapping[str, Text]:
+        """Module -> the source that was hashed, for what was planned so far."""
+        return self.sources.texts
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:
@@ -78,7 +84,7 @@ class Plan:
     @property
     def modules(self) -> list[str]:
         """The quantities of users that it has."""
-        return select_own([*self.tables, *(measure.component.name for measure in self.measures.values())])
+        return modules_of(self.config)
 
     def shards_of(self, task: str) -> list[str]:
         """The shards of a task."""
@@ -128,8 +134,8 @@ class Plan:
 
 
 def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None) -> Plan:
-    """The plan of a configuration: a mapping, or the path of a YAML or JSON file. `only`: with no other cells than these, for a job
-    that was given them by whoever has planned all and checked that they go together.
+    """The plan of a configuration: a mapping, or the path of a YAML or JSON file. `only`: with no other cells than these, and no measure
+    and figure before it is asked for, for a job that was given them by whoever has planned all and checked that they go together.
     """
     written = parse(read(source))
     config = resolve_config(written)
@@ -137,13 +143,21 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     sources, grid = Sources(), Grid(config)
     modules = modules_of(config)
     lend(modules)  # whoever has planned knows the quantities of users that the plan has
-    measures = feed_tables({name: measure_plan(config, name, sources, modules) for name in config.measures})
+    filled = [table_of(config, name) for name in config.measures]
+    tables, made = {table for table, _ in filled}, tables_for_measures(filled)
+    measures: Mapping[str, MeasurePlan] = OnDemand(
+        config.measures, lambda name: measure_plan(config, name, sources, modules, made)
+    )
+    figures: Mapping[str, FigurePlan] = OnDemand(
+        config.figures, lambda name: figure_plan(config, name, sources, tables, modules)
+    )
     if only is None:
+        measures = dict(measures)
         if modules:
-            check_own(modules, {measure.table for measure in measures.values()})
+            check_own(modules, tables)
         if any(measure.component.name == CLAIMS for measure in measures.values()):
             check_claims(columns_of_table)
-    figures = {name: figure_plan(config, name, sources, measures.values(), modules) for name in config.figures}
+        figures = dict(figures)
     left_out: Mapping[str, Counter[str]] = {}
     addresses: Addresses = {}
     if only is not None:
@@ -165,7 +179,7 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
             hint = "name cells, or a measure that needs none, such as orders"
             raise problem("grid", "has no cells, and no measure needs none, so there is nothing to compute", hint=hint)
     keep()
-    return Plan(config, cells, measures, figures, selected, sources.texts, labels, colours, left_out, addresses)
+    return Plan(config, cells, measures, figures, selected, sources, labels, colours, left_out, addresses)
 
 
 def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[str, Any]]) -> list[Costs]:

@@ -1,9 +1,9 @@
 """Measures and figures of a plan, each with the code that it depends on, beside the cells."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rankfall import components
 from rankfall.design import Component
@@ -26,6 +26,7 @@ MEASURE_ROOTS = {  # by what a measure needs, the modules that prepare its input
 CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
 BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
 NEEDS = ("cells", "nothing", "tables")
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,26 @@ class FigurePlan:
         return self.component.options
 
 
+class OnDemand(Mapping[str, Entry], Generic[Entry]):
+    """Entries of a section by name, each planned when it is first asked for: a job asks for its own."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], Entry]) -> None:
+        self.make = make
+        self.made: dict[str, Entry | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Entry:
+        found = self.made[name]
+        if found is None:
+            found = self.made[name] = self.make(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.made)
+
+    def __len__(self) -> int:
+        return len(self.made)
+
+
 def modules_of(config: Config) -> list[str]:
     """The quantities of users that a configuration measures, or whose tables it fills: such a table is named by its module."""
     components_of = {f"measures.{name}": entry.component for name, entry in config.measures.items()}
@@ -97,13 +118,23 @@ def files_found_by(facts: Mapping[str, Any], modules: Iterable[str], path: str) 
     }
 
 
-def measure_plan(config: Config, name: str, sources: Sources, modules: Iterable[str] = ()) -> MeasurePlan:
+def table_of(config: Config, name: str) -> tuple[str, str]:
+    """The table that a measure fills, and what it needs, as its file declares them."""
     component, path = config.measures[name].component, f"measures.{name}"
     facts = _facts("measure", component, path)
     needs = facts.get("NEEDS", "cells")
     table = _declared_table(facts.get("TABLE"), path, "TABLE = {}")
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {show_value(needs)}", allowed=NEEDS, given=needs)
+    return table, needs
+
+
+def measure_plan(
+    config: Config, name: str, sources: Sources, modules: Iterable[str], made: Container[str]
+) -> MeasurePlan:
+    """`made`: the tables that a measure of tables may read."""
+    component, path = config.measures[name].component, f"measures.{name}"
+    facts, (table, needs) = _facts("measure", component, path), table_of(config, name)
     roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs], *find_quantity_modules(facts, modules)]
     files = files_of("measure", component, path) | files_found_by(facts, modules, path)
     if "BUILDS" in facts and needs != "nothing":
@@ -123,6 +154,7 @@ def measure_plan(config: Config, name: str, sources: Sources, modules: Iterable[
     wanted += tuple(
         sorted({table for kind in facts.get("FINDS", ()) for table in sources_of(kind, modules)} - {*wanted})
     )
+    wanted = tuple(table for table in wanted if table in made)
     return MeasurePlan(name, component, table, needs, code, fingerprint, wanted, facts.get("COST", {}), always)
 
 
@@ -135,13 +167,9 @@ def _with(
     return [*roots, *(module_of(kind, part, sources) for kind, part in both)], {**files, **more}
 
 
-def feed_tables(measures: dict[str, MeasurePlan]) -> dict[str, MeasurePlan]:
-    """Measures of tables, with those of their tables that this run makes; not tables of one another, so that there are no cycles."""
-    made = {*CELL_TABLES, *(measure.table for measure in measures.values() if measure.needs != "tables")}
-    return {
-        name: replace(measure, tables=tuple(table for table in measure.tables if table in made))
-        for name, measure in measures.items()
-    }
+def tables_for_measures(filled: Iterable[tuple[str, str]]) -> set[str]:
+    """The tables that measures of tables may read, of those that measures fill: not those of one another, so that there are no cycles."""
+    return {*CELL_TABLES, *(table for table, needs in filled if needs != "tables")}
 
 
 def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple[dict[str, str], str]:
@@ -151,8 +179,9 @@ def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple
 
 
 def figure_plan(
-    config: Config, name: str, sources: Sources, measures: Iterable[MeasurePlan], modules: Iterable[str] = ()
+    config: Config, name: str, sources: Sources, filled: Iterable[str], modules: Iterable[str] = ()
 ) -> FigurePlan:
+    """`filled`: the tables that measures fill."""
     component, path = config.figures[name].component, f"figures.{name}"
     facts = _facts("figure", component, path)
     if "USES" in facts and "TABLE" not in facts:  # a user's quantity may be one file, with the measure that uses it
@@ -161,7 +190,7 @@ def figure_plan(
             "its component says what it USES of a network, but a figure is drawn from tables",
             hint="say it in the measure",
         )
-    made = [*CELL_TABLES, *sorted({measure.table for measure in measures})]
+    made = [*CELL_TABLES, *sorted({*filled})]
     tables = _tables(facts, path)
     for table in tables:
         if table not in made:
@@ -183,19 +212,19 @@ def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
 
 def _declared_table(table: Any, path: str, said: str) -> str:
     """That a table is declared: here, or by a module of a user, which names it."""
-    why, known = "", components.names("table")
-    if isinstance(table, str) and "." in table:
+    why = " "
+    if isinstance(table, str):
         try:
             components.locate("table", table)
+            return table
         except RankfallError as error:
-            why = f": {error}"
-    elif table not in known:
-        why = " "
-    if why:
-        raise problem(
-            path, f"its component says {said.format(show_value(table))}{why.strip()}", allowed=known, given=table
-        )
-    return str(table)
+            why = f": {error}" if "." in table else " "
+    raise problem(
+        path,
+        f"its component says {said.format(show_value(table))}{why.strip()}",
+        allowed=components.names("table"),
+        given=table,
+    )
 
 
 def _facts(kind: str, component: Component, path: str) -> Mapping[str, Any]:

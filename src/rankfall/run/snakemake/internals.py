@@ -84,6 +84,24 @@ class Internals:
             signal.signal(signal.SIGTERM, lambda *_: _thread.start_new_thread(end, ()))
         return heard
 
+    def wake_once(self) -> None:
+        """Has the scheduler wait for one timer at a time. It sets one whenever it looks for jobs to start, which wakes it a second later to
+        look again. Without: each job that ends adds one of these for good, so that a run of n jobs looks n times a second, each time at all
+        that wait."""
+        scheduler, pending = self.workflow.scheduler, set[float]()
+        assert callable(scheduler._schedule_reevalutation), "it is what sets them"
+
+        def set_timer(delay: float) -> None:
+            def wake() -> None:
+                pending.discard(delay)  # first: it is set again as soon as the scheduler is awake
+                scheduler._open_jobs.release()
+
+            if delay not in pending:
+                pending.add(delay)
+                threading.Timer(delay, wake).start()
+
+        scheduler._schedule_reevalutation = set_timer
+
     def find_failed_for_page(self) -> dict[str, Path]:
         """After a run that failed: first file of each job that did -> its log. Nothing where the page was not asked for, or the run was
         interrupted: then jobs are not done that will be, and nothing is to be said of them. Without: one failed figure leaves no page."""
@@ -101,8 +119,8 @@ def kind_of(job: Any) -> str:
 
 
 def forget_timers() -> None:
-    """At the end of a run: with each job the scheduler has set a timer that wakes it a second later. Without: a run ends a second later
+    """At the end of a run: the scheduler has a timer that wakes it a second later, of ours or its own. Without: a run ends a second later
     than its last job."""
     for thread in threading.enumerate():
-        if isinstance(thread, threading.Timer) and thread.function.__module__ == SCHEDULER:
+        if isinstance(thread, threading.Timer) and thread.function.__module__ in (SCHEDULER, __name__):
             thread.cancel()
