@@ -1,0 +1,145 @@
+"""Guards that the machine's kernels, compiled for ARM and run by an emulator (`arm.py`), give the bits there that they give here, and
+autograd's steps. Functions of the C library are this processor's own there as well."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rankfall.design import Architecture, Component, Training
+from rankfall.nets.network import Shape
+from rankfall.streams import stream
+from rankfall.train import recipe
+from rankfall.train.members import RUNNING
+from rankfall.train.objectives._base import Samples
+
+pytest.importorskip("numba")
+pytest.importorskip("unicorn")
+import arm
+
+from rankfall.train.machine import agreement, engine
+from rankfall.train.machine.engine import Machined
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+PROCESSORS = (arm.NEON, arm.SVE)
+
+
+def load_beside(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"{name}_on_arm", HERE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# Every test of single instructions and of their functions once more, of what all processors give.
+OTHERS = [load_beside(name) for name in ("test_instructions", "test_functions")]
+globals().update(
+    {name: one for module in OTHERS for name, one in vars(module).items() if name == "dtype" or name[:5] == "test_"}
+)
+run = OTHERS[0].run
+
+
+def run_on_all(*given: Any) -> np.ndarray:
+    here = run(*given)
+    for processor in PROCESSORS:
+        with pytest.MonkeyPatch.context() as patched:
+            runs = arm.emulate(patched, processor)
+            there = run(*given)
+        assert len(runs) == 1
+        np.testing.assert_array_equal(bits(there), bits(here))
+    return here
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    """Of numbers; a NaN is as good as any other."""
+    return np.where(np.isnan(x), x.dtype.type(np.nan), x).view(f"i{x.itemsize}")
+
+
+@pytest.fixture(autouse=True)
+def on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in OTHERS:
+        monkeypatch.setattr(module, "run", run_on_all)
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setattr(engine, "workers", lambda members: 1)
+
+
+SMALL = {"depth": 2, "heads": 2, "width": 24, "embedding": Component("token"), "head": Component("classifier")}
+SORTING, TEXT = Shape("tokens", "classes", 5, 7, 7), Shape("tokens", "classes", 9, 40, 40)
+POINTS = Shape("vectors", "classes", 10, 2, 2)
+TRAINING = Training("t", objective=Component("classes"), epochs=1, batch=11, dropout=0.1, weight_decay=0.1, clip=0.5)
+
+
+def network(**parts: Any) -> Architecture:
+    named = {kind: Component(one) if isinstance(one, str) else one for kind, one in parts.items()}
+    return Architecture("a", **{**SMALL, **named})
+
+
+NETWORKS = {
+    "attention alone with skips": (network(residual="add"), SORTING),
+    "transformer": (network(mlp="gelu", width=48, depth=1), SORTING),
+    "convex hull": (network(embedding="linear", position="none", width=20), POINTS),
+    "l2 and rms": (network(normaliser="l2", norm="rms", mlp="swiglu", position="rope"), SORTING),
+    "gated unit": (network(attention=Component("gau", {"key_width": 6}), norm="rms"), SORTING),
+    "linear attention": (network(attention="linear", mlp="gelu"), SORTING),
+    "delta rule": (network(attention="delta", mask="causal"), SORTING),
+    "a user's delta rule": (network(attention="own:Delta"), SORTING),
+    "masked text": (network(mlp="gelu", depth=1), TEXT),
+}
+
+
+def training_of(shape: Shape, **more: Any) -> Training:
+    objective = Component("masked_tokens", {"rate": 0.4}) if shape is TEXT else TRAINING.objective
+    return replace(TRAINING, objective=objective, **more)
+
+
+def batch_of(shape: Shape, draw: int, samples: int, dtype: str = "float32") -> Samples:
+    rng, sizes = stream(draw, "arm"), (2, samples, shape.length)
+    special = 3 if shape is TEXT else 0
+    if shape.inputs == "vectors":
+        inputs = torch.from_numpy(rng.normal(size=(*sizes, shape.size_in)).astype(dtype))
+    else:
+        inputs = torch.from_numpy(rng.integers(special, shape.size_in, size=sizes))
+    targets = torch.from_numpy(rng.integers(special, shape.size_out, size=sizes))
+    return Samples(inputs, targets, (0, 1), ("train", draw), shape.size_in, special, learned=True)
+
+
+def trained(architecture: Architecture, shape: Shape, dtype: str) -> list[torch.Tensor]:
+    """What two members have after three steps, the last of them on fewer samples, and losses: of each step, and of an evaluation."""
+    training = training_of(shape, dtype=dtype)
+    members = recipe.initial(architecture, shape, (0, 1), [training] * 2, torch.device("cpu"))
+    members.engine = Machined(members, architecture, shape, training)
+    objective = recipe.objective(training)
+    members.begin_epoch(0, 1)
+    batches = [batch_of(shape, draw, samples, dtype) for draw, samples in enumerate((11, 11, 7))]
+    losses = [members.step(objective, batch).loss for batch in batches]
+    losses.append(members.grade(objective, replace(batches[0], learned=False)).loss)
+    assert members.status.tolist() == [RUNNING] * 2
+    return [members.weights, members.grads, *members.slots, *losses]
+
+
+@pytest.mark.parametrize("processor", PROCESSORS, ids=lambda one: one.name)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_steps_have_the_same_bits(
+    name: str, processor: arm.Processor, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = trained(*NETWORKS[name], dtype)
+    runs = arm.emulate(monkeypatch, processor)
+    there = trained(*NETWORKS[name], dtype)
+    assert runs == [dtype] * 4
+    for one, other in zip(here, there, strict=True):
+        np.testing.assert_array_equal(bits(other.detach().numpy()), bits(one.detach().numpy()))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_steps_on_arm_are_autograds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every job looks before it trains: gradients as near to those of float64 as autograd's, and steps of the optimiser."""
+    architecture, shape = NETWORKS[name]
+    runs = arm.emulate(monkeypatch, arm.NEON)
+    assert agreement.disagreement(architecture, shape, training_of(shape), [batch_of(shape, 0, 11)]) == "" and runs
