@@ -1,5 +1,7 @@
 """How often a hidden state of a Hugging Face model still tells which token it came from, layer by layer, one column a model and variant."""
 
+from pandas import concat
+
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
@@ -63,7 +65,5 @@ def model_token_identity(
 
 def intervals(table: DataFrame) -> DataFrame:
     """Three rows a point, means over seeds: rate and both ends of its interval, whose median and range are drawn."""
-    from pandas import concat
-
     means = table.groupby(POINT, dropna=False)[["rate", "low", "high", "chance"]].mean().reset_index()
     return concat([means, *(means.assign(rate=means[end]) for end in ("low", "high"))])
