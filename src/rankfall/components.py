@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 
 AUTO = "auto"  # the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
@@ -110,6 +110,12 @@ def describe(kind: str, name: str) -> Description | None:
         return _describe(location, text.content)
     stat = location.file.stat()
     return _describe_file(location, stat.st_mtime_ns, stat.st_size)
+
+
+def facts_of(kind: str, name: str) -> Mapping[str, Any]:
+    """The facts of a component; of `auto`, or where there is no name, there are none."""
+    found = describe(kind, name) if name else None
+    return found.facts if found else {}
 
 
 def facts(location: Location) -> dict[str, Any]:
@@ -252,8 +258,7 @@ def _describe(location: Location, content: bytes) -> Description:
 def _lacking(location: Location, defined: Iterable[str]) -> RankfallError:
     """A file without the function or class that it is named for."""
     names = [name for name in defined if not name.startswith("_")]
-    near = nearest(location.attributes[0], names)
-    hint = f"; did you mean {near!r}?" if near else ""
+    hint = suggest(location.attributes[0], names)
     wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
     return RankfallError(f"{location.file} defines no function or class {wanted}{hint}")
 
@@ -275,14 +280,10 @@ def _options(node: ast.FunctionDef | ast.ClassDef) -> dict[str, Option]:
 def _facts(tree: ast.Module) -> dict[str, Any]:
     facts = {}
     for node in tree.body:
-        target = (
-            node.targets[0]
-            if isinstance(node, ast.Assign)
-            else node.target
-            if isinstance(node, ast.AnnAssign)
-            else None
-        )
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and target.id.isupper():
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if isinstance(target, ast.Name) and target.id.isupper():
             literal, value = _literal(node.value)
             if literal:
                 facts[target.id] = value

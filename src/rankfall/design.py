@@ -163,8 +163,8 @@ UNREAD = {
 }
 
 
-class Designed(Protocol):
-    """Anything with a task, an architecture, a training and a seed, such as a cell."""
+class Described(Protocol):
+    """Anything with a task, an architecture and a training."""
 
     @property
     def task(self) -> Task: ...
@@ -172,6 +172,11 @@ class Designed(Protocol):
     def architecture(self) -> Architecture: ...
     @property
     def training(self) -> Training: ...
+
+
+class Designed(Described, Protocol):
+    """And with a seed, such as a cell."""
+
     @property
     def seed(self) -> int: ...
 

@@ -23,6 +23,12 @@ def nearest(given: Any, allowed: Iterable[str]) -> str | None:
     return lowered[found[0]] if found else None
 
 
+def suggest(given: Any, allowed: Iterable[str]) -> str:
+    """The end of an error: which allowed name may have been meant. Empty where none is similar."""
+    near = nearest(given, allowed)
+    return f"; did you mean {near!r}?" if near else ""
+
+
 def describe_error(error: BaseException, longest: int = 200) -> str:
     """An error in one line, without memory addresses of functions and objects, so that it is the same in every run."""
     line = " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", str(error)).split())

@@ -41,6 +41,11 @@ def parts(value: Any) -> tuple[str, dict[str, str]]:
     return name, {key: option.strip() for key, option in OPTION.findall(rest.removesuffix(")"))}
 
 
+def as_list(value: Any) -> list[Any]:
+    """An option that may be one value or a list of them."""
+    return value if isinstance(value, list) else [value]
+
+
 def _name_and_options(value: Any) -> tuple[Any, dict[str, Any]]:
     if isinstance(value, Mapping):
         return value.get("name"), {key: option for key, option in value.items() if key != "name"}

@@ -23,6 +23,8 @@ def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> Non
         "most often in transformer (0.81) and least in SAN and SAN+MLP (0.00, a tie); a guess (dotted) finds 0.05."
         in picture.caption
     )
+    tenth = token_identity(lambda name: cells(rates).assign(chance=0.1), task="sorting", training="init")
+    assert "a guess (dotted) finds 0.10." in tenth.caption  # with the digits of what it is compared with
     assert picture.numbers is not None
     told = picture.numbers[(picture.numbers.candidates == "sentence") & (picture.numbers.distance == "cosine")]
     last = told[told.layer == DEPTH].set_index(["network", "map"]).rate
@@ -107,6 +109,8 @@ def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> No
         "(of initialised models, means over 1 seed)" in picture.caption
         and "would go below 0 or above 1, where" in picture.caption
     )
+    trained = model_token_identity(lambda name: table, phases=["pretrained"]).caption
+    assert "bands are 95% intervals over sentences; below" in trained or "over sentences. " in trained
     gone = table.assign(rate=table.rate.where(table.layer != 1), rate_reason="the state is 0")
     assert (
         "values each of small, init, SAN, small, pretrained, transformer (the state is 0)"

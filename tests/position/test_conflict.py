@@ -97,6 +97,9 @@ def test_a_point_has_the_numbers_of_three_tables(given: Tables, tmp_path: Path) 
     said = "within 5 points of the best, gated (0.50) keeps most; of those with fewer than half their rows distinct soft (0.75)."
     assert said in picture.caption
     assert numbers.missing["learned"] == "position learned admits no more"
+    wide = {at: point.get_sizes()[0] ** 0.5 for at, point in points.items()}
+    ends = {bar.get_xdata()[0]: bar.get_markersize() for bar in axis.lines if bar.get_marker() == "_"}
+    assert ends == {at[0]: pytest.approx(size) for at, size in wide.items()}  # bars at one place tell whose they are
     colours = [tuple(points[at].get_facecolor()[0]) for at in sorted(points)]
     assert colours[0] != colours[1]  # order 3 and order 1
     assert {text.get_text() for text in axis.texts} == {"soft", "gated"}

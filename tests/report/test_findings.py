@@ -114,9 +114,14 @@ def test_what_has_no_residual_is_not_said_to_keep_one() -> None:
     never = find_tenth([(0, 1.0), (1, 0.4)])[1]
     low = "from layer 7 on there is no residual: the state is 0"
     text = said(
-        tenth("a"), tenth("b", f"{never} (in 1 of 3 seeds)"), tenth("c", low), tenth("d", "3 diverged of 3 seeds")
+        tenth("a"),
+        tenth("b", f"{never} (in 1 of 3 seeds)"),
+        tenth("c", low),
+        tenth("d", "3 diverged of 3 seeds"),
+        tenth("e", f"{never} (in 3 of 3 seeds)"),
+        tenth("f", never),
     )["At which layer does the residual fall below 0.1?"]
-    assert "Of b at least one seed never falls below it." in text
+    assert "Of b 1 of 3 seeds never falls below it. Of e no seed falls below it. Of f the one seed never falls" in text
     assert f"Of c nobody can say: {low}." in text and "Of d nobody can say: 3 diverged of 3 seeds." in text
 
 

@@ -92,6 +92,22 @@ def test_extrapolation(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> N
     assert line(kept, colour("gated")) == [1.0, 0.5]
 
 
+def test_curves_are_of_a_task_that_has_the_metric(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
+    """A task whose answers are values has a loss alone, and may have most of the networks."""
+    table = read("training")
+    others = [table.assign(task="circle", metric="loss", key=table.key + f" {number}") for number in range(2)]
+
+    def both(name: str) -> pd.DataFrame:
+        return pd.concat([table, *others]) if name == "training" else read(name)
+
+    picture = drawn("curves", both, tmp_path, where={"architecture": ["soft", "learned"]})
+    assert picture.caption.startswith("Test accuracy on words by epoch")
+    with pytest.raises(
+        RankfallError, match="no finished cell has test acuracy; there is: test accuracy, test loss, train"
+    ):
+        drawn("curves", both, tmp_path, metric="acuracy")
+
+
 def test_published_numbers_stand_beside_what_measures_the_same(read: Callable[[str], pd.DataFrame]) -> None:
     rows = reproduction(Context(table=lambda name: read(name) if name == "extrapolation" else None))
     found = {row["name"]: row for row in rows if row["name"].startswith("MLM ")}

@@ -171,6 +171,18 @@ def test_attribution_says_its_task_its_chance_and_deviations(task: str | None) -
     assert "equal shares" not in [one.get_label() for one in several.figure.axes[0].lines]
 
 
+def test_attribution_says_which_methods_lie_on_each_other() -> None:
+    """The Jacobian's line, which the others are compared with, lay unseen under that of another method."""
+    shares = attribution_rows()
+    hidden = [shares.assign(quantity="not first", method=method, value=0.5) for method in ("jacobian", "norms")]
+    tables = {
+        "attribution": pd.concat([shares, *hidden]),
+        "datasets": pd.DataFrame(columns=["task", "split", "length"]),
+    }
+    caption = attribution(tables.__getitem__, task="sorting").caption
+    assert "In the third column lie on each other jacobian and norms." in caption
+
+
 def test_chance_is_a_mean_over_seeds_and_never_over_tasks() -> None:
     table = networks()
     table.loc[table.key == "C1", "chance"] = 0.7

@@ -147,7 +147,7 @@ def test_findings_are_computed(folder: Path) -> None:
     assert "at least 0.5 is left at the last layer of 2 of 2 with skip connections and of 0 of 2 without." in fastest
     assert re.search(r"layer (2\.\d|3): [^;]*SAN", said["At which layer does the residual fall below 0.1?"])
     assert (
-        'Of SAN+skip and net <3> & "more" at least one seed never falls below it'
+        'Of SAN+skip and net <3> & "more" no seed falls below it'
         in said["At which layer does the residual fall below 0.1?"]
     )
     assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import page_tables
 import pytest
 from in_browser import SIZES, Opened, browser
 from page_tables import LAYERS, charted_page, frames, made_page
@@ -417,6 +418,22 @@ def test_no_axis_has_a_label_twice(opened: Opened) -> None:
         for axis in box.locator(".view svg .role-axis").all():
             labels = [text for text in axis.locator(".role-axis-label text").all_text_contents() if text]
             assert len(set(labels)) == len(labels)
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_few_layers_have_a_mark_each(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    """Networks of two blocks: the axis read 0, 1, 1, 2, 2."""
+    monkeypatch.setattr(page_tables, "LAYERS", 3)
+    (tmp_path / "index.html").write_text(made_page(tmp_path, 20))
+    found = Opened(browser, tmp_path / "index.html", size)
+    marks = {
+        title: [text for text in axis.locator(".role-axis-label text").all_text_contents() if text]
+        for axis in found.chart("residual").locator(".view svg .role-axis").all()
+        for title in axis.locator(".role-axis-title").all_text_contents()
+    }
+    assert marks["layer"] == ["0", "1", "2"]
+    assert all(len(set(labels)) == len(labels) for labels in marks.values())
+    found.context.close()
 
 
 def test_nothing_is_scrolled_sideways(browser: Any, folder: Path) -> None:

@@ -22,7 +22,7 @@ from rankfall import components
 from rankfall.api.functions import AS_ONE, functions_of, name
 from rankfall.api.steady import Steady
 from rankfall.design import Architecture, Component, field_declarations
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 
@@ -183,8 +183,7 @@ def check_options(function: str, given: Iterable[str], allowed: Iterable[str]) -
     allowed = list(allowed)
     for named in given:
         if named not in allowed:
-            near = nearest(named, allowed)
-            hint = f"; did you mean {near!r}?" if near else ""
+            hint = suggest(named, allowed)
             raise RankfallError(f"{function} has no option {named!r}; allowed: {', '.join(sorted(allowed))}{hint}")
 
 

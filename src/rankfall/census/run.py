@@ -11,7 +11,7 @@ from typing import Any
 from rankfall.census.limits import Escaped, run_within
 from rankfall.census.outcomes import FAILS, OVER
 from rankfall.census.types import Rows, outcome_row, rows_of_type
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 
 ABOUT_THE_RUN = ("Unproved",)  # errors that say that a key is not complete: they end the run
 
@@ -23,8 +23,7 @@ def chosen(types: Sequence[str], share: str) -> list[str]:
     known = sorted(CONFIG_MAPPING.keys())
     for kind in types:
         if kind not in known:
-            near = nearest(kind, known)
-            hint = f"; did you mean {near!r}?" if near else ""
+            hint = suggest(kind, known)
             raise RankfallError(f"census: types: the transformers library has no model type {kind!r}{hint}")
     number, count = parts_of(share)
     wanted = sorted(set(types)) if types else known

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rankfall.check.layer import LayerReport, StreamReport
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 
 COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -72,9 +72,8 @@ def condition(text: str) -> Condition:
             column, place = name, ""
     if column not in COLUMNS or place == "":
         allowed = [f"{one}_{end}" for one in COLUMNS for end in PLACES]
-        near = nearest(name, allowed)
         raise RankfallError(
             f"--fail-if {text!r}: no quantity {name!r}; it is a column ({', '.join(COLUMNS)}) and _first, _last, _min, _max or [layer]"
-            + (f"; did you mean {near!r}?" if near else "")
+            + suggest(name, allowed)
         )
     return Condition(text, column, place, found[3], limit)

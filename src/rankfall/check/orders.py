@@ -17,7 +17,7 @@ from rankfall.check.layer import LayerReport
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.given import Arguments
-from rankfall.models.modules.passes import Edits, run_through
+from rankfall.models.modules.passes import Edits, collect_sums, run_through
 
 NEAR = (1e-2, 1e-3)
 FLOOR = 1e-13  # of the branch's size
@@ -29,12 +29,7 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     if examined.dtype != torch.float64:
         return "float32 resolves no orders"
     found: dict[int, list[tuple[float, float]]] = {}
-    totals: dict[int, Tensor] = {}
-
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        totals[branch.number] = state + value if flow.skips else value.clone()
-
-    run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
+    totals = collect_sums(examined.model, examined.arguments, flow)
     for near in NEAR:
 
         def compare(branch: Branch, state: Tensor, value: Tensor, near: float = near) -> Tensor:

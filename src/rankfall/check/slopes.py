@@ -15,7 +15,7 @@ from torch import Tensor
 from rankfall.check.orders import change_entry, nearly_equal
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Branch, Flow
-from rankfall.models.modules.passes import Edits, run_through
+from rankfall.models.modules.passes import Edits, collect_sums, run_through
 from rankfall.rank.orders.fit import fit, leave_order_empty
 from rankfall.rank.orders.slopes import FITTED, FLOOR, NEAR, relative
 from rankfall.rank.residual import residual
@@ -29,7 +29,7 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     if examined.dtype != torch.float64:
         return {number: leave_order_empty("float32", "float32 resolves no orders") for number in mixers}
-    totals = sums(examined, flow)
+    totals = collect_sums(examined.model, examined.arguments, flow)
     logs: dict[int, list[Tensor]] = {number: [] for number in mixers}
     for near in 10.0**NEAR:
         plain, other = (nearly(examined, flow, totals, float(near), shake) for shake in (False, True))
@@ -50,17 +50,6 @@ def log10_clear(rows: Tensor, other: Tensor) -> Tensor:
     finite = rows.isfinite().all(-1).all(-1)
     values = torch.where(finite & ~noise, relative(torch.where(finite[:, None, None], rows, 0.0)), 0.0)
     return torch.where(values > FLOOR, values.log10(), -torch.inf)
-
-
-def sums(examined: Examined, flow: Flow) -> Rows:
-    """The state after each addition of the model as it is, in the model's own shape."""
-    found: Rows = {}
-
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        found[branch.number] = state + value if flow.skips else value.clone()
-
-    run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
-    return found
 
 
 def nearly(examined: Examined, flow: Flow, totals: Rows, near: float, shake: bool) -> Rows:

@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import nn
 
-from rankfall.errors import RankfallError, describe_error, nearest
+from rankfall.errors import RankfallError, describe_error, suggest
 
 HELP = "FILE.py:FUNCTION, a function without arguments that returns an nn.Module"
 
@@ -71,8 +71,7 @@ def import_beside(path: Path) -> Iterator[None]:
 def find_function(module: ModuleType, name: str, path: Path) -> Any:
     if not hasattr(module, name):
         functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        near = nearest(name, functions)
-        raise RankfallError(f"{path.name} has no {name!r}" + (f"; did you mean {near!r}?" if near else ""))
+        raise RankfallError(f"{path.name} has no {name!r}" + suggest(name, functions))
     return getattr(module, name)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from rankfall.claims.untrained import BARE
-from rankfall.design import Component
+from rankfall.claims.blocks import PRE_NORM
+from rankfall.claims.untrained import design
 from rankfall.nets.network import Network, Shape, build
 
 if TYPE_CHECKING:
@@ -20,20 +19,9 @@ if TYPE_CHECKING:
 
 def model(seed: int, tokens: int, symbols: int, **fields: Any) -> Network:
     """A pre-norm transformer of one layer, heads and sizes as said, for texts of `symbols` symbols, in float32."""
-    kinds = {name for name, value in vars(BARE).items() if isinstance(value, Component)}
-    given = {
-        "embedding": "token",
-        "head": "classifier",
-        "residual": "add",
-        "norm": "layer",
-        "norm_placement": "pre",
-        "mlp": "gelu",
-    }
-    named: dict[str, Any] = {
-        name: Component.of(value) if name in kinds else value for name, value in (given | fields).items()
-    }
+    given = PRE_NORM | {"embedding": "token", "head": "classifier", "mlp": "gelu"}
     shape = Shape("tokens", "classes", length=tokens, size_in=symbols, size_out=symbols)
-    network = build(replace(BARE, **named), shape, 1, torch.float32)
+    network = build(design(given | fields), shape, 1, torch.float32)
     network.initialise([seed])
     return network
 

@@ -11,41 +11,28 @@ from torch import Tensor
 
 from rankfall.design import Architecture, Component
 from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.plain import attention_alone
 from rankfall.streams import stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Every field whose default could change is named.
-BARE = Architecture(
-    name="bare",
-    block=Component("attention"),
-    attention=Component("multihead"),
-    normaliser=Component("softmax"),
-    position=Component("none"),
-    mask=Component("none"),
-    residual=Component("none"),
-    mlp=Component("none"),
-    norm=Component("none"),
-    norm_placement="post",
-    embedding=Component("linear"),
-    head=Component("regression"),
-    sentinels=Component("none"),
-    init=Component("normal"),
-    depth=1,
-    heads=1,
-    width=32,
-)
+BARE = attention_alone("bare")
 
 
 def make(seeds: Sequence[int], tokens: int, dtype: torch.dtype = torch.float64, **fields: Any) -> Network:
     """Pure attention with what `fields` say: a component by its name or as `{name: ..., option: value}`."""
-    kinds = {name for name, value in vars(BARE).items() if isinstance(value, Component)} | {"mlp_residual"}
-    named: dict[str, Any] = {name: Component.of(value) if name in kinds else value for name, value in fields.items()}
-    design = replace(BARE, **named)
-    network = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), len(seeds), dtype)
+    shape = Shape("vectors", "values", length=tokens, size_in=1, size_out=1)
+    network = build(design(fields), shape, len(seeds), dtype)
     network.initialise(list(seeds))
     return network.requires_grad_(False)
+
+
+def design(fields: dict[str, Any]) -> Architecture:
+    """Pure attention, but for these fields."""
+    kinds = {name for name, value in vars(BARE).items() if isinstance(value, Component)} | {"mlp_residual"}
+    named: dict[str, Any] = {name: Component.of(value) if name in kinds else value for name, value in fields.items()}
+    return replace(BARE, **named)
 
 
 def draw(seeds: Sequence[int], *shape: int, name: str, dtype: torch.dtype = torch.float64) -> Tensor:

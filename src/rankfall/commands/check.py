@@ -97,15 +97,14 @@ def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.
     import torch
 
     from rankfall.design import Component
-    from rankfall.errors import RankfallError, nearest
+    from rankfall.errors import RankfallError, suggest
     from rankfall.nets.network import Shape, build
     from rankfall.run.config.types import parse, read
     from rankfall.streams import stream
 
     known = parse(read(Path(file))).architectures
     if name not in known:
-        near = nearest(name, known)
-        raise RankfallError(f"{file} has no architecture {name!r}" + (f"; did you mean {near!r}?" if near else ""))
+        raise RankfallError(f"{file} has no architecture {name!r}" + suggest(name, known))
     design = replace(known[name], embedding=Component("linear"), head=Component("regression"))
     shape = Shape("vectors", "values", length=length, size_in=design.width, size_out=1)
     network = build(design, shape, 1, torch.float64)

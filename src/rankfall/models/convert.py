@@ -7,76 +7,50 @@ what they share, and it is a second, independent implementation of every cut var
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from rankfall.design import Architecture, Component
+from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.models.variants import Variant
 from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.plain import attention_alone
 
 if TYPE_CHECKING:
     from rankfall.models.subject import Subject
 
-Parts = dict[str, nn.Module]  # query, key, value, output, norm1, inner, outer, norm2
+PARTS = ("query", "key", "value", "output", "norm1", "inner", "outer", "norm2")  # of a layer of ours
+BERT = (  # what a layer of BERT calls them
+    *("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
+    *("attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"),
+)
+ALBERT = (
+    *("attention.query", "attention.key", "attention.value", "attention.dense", "attention.LayerNorm"),
+    *("ffn", "ffn_output", "full_layer_layer_norm"),
+)
+DISTILBERT = (
+    *("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm"),
+    *("ffn.lin1", "ffn.lin2", "output_layer_norm"),
+)
 
 
-def _bert(model: Any) -> Iterator[Parts]:
-    for layer in model.encoder.layer:
-        yield {
-            "query": layer.attention.self.query,
-            "key": layer.attention.self.key,
-            "value": layer.attention.self.value,
-            "output": layer.attention.output.dense,
-            "norm1": layer.attention.output.LayerNorm,
-            "inner": layer.intermediate.dense,
-            "outer": layer.output.dense,
-            "norm2": layer.output.LayerNorm,
-        }
-
-
-def _albert(model: Any) -> Iterator[Parts]:
+def _albert_layers(model: Any) -> Iterator[nn.Module]:
+    """Layers of a group are used again."""
     config = model.config
     for index in range(config.num_hidden_layers):
         group = model.encoder.albert_layer_groups[int(index / (config.num_hidden_layers / config.num_hidden_groups))]
-        for layer in group.albert_layers:
-            yield {
-                "query": layer.attention.query,
-                "key": layer.attention.key,
-                "value": layer.attention.value,
-                "output": layer.attention.dense,
-                "norm1": layer.attention.LayerNorm,
-                "inner": layer.ffn,
-                "outer": layer.ffn_output,
-                "norm2": layer.full_layer_layer_norm,
-            }
+        yield from group.albert_layers
 
 
-def _distilbert(model: Any) -> Iterator[Parts]:
-    for layer in model.transformer.layer:
-        attention = layer.attention
-        yield {
-            "query": attention.q_lin,
-            "key": attention.k_lin,
-            "value": attention.v_lin,
-            "output": attention.out_lin,
-            "norm1": layer.sa_layer_norm,
-            "inner": layer.ffn.lin1,
-            "outer": layer.ffn.lin2,
-            "norm2": layer.output_layer_norm,
-        }
-
-
-FAMILIES: dict[str, Callable[[Any], Iterator[Parts]]] = {
-    "bert": _bert,
-    "roberta": _bert,
-    "albert": _albert,
-    "distilbert": _distilbert,
+FAMILIES: dict[str, tuple[Callable[[Any], Iterable[nn.Module]], tuple[str, ...]]] = {
+    "bert": (lambda model: model.encoder.layer, BERT),
+    "roberta": (lambda model: model.encoder.layer, BERT),
+    "albert": (_albert_layers, ALBERT),
+    "distilbert": (lambda model: model.transformer.layer, DISTILBERT),
 }
-EXACT_GELU = ("gelu",)  # other spellings are approximations that our MLP does not have
 
 
 def convertible(subject: Subject) -> bool:
@@ -91,23 +65,15 @@ def as_network(subject: Subject, variant: Variant) -> Network:
         raise RankfallError(
             f"model type {config.model_type!r} has no form in our own blocks; {', '.join(FAMILIES)} have"
         )
-    layers = list(FAMILIES[config.model_type](subject.loaded.model))
+    layers_of, paths = FAMILIES[config.model_type]
+    layers = [dict(zip(PARTS, map(layer.get_submodule, paths))) for layer in layers_of(subject.loaded.model)]
     first = layers[0]
-    architecture = Architecture(
-        name="model",
-        block=Component("attention"),
-        attention=Component("multihead"),
-        normaliser=Component("softmax"),
-        position=Component("none"),
-        mask=Component("none"),
+    architecture = attention_alone(
+        "model",
         residual=Component("add" if variant.attention_skip else "none"),
         mlp=Component(_activation(config) if variant.mlp else "none"),
         mlp_residual=Component("add" if variant.mlp_skip else "none"),
         norm=Component("layer", {"eps": first["norm1"].eps}),
-        norm_placement="post",
-        embedding=Component("linear"),
-        head=Component("regression"),
-        sentinels=Component("none"),
         init=Component("published"),
         depth=len(layers),
         heads=subject.loaded.heads,

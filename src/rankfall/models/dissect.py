@@ -16,7 +16,7 @@ from rankfall.models.anatomy import ATTENTION, JOIN, MLP, Anatomy, Exit, Site
 from rankfall.models.forward import batch_of, run_model
 from rankfall.models.frames import Call, Frames, Operation
 from rankfall.models.graph import Graph, size_of
-from rankfall.models.record import Node, Recorder
+from rankfall.models.record import ModelRecorder, Node
 
 Outputs = dict[Call, list[tuple[tuple[Any, ...], int]]]  # what every call returned: the way to each tensor, its node
 
@@ -31,9 +31,9 @@ def watch(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) 
     batch = batch_of(inputs)
     if batch < 2:
         raise ValueError("the anatomy is read from two samples or more: one could be mistaken for a missing axis")
-    holder: list[Recorder] = []
+    holder: list[ModelRecorder] = []
     with Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
-        holder.append(Recorder(frames))
+        holder.append(ModelRecorder(frames))
         with holder[0]:
             output = run_model(model, inputs)
     return dissect(holder[0].nodes, holder[0].outputs, batch=batch, width=width, layers=layers), output

@@ -56,62 +56,91 @@ class Node:
 
 
 class Recorder(TorchFunctionMode):
-    """Records every torch function called on tensors while it is active. `tokens` is the sequence length, once
-    known.
-    """
+    """Records every torch function called on tensors while it is active."""
 
     def __init__(self, frames: Frames) -> None:
         super().__init__()
         self.nodes: list[Node] = []
+        self.tensors: list[Any] = []  # of each node, all kept
         self.outputs: dict[Call, list[tuple[tuple[Any, ...], int]]] = {}
         self._frames = frames
         self._known: dict[int, int] = {}
-        self._kept: list[Any] = []
-        self.nodes.append(Node(0, "weight", (), (), (), leaf=True))
 
     def node_of(self, tensor: Tensor) -> int:
         """The newest node of a tensor; one that no recorded operation made (weight, buffer, input) becomes a leaf."""
-        if isinstance(tensor, Parameter):
-            return 0  # all weights are one leaf, and none is kept alive: there may be more of them than memory
         index = self._known.get(id(tensor))
-        if index is None:
-            index = self._add(tensor, "leaf", (), leaf=True)
-        return index
+        return self._add(tensor, "leaf", (), leaf=True) if index is None else index
 
     def left(self, call: Call, inputs: Any, output: Any) -> None:
         """For Frames: remember what a module call returned."""
         self.outputs[call] = [(path, self.node_of(tensor)) for path, tensor in tensors_in(output)]
 
+    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
+        """By what an operation is found again in another pass."""
+        raise NotImplementedError
+
+    def summands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
+        """The two tensors of an addition."""
+        return summands_of(args, kwargs)
+
+    def attends(self, func: Any, result: Tensor) -> bool:
+        """Whether an operation makes or uses weights of attention."""
+        raise NotImplementedError
+
+    def compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return func(*args, **kwargs)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        operation, operands = None, None
-        if func in ADDS:
-            operation = self._frames.operation("add")
-            pair = operands_of(args, kwargs)
-            operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
-        elif func in PRODUCTS:
-            operation = self._frames.operation("product")
+        operation = self.count(func, args, kwargs)
+        pair = self.summands(args, kwargs) if func in ADDS else None
+        operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
         name = getattr(func, "__name__", str(func))
         # `x.expand_as(y)` takes y's shape only, and `zeros_like(x)` x's: no value flows from there.
         given = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
         parents = tuple(self.node_of(tensor) for _, tensor in tensors_in(given))
-        result = func(*args, **kwargs)
+        result = self.compute(func, args, kwargs)
         if name == "__setitem__":  # writes into its first argument and returns nothing
             self._add(args[0], name, parents)
             return result
         if name in ("__get__", "__set__") and not isinstance(result, Tensor):
             return result
         for _, tensor in tensors_in(result):
-            attends = (func in SOFTMAX and over_tokens(tensor)) or func in FUSED_ATTENTION
+            attends = self.attends(func, tensor)
             self._add(tensor, name, parents, operation=operation, operands=operands, attends=attends)
         return result
 
     def _add(self, tensor: Tensor, op: str, parents: tuple[int, ...], **facts: Any) -> int:
         index = len(self.nodes)
-        self.nodes.append(Node(index, op, parents, tuple(tensor.shape), self._frames.stack, **facts))
+        shape = tuple(torch.Tensor.size(tensor)) if tensor.layout == torch.strided else ()
+        self.nodes.append(Node(index, op, parents, shape, self._frames.stack, **facts))
         self._known[id(tensor)] = index
-        self._kept.append(tensor)
+        self.tensors.append(tensor)
         return index
+
+
+class ModelRecorder(Recorder):
+    """Of a language model: additions and products are counted, and additions of weight one have summands."""
+
+    def __init__(self, frames: Frames) -> None:
+        super().__init__(frames)
+        self.nodes.append(Node(0, "weight", (), (), (), leaf=True))
+        self.tensors.append(None)
+
+    def node_of(self, tensor: Tensor) -> int:
+        # All weights are one leaf, and none is kept alive: there may be more of them than memory.
+        return 0 if isinstance(tensor, Parameter) else super().node_of(tensor)
+
+    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
+        kind = "add" if func in ADDS else "product" if func in PRODUCTS else None
+        return self._frames.operation(kind) if kind else None
+
+    def summands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
+        plain = kwargs.get("alpha", 1) == 1 and kwargs.get("out") is None
+        return summands_of(args, kwargs) if plain else None
+
+    def attends(self, func: Any, result: Tensor) -> bool:
+        return (func in SOFTMAX and over_tokens(result)) or func in FUSED_ATTENTION
 
 
 def over_tokens(weights: Tensor) -> bool:
@@ -122,10 +151,8 @@ def over_tokens(weights: Tensor) -> bool:
     return extra == 0 or (weights.dim() >= 4 and 0 < extra <= SINKS)
 
 
-def operands_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
-    """The two tensors that an addition adds with weight one each; None for sums with numbers or `alpha`."""
-    if kwargs.get("alpha", 1) != 1 or kwargs.get("out") is not None:
-        return None
+def summands_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
+    """The two tensors of an addition, in the order in which they are given; None for a sum with a number."""
     left = args[0] if args else kwargs.get("input")
     right = args[1] if len(args) > 1 else kwargs.get("other")
     return (left, right) if isinstance(left, Tensor) and isinstance(right, Tensor) else None

@@ -31,7 +31,6 @@ class Streamer:
         self._resident: str | None = None
         self._units = dict(units(model))
         self._empty = {name: _without_storage(module, name in self._units) for name, module in model.named_modules()}
-        self.fetched = 0
         for name, module in model.named_modules():
             if name in self._units:
                 module.register_forward_pre_hook(self._enter_layer(name), prepend=True)
@@ -69,7 +68,6 @@ class Streamer:
                 inside = module.modules() if name in self._units else iter([module])
                 for part in inside:
                     _convert(part, self.dtype)
-        self.fetched += 1
 
     def _drop(self, name: str) -> None:
         for module, slot, empty in self._empty[name]:
@@ -118,22 +116,13 @@ def _without_storage(module: nn.Module, whole: bool) -> list[tuple[nn.Module, Sl
 def _convert(module: nn.Module, dtype: torch.dtype) -> None:
     for slot, value in list(slots(module)):
         if value.is_floating_point() and value.dtype != dtype:
-            wide = value.to(dtype)
-            slot_of(module, slot)[slot[1]] = (
-                nn.Parameter(wide, requires_grad=False) if slot[0] == "_parameters" else wide
-            )
+            put_value(module, slot, value.to(dtype))
 
 
 def _allocate(module: nn.Module) -> None:
     """Storage full of NaN (whole numbers: the lowest), so that what nothing fills is noticed."""
     for slot, value in list(slots(module)):
-        lowest = (
-            float("nan")
-            if value.is_floating_point()
-            else (0 if value.dtype == torch.bool else torch.iinfo(value.dtype).min)
-        )
-        fresh = torch.full(value.shape, lowest, dtype=value.dtype, device="cpu")
-        slot_of(module, slot)[slot[1]] = nn.Parameter(fresh, requires_grad=False) if slot[0] == "_parameters" else fresh
+        put_value(module, slot, torch.full(value.shape, _lowest(value), dtype=value.dtype, device="cpu"))
 
 
 def _check_filled(name: str, module: nn.Module) -> None:
@@ -143,8 +132,10 @@ def _check_filled(name: str, module: nn.Module) -> None:
             raise RankfallError(f"cannot stream this model: nothing gives a value to {name}.{slot[1]}")
 
 
-def _lowest(value: Tensor) -> int:
-    return torch.iinfo(value.dtype).min if value.dtype != torch.bool else -1
+def _lowest(value: Tensor) -> float:
+    if value.is_floating_point():
+        return float("nan")
+    return 0 if value.dtype == torch.bool else torch.iinfo(value.dtype).min
 
 
 def put_value(module: nn.Module, slot: Slot, value: Tensor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -191,4 +191,4 @@ def subjects(request: Request, seeds: Sequence[int]) -> Iterator[Subject]:
         return
     for seed in seeds:
         gc.collect()  # the last seed's model, before the next one is built
-        yield subject(replace(request), seed)
+        yield subject(request, seed)

@@ -6,8 +6,8 @@ The plan refuses such cells before anything runs (`run/config/rules.py`). A meas
 from collections.abc import Mapping
 from typing import Any
 
-from rankfall import components
-from rankfall.design import Architecture, Component
+from rankfall.components import facts_of
+from rankfall.design import Architecture
 from rankfall.design import parts as fields_of
 
 
@@ -15,25 +15,20 @@ def refusal(design: Architecture) -> str | None:
     """Why there is no such network, in a line; None if there is."""
     for field, kind in fields_of(Architecture).items():
         part = getattr(design, field)
-        facts = {} if part is None else facts_of(kind, part)
+        facts = {} if part is None else facts_of(kind, part.name)
         for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
             for wanted, reason in facts.get(fact, ()):
                 if all(name in fields_of(Architecture) for name in wanted) and fits(design, wanted) == (
                     fact == "REFUSES"
                 ):
                     return f"{kind} {part.name!r} {verb} {write_fields(wanted)}: {reason}"
-    offers = facts_of("attention", design.attention).get("OFFERS")
+    offers = facts_of("attention", design.attention.name).get("OFFERS")
     for kind, part in (("position", design.position), ("normaliser", design.normaliser)):
-        touches = () if part is None else facts_of(kind, part).get("TOUCHES", ())
+        touches = () if part is None else facts_of(kind, part.name).get("TOUCHES", ())
         for place in touches:
             if offers is not None and place not in ("states", *offers):
                 return f"{kind} {part.name!r} acts on {place}, which attention {design.attention.name!r} does not let it reach"
     return None
-
-
-def facts_of(kind: str, component: Component) -> Mapping[str, Any]:
-    found = components.describe(kind, component.name)
-    return found.facts if found else {}
 
 
 def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from rankfall import components
+from rankfall.components import facts_of
 from rankfall.design import Architecture, Component
 from rankfall.nets.network import make, sentinel_count
 from rankfall.nets.primitives import Sizes
 from rankfall.position.refinement import Places, Sight, join_labels
-from rankfall.position.refusals import facts_of
 
 SCORES = ("queries", "products", "scores")  # all of them end in the scores
 ENTERS = ("states", *SCORES, "values")
@@ -28,7 +28,7 @@ class Undecided(Exception):
 
 def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
     """What the layers see, and the places of the n tokens among the T."""
-    if design.block.name != "attention" and not facts_of("block", design.block).get("TOKENWISE"):
+    if design.block.name != "attention" and not facts_of("block", design.block.name).get("TOKENWISE"):
         raise Undecided(f"the block {design.block.name!r} does not say that it acts on each token alone (TOKENWISE)")
     total = tokens + sentinel_count(design.sentinels.name)
     here = token_places(design, tokens, total)
@@ -80,7 +80,7 @@ def visible(design: Architecture, total: int) -> Any:
 
 def terms(design: Architecture, total: int) -> dict[str, Places]:
     """Where the position enters -> labels (T, T) of what it adds."""
-    said = facts_of("position", design.position)
+    said = facts_of("position", design.position.name)
     touches, sees = said.get("TOUCHES"), said.get("SEES")
     if touches is None or sees is None:
         lacking = "where it acts (TOUCHES)" if touches is None else "what of places it depends on (SEES)"
@@ -94,13 +94,13 @@ def terms(design: Architecture, total: int) -> dict[str, Places]:
 
 def row_sums(design: Architecture, total: int) -> tuple[bool, Places | None]:
     """Whether rows of weights have sums that may differ, and labels (T, T) of the factors that a normaliser has for places."""
-    rows = facts_of("attention", design.attention).get("ROWS")
+    rows = facts_of("attention", design.attention.name).get("ROWS")
     if rows is None:
         raise Undecided(f"the attention {design.attention} does not say what its rows sum to (ROWS)")
     if rows != "normaliser":
         return rows == "free", None
     assert design.normaliser is not None
-    said = facts_of("normaliser", design.normaliser)
+    said = facts_of("normaliser", design.normaliser.name)
     if "ROWS" not in said:
         raise Undecided(f"the normaliser {design.normaliser} does not say what its rows sum to (ROWS)")
     sees = said.get("SEES", "nothing")
@@ -110,14 +110,14 @@ def row_sums(design: Architecture, total: int) -> tuple[bool, Places | None]:
 def declarations(design: Architecture) -> list[str]:
     """What the decision takes on trust: each literal with the component that says it."""
     parts = [("attention", design.attention, ("ROWS",)), ("position", design.position, ("TOUCHES", "SEES"))]
-    if facts_of("attention", design.attention).get("ROWS") == "normaliser":
+    if facts_of("attention", design.attention.name).get("ROWS") == "normaliser":
         assert design.normaliser is not None
         parts[0] = ("normaliser", design.normaliser, ("ROWS", "SEES"))
     return [
-        f"{name} = {facts_of(kind, component)[name]!r} of {kind} {str(component)!r}"
+        f"{name} = {facts_of(kind, component.name)[name]!r} of {kind} {str(component)!r}"
         for kind, component, names in parts
         for name in names
-        if name in facts_of(kind, component)
+        if name in facts_of(kind, component.name)
     ]
 
 

@@ -17,6 +17,7 @@ from rankfall.report.quantities import declarations_of
 
 HOLDS, IN_PART, CONTRADICTED, UNDECIDED = "holds", "holds only in part", "contradicted", "undecided"
 VERDICTS = (HOLDS, IN_PART, CONTRADICTED, UNDECIDED)
+WHEN = ("holds", "in_part", "contradicted", "undecided")  # as `judge` has them
 SEEN = {  # what of a source has been read
     "table": "a table of the paper",
     "figure": "a figure of the paper",
@@ -229,6 +230,20 @@ def of(rows: DataFrame, quantity: str, line: str | None = None, x: float | None 
 def band_of(rows: DataFrame, quantity: str, line: str, x: float) -> Band:
     """Over the seeds of a point."""
     return band(of(rows, quantity, line, x).value)
+
+
+def change_of(rows: DataFrame, quantity: str, line: str, first: float, last: float) -> Band:
+    """From one x to another, seed by seed."""
+    before, after = (of(rows, quantity, line, x).value.to_numpy() for x in (first, last))
+    return band(after - before)
+
+
+def judge(said: str, number: Band | float | None, wants: str = "", **when: bool) -> Decision:
+    """The verdict whose condition is the first to be true, in the order in which they are given: `holds`, `in_part`, `contradicted`,
+    `undecided`; undecided where none is. `wants` is for this one alone."""
+    verdict = VERDICTS[WHEN.index(next((name for name, true in when.items() if true), WHEN[-1]))]
+    fields = number.fields() if isinstance(number, Band) else {"number": None if number is None else float(number)}
+    return Decision(verdict, said, **fields, wants=wants if verdict == UNDECIDED else "")
 
 
 def main_quantity(rows: DataFrame, claim: Claim) -> str:

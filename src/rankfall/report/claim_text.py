@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator
 
 from rankfall.annotations import DataFrame
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDICTS
 
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
@@ -51,10 +51,8 @@ def one_of(table: DataFrame, name: str) -> object:
     """The row of a claim."""
     known = list(table.claim)
     if name not in known:
-        near = nearest(name, known)
         raise RankfallError(
-            f"{name!r} is no claim of this run"
-            + (f"; did you mean {near!r}?" if near else f"; it has {', '.join(known)}")
+            f"{name!r} is no claim of this run" + (suggest(name, known) or f"; it has {', '.join(known)}")
         )
     (one,) = table[table.claim == name].itertuples()
     return one

@@ -33,14 +33,14 @@ def own_label(model: str, *, alone: bool) -> str:
     return label(short(model))
 
 
-def name_measurements(table: DataFrame) -> list[str]:
+def name_measurements(table: DataFrame, axis: str = "") -> list[str]:
     """Of each row model and phase, the definition where that is not the usual one, and whatever else one model and phase have several of:
-    different measurements never have one name."""
+    different measurements never have one name. `axis`: what an axis of the figure shows, so that it tells no lines apart."""
     models = name_models(table.model)
     varied = [
         name
         for name in BESIDE
-        if name in table and (table.groupby(["model", "phase"])[name].nunique(dropna=False) > 1).any()
+        if name in table and name != axis and (table.groupby(["model", "phase"])[name].nunique(dropna=False) > 1).any()
     ]
     names = []
     for row in table.to_dict("records"):

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.report.quantities import lent, sources
 
 ANY = "any"
@@ -72,8 +72,7 @@ def _check_row(row: dict[str, Any], settings: dict[str, str], file: Path) -> dic
         raise RankfallError(f"{where}: it has not {len(FIELDS)} fields; a field with a comma stands in quotes")
     for name, allowed in (("kind", KINDS), ("sense", SENSES), ("setting", tuple(settings))):
         if row[name] not in allowed:
-            near = nearest(row[name], list(allowed))
-            hint = f"; did you mean {near!r}?" if near else ""
+            hint = suggest(row[name], list(allowed))
             raise RankfallError(f"{where}: {name} {row[name]!r} is none; allowed: {', '.join(allowed)}{hint}")
     for name in ("published", "tolerance"):
         try:

@@ -95,8 +95,7 @@ def schema(name: str) -> Table:
 
 def finds_headlines(name: str) -> bool:
     """Whether a table has columns of the headlines of all quantities."""
-    described = components.describe("table", name)
-    return described is not None and "headline" in described.facts.get("FINDS", ())
+    return "headline" in components.facts_of("table", name).get("FINDS", ())
 
 
 def design_columns(design: type) -> Iterator[Column]:

@@ -1,6 +1,7 @@
 """The scorecard of one setting as text: numbers as figures write them, lines for a terminal, and a table for LaTeX (booktabs)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import copysign, inf, nextafter
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, nearest
@@ -48,7 +49,8 @@ def write_chance(rows: DataFrame, headline: Headline) -> str:
 
 
 def write_float(value: float, digits: int) -> str:
-    text = f"{value:,.{digits}f}"
+    """Halves away from zero, as the page's script writes them: 0.125 is 0.13 in both."""
+    text = f"{nextafter(value, copysign(inf, value)):,.{digits}f}"
     return text.removeprefix("-") if not text.strip("-0.") else text
 
 
@@ -97,8 +99,9 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
     yield "`--setting LABEL` and `--columns a,b` choose, `--latex` makes a table for a paper, `--csv` prints all columns"
 
 
-def notes(rows: DataFrame, shown: Sequence[Headline]) -> Iterator[str]:
-    """What a reader of the numbers must know: which seeds are lost, and which times may be compared."""
+def notes(rows: DataFrame, shown: Sequence[Headline], *, titles: bool = False) -> Iterator[str]:
+    """What a reader of the numbers must know: which seeds are lost, and which times may be compared. `titles`: columns are called by them,
+    not by their names."""
     lost: dict[str, list[str]] = {}
     columns = [f"{one.name}_lost" for one in headlines() if not one.components]
     for _, row in rows[rows.done == 0].iterrows():
@@ -111,7 +114,7 @@ def notes(rows: DataFrame, shown: Sequence[Headline]) -> Iterator[str]:
         if headline.compared_within:
             by = rows[rows[headline.name].notna()].groupby(f"{headline.name}_by")
             yield from (
-                f"{headline.name}: {said}: {', '.join(name_row(row) for _, row in part.iterrows())}"
+                f"{headline.title if titles else headline.name}: {said}: {', '.join(name_row(row) for _, row in part.iterrows())}"
                 for said, part in by
             )
     yield from lost
@@ -155,7 +158,7 @@ def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
     at, shown = choose(scores, columns, setting, "--latex")
     rows = rows_at(scores, at)
     lines = [f"% {escape_comment(f'{at.label} ({at.sizes}); {say_seeds(rows, shown)}')}", r"% \usepackage{booktabs}"]
-    lines += [f"% {escape_comment(note)}" for note in notes(rows, shown)]
+    lines += [f"% {escape_comment(note)}" for note in notes(rows, shown, titles=True)]
     by = [headline for headline in shown if headline.compared_within]  # such numbers stand beside what they belong to
     lines += [rf"\begin{{tabular}}{{l{'r' * len(shown)}{'l' * len(by)}}}", r"\toprule"]
     heads = ["architecture", *(headline.title for headline in shown), *(f"{headline.title}: by" for headline in by)]

@@ -5,7 +5,7 @@ from typing import Any
 
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
-from rankfall.filters import matches_in_table, parts
+from rankfall.filters import as_list, matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
 
 NAMES = ("key", "seed", "status", "reason")
@@ -129,10 +129,6 @@ def describe_filter(where: dict[str, Any]) -> str:
         f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values)
         for column, values in asked.items()
     )
-
-
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def init_first(trainings: Any) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.watch.columns import CURVES
 
 COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -37,8 +37,7 @@ class StopCondition:
             )
         self.column, layer, self.sign, number, logs = match.groups()
         if self.column not in CURVES:
-            near = nearest(self.column, CURVES)
-            hint = f"; did you mean {near!r}?" if near else ""
+            hint = suggest(self.column, CURVES)
             raise RankfallError(
                 f"raise_if={text!r}: there is no column {self.column!r}; allowed: {', '.join(CURVES)}{hint}"
             )

@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, judge, of
 
 SAME = Threshold(0.0, "at", CHANGE, "every draw at every rank")
 
@@ -35,7 +26,7 @@ def decide(read: Read) -> Decision:
     everywhere = all(share == 1 for one in parts for share in one)
     anywhere = any(share == 1 for one in parts for share in one)
     number = float((of(rows, CHANGE).value == SAME).mean())
-    return Decision(HOLDS if everywhere else IN_PART if anywhere else CONTRADICTED, text, number=number)
+    return judge(text, number, holds=everywhere, in_part=anywhere, contradicted=True)
 
 
 CLAIMS = (

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, compare, judge, of
 
 PEAK = "distance of the largest entry of the last row, by layers"
 OFF = "total variation distance from the closed form, by layers"
@@ -50,10 +39,8 @@ def decide(read: Read) -> Decision:
         f"tokens back where {published:.0f} is published, and the first token has "
         f"{band_of(rows, FIRST, EQUAL, last).mean:.0%}."
     )
-    number = off[EQUAL].fields()
-    if all(len(found) == len(layers) for found in near.values()):
-        return Decision(HOLDS, said, **number)
-    return Decision(IN_PART if near[EQUAL] else CONTRADICTED, said, **number)
+    everywhere = all(len(found) == len(layers) for found in near.values())
+    return judge(said, off[EQUAL], holds=everywhere, in_part=bool(near[EQUAL]), contradicted=True)
 
 
 CLAIMS = (

@@ -21,20 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["alibi"],
-    "residual": ["none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "norm": ["layer"], "position": ["alibi"]}
 NAME = "alibi_peak"
 PEAK = "distance of the largest entry of the last row, by layers"
 OFF = "total variation distance from the closed form, by layers"

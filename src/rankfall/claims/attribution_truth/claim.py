@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Band,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, judge, of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,30 +35,27 @@ SETTING = (
 )
 
 
-def better(read: Read, first: tuple[str, ...], second: tuple[str, ...], among: str = "") -> Decision:
-    """Whether methods are right more often than others, by hand and in ranks."""
+def better(
+    read: Read, first: tuple[str, ...], second: tuple[str, ...], among: str = "", exact: bool = False
+) -> Decision:
+    """Whether methods are right more often than others, by hand and in ranks; `exact`: to hold the first must be right everywhere too."""
     rows = read("evidence")
-    answers = []
-    number: Band | None = None
-    for method in first:
-        for other in second:
-            hand = band(by_seed(rows, among + RIGHT, method) - by_seed(rows, among + RIGHT, other))
-            rank = band(by_seed(rows, among + RANKS, method) - by_seed(rows, among + RANKS, other))
-            number = number or hand
-            answers += [compare(hand, BY_HAND), compare(rank, IN_RANKS)]
+    pairs = [(method, other) for method in first for other in second]
+    hands, ranks = (
+        [band(by_seed(rows, among + what, method) - by_seed(rows, among + what, other)) for method, other in pairs]
+        for what in (RIGHT, RANKS)
+    )
+    answers = [compare(hand, BY_HAND) for hand in hands] + [compare(rank, IN_RANKS) for rank in ranks]
     said = "; ".join(f"{method} {say_ranks(rows, method, among)}" for method in (*first, *second))
-    assert number is not None
-    return verdict(answers, f"Right by hand, rank correlation at random: {said}.", number)
-
-
-def verdict(answers: list[str], text: str, number: Band) -> Decision:
-    if set(answers) == {"above"}:
-        return Decision(HOLDS, text, **number.fields())
-    if "above" in answers:
-        return Decision(IN_PART, text, **number.fields())
-    if "below" in answers:
-        return Decision(CONTRADICTED, text, **number.fields())
-    return Decision(UNDECIDED, text, **number.fields(), wants="more networks")
+    wrong = exact and of(rows, RIGHT, first[0]).value.min() < ALL_RIGHT - 1e-9
+    return judge(
+        f"Right by hand, rank correlation at random: {said}.",
+        hands[0],
+        "more networks",
+        holds=set(answers) == {"above"} and not wrong,
+        in_part="above" in answers,
+        contradicted="below" in answers,
+    )
 
 
 def say_ranks(rows: DataFrame, method: str, among: str = "") -> str:
@@ -90,22 +74,6 @@ def by_seed(rows: DataFrame, quantity: str, method: str) -> DataFrame:
     return found.groupby("seed").value.mean()
 
 
-def faithful(read: Read) -> Decision:
-    rows = read("evidence")
-    right = of(rows, RIGHT, "decomposed")
-    rank = band(by_seed(rows, RANKS, "decomposed") - by_seed(rows, RANKS, "norms"))
-    hand = band(by_seed(rows, RIGHT, "decomposed") - by_seed(rows, RIGHT, "norms"))
-    text = f"Right by hand, rank correlation at random: decomposed {say_ranks(rows, 'decomposed')}; norms {say_ranks(rows, 'norms')}."
-    found = verdict([compare(hand, BY_HAND), compare(rank, IN_RANKS)], text, hand)
-    if found.verdict == HOLDS and right.value.min() < ALL_RIGHT - 1e-9:
-        return Decision(IN_PART, text, **hand.fields())
-    return found
-
-
-def against(second: tuple[str, ...], *first: str, among: str = "") -> Callable[[Read], Decision]:
-    return lambda read: better(read, first, second, among)
-
-
 WHEN = (
     "It counts by hand if {} right in more of the pairs of a needed and a needless token, and at random if its rank correlation "
     "with the effect, mean of "
@@ -122,7 +90,7 @@ CLAIMS = (
         ("second-hand",),
         SETTING + "The source looks at a trained network of 6 layers and correlates with blank-out and gradients.",
         WHEN.format("rollout, and flow, are each"),
-        against(("raw attention",), "rollout", "flow"),
+        partial(better, first=("rollout", "flow"), second=("raw attention",)),
         shown=RANKS,
         thresholds=(BY_HAND, IN_RANKS),
         place=400,
@@ -138,7 +106,7 @@ CLAIMS = (
         SETTING
         + "The source looks at trained encoders of text, and judges by how answers change when words are erased.",
         WHEN.format("ALTI is"),
-        against(("Jacobian",), "ALTI"),
+        partial(better, first=("ALTI",), second=("Jacobian",)),
         shown=RIGHT,
         thresholds=(BY_HAND, IN_RANKS),
         place=410,
@@ -153,7 +121,7 @@ CLAIMS = (
         SETTING + "The source looks at trained encoders and words that a grammatical form depends on.",
         WHEN.format("value zeroing is, among the other tokens and compared with raw attention and with rollout each,")
         + " Both are attention weights: those of the last layer, and those of all layers multiplied.",
-        against(("raw attention", "rollout"), "value zeroing", among=AMONG),
+        partial(better, first=("value zeroing",), second=("raw attention", "rollout"), among=AMONG),
         defects="scoring/value_zeroing.py, compute_joint_attention: matrices of layers are multiplied as if there were no skip connections "
         "(res=False), so what a token keeps of itself is lost from the second layer on; a row in which nothing turns the output is "
         "divided by zero.",
@@ -174,7 +142,7 @@ CLAIMS = (
         SETTING + "The source looks at trained encoders, and judges by how answers change when words are erased.",
         WHEN.format("decomposition is, compared with norms,")
         + " To hold it must be right in all seven networks too: it keeps weights and open units as they are.",
-        faithful,
+        partial(better, first=("decomposed",), second=("norms",), exact=True),
         shown=RIGHT,
         thresholds=(BY_HAND, IN_RANKS, ALL_RIGHT),
         place=430,

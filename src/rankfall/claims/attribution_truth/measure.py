@@ -29,20 +29,7 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 23}
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["none"],
-    "mlp": ["none", "relu"],
-    "norm": ["none", "layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["none", "add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mlp": ["none", "relu"], "norm": ["none", "layer"], "residual": ["none", "add"]}
 CLAIMED = (
     "rollout_beats_raw_attention",
     "alti_beats_gradients",
@@ -72,19 +59,12 @@ def attribution_truth(
                 mean = layers[-1].mean(0)  # (T,)
                 needed = torch.tensor([token in known.needed for token in range(TOKENS)])
                 others, wanted = mean[:LAST], needed[:LAST]
+                wasted = float(mean[~needed].sum() / mean.sum())
                 for claim in CLAIMED:
                     rows += [
                         row(claim, RIGHT, method, number, seed, chance(mean[needed], mean[~needed])),
                         row(claim, AMONG + RIGHT, method, number, seed, chance(others[wanted], others[~wanted])),
-                        row(
-                            claim,
-                            WASTED,
-                            method,
-                            number,
-                            seed,
-                            float(mean[~needed].sum() / mean.sum()),
-                            "it gives nothing",
-                        ),
+                        row(claim, WASTED, method, number, seed, wasted, "it gives nothing"),
                     ]
         network, x, said = random_network(seed, depth, tokens, width, heads, samples)
         effects = moved_by_opposite(network, x, said)

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
 
 LEFT = "log10 of the last row's share outside the first token, by layer"
 RATE = "log10 of the factor a layer in the second half, by network"
@@ -57,15 +44,14 @@ def decide(read: Read) -> Decision:
             "who sees two tokens that have become alike."
         )
     )
-    number = left[NETWORKS[0]].fields()
-    answers = [*converged.values(), *under.values()]
-    if "above" in under.values() or converged[NETWORKS[0]] == "above":
-        return Decision(CONTRADICTED, said, **number)
-    if set(answers) == {"below"} and slower == "above":
-        return Decision(HOLDS, said, **number)
-    if converged[NETWORKS[0]] == "below":
-        return Decision(IN_PART, said, **number)
-    return Decision(UNDECIDED, said, **number, wants="more layers")
+    return judge(
+        said,
+        left[NETWORKS[0]],
+        "more layers",
+        contradicted="above" in under.values() or converged[NETWORKS[0]] == "above",
+        holds={*converged.values(), *under.values()} == {"below"} and slower == "above",
+        in_part=converged[NETWORKS[0]] == "below",
+    )
 
 
 CLAIMS = (

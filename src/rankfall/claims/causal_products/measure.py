@@ -20,20 +20,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal", "local"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal", "local"], "norm": ["layer"]}
 NAME = "causal_products"
 LEFT = "log10 of the last row's share outside the first token, by layer"
 RATE = "log10 of the factor a layer in the second half, by network"

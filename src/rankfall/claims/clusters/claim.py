@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-    within,
-)
+from rankfall.claims.trends import slopes
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of, within
 
 GROUPS = "number of groups, by time"
 COUNT = "number of groups at one time, by score scale"
@@ -37,24 +22,18 @@ def spectrum(read: Read) -> Decision:
     said = f"Groups of {band_of(rows, GROUPS, 'V = 1', 0.0).mean:.0f} tokens at time {last:g}: " + ", ".join(
         f"{line}: {one}" for line, one in found.items()
     )
-    number = found["V = 1"].fields()
-    one = compare(found["V = 1"], ONE)
-    none = compare(found["V = -1"], MANY)
-    answers = [one == "below", none == "above"]
-    if "undecided" in (one, none):
-        return Decision(UNDECIDED, said + ".", **number, wants="more time, or more seeds")
-    if all(answers):
-        return Decision(HOLDS, said + ".", **number)
-    return Decision(IN_PART if any(answers) else CONTRADICTED, said + ".", **number)
+    one, none = compare(found["V = 1"], ONE), compare(found["V = -1"], MANY)
+    right = [one == "below", none == "above"]
+    open_ = "undecided" in (one, none)
+    wants = "more time, or more seeds"
+    number = found["V = 1"]
+    return judge(said + ".", number, wants, undecided=open_, holds=all(right), in_part=any(right), contradicted=True)
 
 
 def temperature(read: Read) -> Decision:
     rows = read("evidence")
     counts = of(rows, COUNT)
-    slopes = [
-        float(np.polyfit(np.log(one.x), np.log(one.value.astype(float)), 1)[0]) for _, one in counts.groupby("seed")
-    ]
-    power = band(slopes)
+    power = band(slopes(counts, log=True))
     late = float(of(rows, LAST).x.max())
     end = band_of(rows, LAST, "causal, V = 1", late)
     means = counts.groupby("x").value.mean()
@@ -63,15 +42,19 @@ def temperature(read: Read) -> Decision:
         f"{means.index[-1]:g}, as the power "
         f"{power} of it; at score scale 4 there are {end} at time {late:g}."
     )
-    low, high = compare(power, SLOW), compare(power, FAST)
-    number = power.fields()
-    if low == "below" or high == "above":
-        return Decision(CONTRADICTED, said, **number)
-    if (low, high) != ("above", "below"):
-        return Decision(UNDECIDED, said, **number, wants="more seeds, or a wider range of scales")
-    if compare(end, MET) == "undecided":
-        return Decision(UNDECIDED, said, **number, wants="more time: groups that face each other take long to meet")
-    return Decision(HOLDS if compare(end, MET) == "below" else IN_PART, said, **number)
+    low, high, met = compare(power, SLOW), compare(power, FAST), compare(end, MET)
+    clear = (low, high) == ("above", "below")
+    return judge(
+        said,
+        power,
+        "more time: groups that face each other take long to meet"
+        if clear
+        else "more seeds, or a wider range of scales",
+        contradicted=low == "below" or high == "above",
+        undecided=not clear or met == "undecided",
+        holds=met == "below",
+        in_part=True,
+    )
 
 
 CLAIMS = (

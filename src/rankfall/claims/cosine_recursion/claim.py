@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.cosine_recursion.names import BOTH_SEE, COSINE, EARLIER
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Published,
-    Read,
-    Threshold,
-    band,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band, judge, of
 
 CLOSE = Threshold(0.05, "below", "size of network minus recursion at the layer where it is largest")
 GOLDT = "Giorlandino and Goldt: Two failure modes of deep transformers and how to avoid them, 2025"
@@ -42,10 +30,9 @@ def decide(read: Read) -> Decision:
             needed = gap.seeds * ((gap.high - gap.low) / 2 / max(away, 1e-9)) ** 2
             wants.append(f"{needed:.0e} seeds for {name}, whose difference lies {away:.1g} from the bound")
     text = f"Network minus recursion, where they differ most: {'; '.join(said)}."
-    if wants:
-        return Decision(UNDECIDED, text, **worst.fields(), wants=f"about {', '.join(wants)}")
-    verdict = HOLDS if close == len(names) else IN_PART if close else CONTRADICTED
-    return Decision(verdict, text, **worst.fields())
+    needs = f"about {', '.join(wants)}"
+    everywhere = close == len(names)
+    return judge(text, worst, needs, undecided=bool(wants), holds=everywhere, in_part=close > 0, contradicted=True)
 
 
 def published(values: dict[float, dict[int, float]], place: str) -> tuple[Published, ...]:

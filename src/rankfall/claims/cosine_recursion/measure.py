@@ -13,7 +13,7 @@ from rankfall.claims.cosine_recursion.network import states
 from rankfall.claims.cosine_recursion.recursion import Regime, cosines
 from rankfall.claims.cosines import like_tokens, unit_deviation
 from rankfall.claims.rows import row
-from rankfall.claims.score_scales.measure import mean_cosine
+from rankfall.claims.untrained import cosine
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,7 @@ def of_network(claim: str, regime: Regime, seed: int, depth: int, n: int, by_lay
     causal = claim == EARLIER
     seen = slice(-LAST, None) if causal else slice(None)
     made = states(unit_deviation(x).float(), depth, regime, seed, BOTH_SEE, causal)
-    found = [mean_cosine(state[seen].double()) for state in made]
+    found = [float(cosine(state[seen].double())) for state in made]
     predicted = cosines(found[0], depth, regime)
     pairs = list(zip(found, predicted, strict=True))
     rows: Rows = []

@@ -6,20 +6,7 @@ import math
 from typing import Any
 
 from rankfall.claims.deep_norm.names import COSINE, DEEP, GRADIENT, KINDS, NAME
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Band,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, judge, of
 
 RANGE = Threshold(1.0, "below", "decades between the largest and the smallest gradient of layers", DEEP)
 APART = Threshold(0.95, "below", COSINE, DEEP)
@@ -33,12 +20,16 @@ def decide(read: Read) -> Decision:
     text = f"With {depth:.0f} layers gradients of value maps span " + ", ".join(
         f"10^{ranges[kind].mean:.2f} between layers, cosine of tokens {ends[kind].mean:.3g} ({kind})" for kind in KINDS
     )
-    number = ranges[DEEP].fields()
-    found = [compare(ranges[DEEP], RANGE), compare(ends[DEEP], APART)]
-    if "undecided" in found:
-        return Decision(UNDECIDED, text + ".", **number, wants="more seeds")
-    good = found.count("below")
-    return Decision(HOLDS if good == 2 else IN_PART if good else CONTRADICTED, text + ".", **number)
+    found = {compare(ranges[DEEP], RANGE), compare(ends[DEEP], APART)}
+    return judge(
+        text + ".",
+        ranges[DEEP],
+        "more seeds",
+        undecided="undecided" in found,
+        holds=found == {"below"},
+        in_part="below" in found,
+        contradicted=True,
+    )
 
 
 def decades(rows: Any) -> Band:

@@ -15,20 +15,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["none"],
-    "mlp": ["relu"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add", "deepnorm"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer"], "residual": ["add", "deepnorm"]}
 
 
 def deep_norm(

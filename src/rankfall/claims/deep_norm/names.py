@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from rankfall.claims.blocks import XAVIER
+
 NAME = "deep_norm"
 GRADIENT, COSINE = (
     "gradient of the value map over that of the last layer, by layer",
     "cosine of two tokens after the last layer, by layers",
 )
 DEEP, POST, PRE = "DeepNorm", "norms after, plain skips", "norms before, plain skips"
-XAVIER: dict[str, Any] = {"name": "deepnorm", "beta": 1.0}
 KINDS: dict[str, dict[str, Any]] = {
     DEEP: {"residual": "deepnorm", "init": "deepnorm"},
     POST: {"residual": "add", "init": XAVIER},

@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.delta_erasure.names import ADDED, ERASED, KINDS, NAME, RESIDUAL
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, judge, of
 
 LARGER = Threshold(0.0, "above", "decades of relative residual with erasure less those with adding")
 TENTH = Threshold(-1.0, "above", RESIDUAL, f"{ERASED}, after the last layer")
@@ -41,12 +29,16 @@ def decide(read: Read) -> Decision:
         + " decades."
     )
     found = compare(gain, LARGER)
-    if found == "undecided":
-        return Decision(UNDECIDED, text, **gain.fields(), wants="more layers or seeds")
-    if found == "below":
-        return Decision(CONTRADICTED, text, **gain.fields())
     stops = compare(late[ADDED], LOSES) == "below" and compare(late[ERASED], LOSES) != "below"
-    return Decision(HOLDS if stops and compare(bands[ERASED], TENTH) == "above" else IN_PART, text, **gain.fields())
+    return judge(
+        text,
+        gain,
+        "more layers or seeds",
+        undecided=found == "undecided",
+        contradicted=found == "below",
+        holds=stops and compare(bands[ERASED], TENTH) == "above",
+        in_part=True,
+    )
 
 
 CLAIMS = (

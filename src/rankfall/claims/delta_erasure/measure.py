@@ -12,6 +12,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rankfall.claims.blocks import PRE_NORM, XAVIER
 from rankfall.claims.delta_erasure.names import KINDS, NAME, RESIDUAL
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
@@ -24,20 +25,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["causal"],
-    "mlp": ["relu"],
-    "norm": ["rms"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mask": ["causal"], "mlp": ["relu"], "norm": ["rms"], "residual": ["add"]}
 FLOOR = 1e-13
 
 
@@ -51,12 +39,7 @@ def delta_erasure(
             network = make(
                 [seed],
                 tokens,
-                residual="add",
-                norm="rms",
-                norm_placement="pre",
-                mlp="relu",
-                mask="causal",
-                init={"name": "deepnorm", "beta": 1.0},
+                **PRE_NORM | {"norm": "rms", "mlp": "relu", "mask": "causal", "init": XAVIER},
                 depth=depth,
                 heads=heads,
                 width=width,

@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, judge, of
 
 BELOW = Threshold(0.95, "below", COSINE, f"{SCALED}, at the greatest depth")
 EQUAL = Threshold(0.99, "above", COSINE, f"{PLAIN}, at the greatest depth")
@@ -34,11 +22,9 @@ def decide(read: Read) -> Decision:
         f"{plain} with "
         "branches as they are and norms after."
     )
-    if scaled.low > EQUAL:
-        return Decision(CONTRADICTED, text, **scaled.fields())
-    if scaled.high < BELOW and max(abs(change.low), abs(change.high)) < STILL:
-        return Decision(HOLDS if plain.low > EQUAL else IN_PART, text, **scaled.fields())
-    return Decision(UNDECIDED, text, **scaled.fields(), wants="more layers or seeds")
+    stays = scaled.high < BELOW and max(abs(change.low), abs(change.high)) < STILL
+    needed = stays and plain.low > EQUAL
+    return judge(text, scaled, "more layers or seeds", contradicted=scaled.low > EQUAL, holds=needed, in_part=stays)
 
 
 CLAIMS = (

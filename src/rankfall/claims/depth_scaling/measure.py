@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rankfall.claims.blocks import PRE_NORM, XAVIER
 from rankfall.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import cosine, draw, make
@@ -15,24 +16,11 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["none"],
-    "mlp": ["relu"],
-    "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add", "depth_scaled"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer", "none"], "residual": ["add", "depth_scaled"]}
 FEW = 5  # seeds of what is shown beside it
 KINDS: dict[str, dict[str, Any]] = {
     SCALED: {"residual": "depth_scaled", "norm": "none"},
-    "branches by 1/sqrt(L), norms before": {"residual": "depth_scaled", "norm": "layer", "norm_placement": "pre"},
+    "branches by 1/sqrt(L), norms before": PRE_NORM | {"residual": "depth_scaled"},
     PLAIN: {"residual": "add", "norm": "layer"},
 }
 
@@ -50,16 +38,7 @@ def depth_scaling(
     for kind, fields in KINDS.items():
         for depth in depths:
             for seed in range(seeds if kind == SCALED else min(seeds, FEW)):
-                network = make(
-                    [seed],
-                    tokens,
-                    init={"name": "deepnorm", "beta": 1.0},
-                    mlp="relu",
-                    depth=depth,
-                    heads=heads,
-                    width=width,
-                    **fields,
-                )
+                network = make([seed], tokens, init=XAVIER, mlp="relu", depth=depth, heads=heads, width=width, **fields)
                 x = draw([seed], tokens, width, name=NAME).unsqueeze(1)
                 rows.append(row(NAME, COSINE, kind, depth, seed, float(cosine(network.run(x)).squeeze())))
     return rows

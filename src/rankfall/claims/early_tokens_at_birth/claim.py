@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band_of, change_of, compare, judge
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from rankfall.report.claim import Band
 
 BIAS = "log of the first item's influence over the middle one's, by layers"
 FIRST = "first token's share of influence, by layers"
@@ -57,33 +42,24 @@ SETTING = (
 
 def amplifies(read: Read) -> Decision:
     rows = read("evidence")
-    change = {line: grown(rows, f"{line}, no skips", SHALLOW, DEEP) for line in NETWORKS}
+    changes = {line: change_of(rows, BIAS, f"{line}, no skips", SHALLOW, DEEP) for line in NETWORKS}
     said = f"Log of first over middle item at {SHALLOW:.0f} and {DEEP:.0f} layers without skips: " + "; ".join(
         f"{line} {_at(rows, f'{line}, no skips', SHALLOW)} and {_at(rows, f'{line}, no skips', DEEP)}"
         for line in NETWORKS
     )
     with_skips = ", ".join(f"{line} {_at(rows, f'{line}, skips', DEEP)}" for line in NETWORKS)
-    return _decide(list(change.values()), f"{said}. With skips at {DEEP:.0f}: {with_skips}.", change[NETWORKS[0]])
-
-
-def grown(rows: DataFrame, line: str, low: float, high: float) -> Band:
-    before, after = (of(rows, BIAS, line, x).value.to_numpy() for x in (low, high))
-    return band(after - before)
+    answers = {compare(one, GROWN) for one in changes.values()}
+    said += f". With skips at {DEEP:.0f}: {with_skips}."
+    return _decide(answers, said, changes[NETWORKS[0]], wants="more seeds")
 
 
 def _at(rows: DataFrame, line: str, x: float) -> str:
     return f"{band_of(rows, BIAS, line, x).mean:.2f}"
 
 
-def _decide(changes: list[Band], said: str, number: Band) -> Decision:
-    answers = [compare(one, GROWN) for one in changes]
-    if set(answers) == {"above"}:
-        return Decision(HOLDS, said, **number.fields())
-    if "above" in answers:
-        return Decision(IN_PART, said, **number.fields())
-    if set(answers) == {"below"}:
-        return Decision(CONTRADICTED, said, **number.fields())
-    return Decision(UNDECIDED, said, **number.fields(), wants="more seeds")
+def _decide(answers: set[str], said: str, number: Band, wants: str) -> Decision:
+    somewhere = "above" in answers
+    return judge(said, number, wants, holds=answers == {"above"}, in_part=somewhere, contradicted=answers == {"below"})
 
 
 def only(read: Read) -> Decision:
@@ -94,15 +70,8 @@ def only(read: Read) -> Decision:
     said = f"First token's share of influence on the last of 17 after {most:.0f} layers: " + ", ".join(
         f"{line} {one.mean:.2f}" for line, one in found.items()
     )
-    answers = [compare(one, LARGE) for one in found.values()]
-    number = found[lines[0]].fields()
-    if set(answers) == {"above"}:
-        return Decision(HOLDS, said + ".", **number)
-    if "above" in answers:
-        return Decision(IN_PART, said + ".", **number)
-    if set(answers) == {"below"}:
-        return Decision(CONTRADICTED, said + ".", **number)
-    return Decision(UNDECIDED, said + ".", **number, wants="more layers")
+    answers = {compare(one, LARGE) for one in found.values()}
+    return _decide(answers, said + ".", found[lines[0]], wants="more layers")
 
 
 CLAIMS = (

@@ -25,20 +25,7 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 22}
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["none"],
-    "normaliser": ["softmax"],
-    "position": ["none", "alibi", "rope"],
-    "residual": ["none", "add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "position": ["none", "alibi", "rope"], "residual": ["none", "add"]}
 AMPLIFIES, ONLY = "depth_amplifies_early_bias", "only_the_first_token_is_left"
 BIAS = "log of the first item's influence over the middle one's, by layers"
 FIRST = "first token's share of influence, by layers"

@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.gain_control.names import COSINE, NAME, STRONG
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Published,
-    Read,
-    Threshold,
-    band_of,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band_of, judge, of
 
 KEPT = Threshold(0.9, "below", COSINE, "mean off, after the last layer")
 KEPT_STRONG = Threshold(KEPT, "below", STRONG, "mean off, after the last layer")
@@ -45,8 +34,8 @@ def decide(read: Read) -> Decision:
     )
     works = [one.high < KEPT for one in cured.values()] + [one.high < KEPT_STRONG for one in strong.values()]
     needed = [one.low > LOST for one in plain.values()]
-    verdict = HOLDS if all(works) and all(needed) else IN_PART if any(works) else CONTRADICTED
-    return Decision(verdict, text, **cured["norms after"].fields())
+    cures = all(works) and all(needed)
+    return judge(text, cured["norms after"], holds=cures, in_part=any(works), contradicted=True)
 
 
 CLAIMS = (

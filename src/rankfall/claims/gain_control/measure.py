@@ -12,7 +12,7 @@ from rankfall.claims.cosine_recursion.recursion import Regime, cosines
 from rankfall.claims.cosines import like_tokens, unit_deviation
 from rankfall.claims.gain_control.names import COSINE, NAME, STRONG
 from rankfall.claims.rows import row
-from rankfall.claims.score_scales.measure import mean_cosine
+from rankfall.claims.untrained import cosine
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
@@ -38,7 +38,7 @@ def gain_control(
         for name, regime in VARIANTS.items():
             for quantity, beta in ((COSINE, regime.beta), (STRONG, 3.0)):
                 chosen = replace(regime, beta=beta)
-                found = [mean_cosine(state) for state in states(x, depth, chosen, seed, NAME)]
+                found = [float(cosine(state)) for state in states(x, depth, chosen, seed, NAME)]
                 predicted = cosines(found[0], depth, chosen)
                 for layer, (one, other) in enumerate(zip(found, predicted, strict=True)):
                     rows.append(row(NAME, quantity, name, layer, seed, one))

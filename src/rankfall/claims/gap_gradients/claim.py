@@ -8,20 +8,7 @@ from typing import Any
 from rankfall.claims.gap_gradients.names import GRADIENT, KINDS, NAME
 from rankfall.claims.trends import slope
 from rankfall.claims.width_collapse.claim import DEFECTS, LINK, SAADA
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Band,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, judge, of
 
 # 2.6 times in ten layers.
 GROWS = Threshold(1.1, "split at", "factor a layer of the gradient", "above it as they are, below it with the mean off")
@@ -37,13 +24,15 @@ def decide(read: Read) -> Decision:
     )
     plain, skip = compare(factors["A"], GROWS), compare(factors["A + skip"], GROWS)
     cured = [compare(factors[kind], GROWS) for kind in ("A, mean off", "A + skip, mean off")]
-    number = factors["A + skip"].fields()
-    if "undecided" in (plain, skip, *cured):
-        return Decision(UNDECIDED, text, **number, wants="more seeds or layers")
-    if "above" not in (plain, skip):
-        return Decision(CONTRADICTED, text, **number)
-    everything = plain == skip == "above" and set(cured) == {"below"}
-    return Decision(HOLDS if everything else IN_PART, text, **number)
+    return judge(
+        text,
+        factors["A + skip"],
+        "more seeds or layers",
+        undecided="undecided" in (plain, skip, *cured),
+        contradicted="above" not in (plain, skip),
+        holds=plain == skip == "above" and set(cured) == {"below"},
+        in_part=True,
+    )
 
 
 def growth(rows: Any) -> Band:

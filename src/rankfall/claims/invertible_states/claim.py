@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, judge, of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -43,12 +33,10 @@ def decide(read: Read) -> Decision:
         f"10^{min(of(rows, NEAREST, line).value.min() for line in THEIRS):.2g} of a state; in attention alone they come nearer by "
         f"10^{rate(rows):.2f} a layer, 10^{of(rows, NEAREST, AVERAGES, 1.0).value.iloc[0]:.2f} in averages."
     )
-    number = band(of(rows, FOUND, f"{THEIRS[0]}, bfloat16", depth).value).fields()
-    if all(where is None for where in lost.values()):
-        return Decision(HOLDS, said, **number)
-    if any(lost[line, "float64"] is not None for line in THEIRS):
-        return Decision(CONTRADICTED, said, **number)
-    return Decision(IN_PART, said, **number)
+    number = band_of(rows, FOUND, f"{THEIRS[0]}, bfloat16", depth)
+    nowhere = all(where is None for where in lost.values())
+    exactly = any(lost[line, "float64"] is not None for line in THEIRS)
+    return judge(said, number, holds=nowhere, contradicted=exactly, in_part=True)
 
 
 def first_lost(rows: DataFrame, line: str) -> int | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 from rankfall.streams import stream
@@ -25,30 +26,17 @@ TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 13}
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
     "mask": ["causal"],
     "mlp": ["gelu", "none"],
     "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
     "position": ["rope", "none"],
     "residual": ["add", "none"],
-    "sentinels": ["none"],
 }
 NAME = "invertible_states"
 FOUND = "share of tokens found, by layer"
 NEAREST = "log10 of the smallest distance of two words' states over their size, by layer"
 NETWORKS: dict[str, dict[str, Any]] = {
-    "pre-norm decoder": {
-        "residual": "add",
-        "norm": "layer",
-        "norm_placement": "pre",
-        "mlp": "gelu",
-        "position": "rope",
-    },
+    "pre-norm decoder": PRE_NORM | {"mlp": "gelu", "position": "rope"},
     "post-norm decoder": {"residual": "add", "norm": "layer", "mlp": "gelu", "position": "rope"},
     "attention and MLP without skips": {"norm": "layer", "mlp": "gelu", "mlp_residual": "none", "position": "rope"},
     "attention alone": {},

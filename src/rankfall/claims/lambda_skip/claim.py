@@ -5,16 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band_of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, judge
 
 STILL = Threshold(-1e-3, "above", LOSS, f"every kind at lambda {LAMBDAS[-1]:g}")  # half in 300 layers
 
@@ -30,9 +21,8 @@ def decide(read: Read) -> Decision:
     )
     kept = [found[-1].low > STILL for found in losses.values()]
     slower = [all(a.mean < b.mean for a, b in pairwise(found)) for found in losses.values()]
-    number = losses["attention, every token"][-1].fields()
-    verdict = HOLDS if all(kept) else IN_PART if any(kept) or any(slower) else CONTRADICTED
-    return Decision(verdict, text, **number)
+    number = losses["attention, every token"][-1]
+    return judge(text, number, holds=all(kept), in_part=any(kept) or any(slower), contradicted=True)
 
 
 CLAIMS = (

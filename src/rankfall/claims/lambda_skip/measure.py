@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rankfall.claims.blocks import XAVIER
 from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
 from rankfall.claims.rows import row
 from rankfall.claims.trends import slope
@@ -23,17 +24,10 @@ TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
     "attention": ["multihead", "selective"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["deepnorm"],
     "mask": ["none", "causal"],
-    "mlp": ["none"],
     "norm": ["rms"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
     "residual": ["scaled"],
-    "sentinels": ["none"],
 }
 RESIDUAL = "log10 of the relative residual after the last layer, by lambda"
 LAW = "attention that averages, in closed form"
@@ -54,7 +48,7 @@ def lambda_skip(
                     tokens,
                     residual={"name": "scaled", "scale": strength},
                     norm="rms",
-                    init={"name": "deepnorm", "beta": 1.0},
+                    init=XAVIER,
                     depth=depth,
                     heads=heads,
                     width=width,

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
 
 DISTANCE = "log10 of the distance of last states over their size, by number of equal tokens"
 EQUAL = "share of n with equal last states, by number of equal tokens"
@@ -33,21 +20,20 @@ def converge(read: Read) -> Decision:
     rows = read("evidence")
     most = float(of(rows, DISTANCE).x.max())
     found = {line: band_of(rows, DISTANCE, line, most) for line in (*POSITIONS, *OTHERS)}
-    told = {line: compare(found[line], HALF_SPACING) for line in POSITIONS}
+    told = {compare(found[line], HALF_SPACING) for line in POSITIONS}
     half = float(of(rows, EQUAL).x.max())
     said = f"Distance of the last states of {most:.0f} and one more equal tokens: " + "; ".join(
         f"{line} 10^{one.mean:.2f}, {band_of(rows, EQUAL, f'{line}, bfloat16', half).mean:.0%} equal in bfloat16"
         for line, one in found.items()
     )
-    number = found[POSITIONS[0]].fields()
-    answers = set(told.values())
-    if answers == {"below"}:
-        return Decision(HOLDS, said + ".", **number)
-    if "below" in answers:
-        return Decision(IN_PART, said + ".", **number)
-    if answers == {"above"}:
-        return Decision(CONTRADICTED, said + ".", **number)
-    return Decision(UNDECIDED, said + ".", **number, wants="longer texts")
+    return judge(
+        said + ".",
+        found[POSITIONS[0]],
+        "longer texts",
+        holds=told == {"below"},
+        in_part="below" in told,
+        contradicted=told == {"above"},
+    )
 
 
 def count(read: Read) -> Decision:
@@ -65,13 +51,16 @@ def count(read: Read) -> Decision:
         + " and ".join(f"{name} is 10^{one.mean:.2f} apart" for name, one in free.items())
         + "."
     )
-    number = behind.fields()
-    if compare(bare, ROUNDING) == "above":
-        return Decision(CONTRADICTED, said, **number)
     escapes = [compare(one, ROUNDING) for one in (behind, *free.values())]
-    if "undecided" in escapes and "above" not in escapes:
-        return Decision(UNDECIDED, said, **number, wants="longer texts")
-    return Decision(IN_PART if "above" in escapes else HOLDS, said, **number)
+    return judge(
+        said,
+        behind,
+        "longer texts",
+        contradicted=compare(bare, ROUNDING) == "above",
+        in_part="above" in escapes,
+        undecided="undecided" in escapes,
+        holds=True,
+    )
 
 
 CLAIMS = (

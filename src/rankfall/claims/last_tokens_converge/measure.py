@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -23,18 +24,12 @@ TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 28}
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
     "mask": ["causal"],
     "mlp": ["gelu", "none"],
     "norm": ["layer", "none"],
     "normaliser": ["softmax", "exp", "l2"],
     "position": ["none", "alibi", "rope", "sinusoidal"],
     "residual": ["add", "none"],
-    "sentinels": ["none"],
 }
 CONVERGE, COUNTING = "last_tokens_converge", "counting_needs_positions"
 DISTANCE = "log10 of the distance of last states over their size, by number of equal tokens"
@@ -51,7 +46,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 }
 FORMATS = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 DIGITS = {"bfloat16": 8, "float32": 24, "float64": 53}
-DECODER: dict[str, Any] = {"mask": "causal", "residual": "add", "norm": "layer", "norm_placement": "pre", "mlp": "gelu"}
+DECODER: dict[str, Any] = PRE_NORM | {"mask": "causal", "mlp": "gelu"}
 
 
 def last_tokens_converge(

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from rankfall.claims.layer_collapse.names import ERROR, NAME, NONE, NORMED, ONE
 from rankfall.claims.trends import slopes
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, judge, of
 
 SMALL = 0.05  # eta up to which a power of it is fitted
 
@@ -31,11 +20,9 @@ def decide(read: Read) -> Decision:
         f"eta^{one.mean:.2f} ({name})" for name, one in powers.items()
     )
     text += ": one layer is closer than the bound says, which leaving all layers out meets."
-    number = powers[ONE].fields()
-    found = [compare(powers[name], AT_LEAST) for name in (ONE, NORMED)]
-    if "undecided" in found:
-        return Decision(UNDECIDED, text, **number, wants="smaller eta")
-    return Decision(HOLDS if set(found) == {"above"} else CONTRADICTED, text, **number)
+    found = {compare(powers[name], AT_LEAST) for name in (ONE, NORMED)}
+    unclear, everywhere = "undecided" in found, found == {"above"}
+    return judge(text, powers[ONE], "smaller eta", undecided=unclear, holds=everywhere, contradicted=True)
 
 
 CLAIMS = (

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.claims.trends import slopes
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
 
 CURVED = "share of a branch's change that its derivative misses, by layers"
 MOVED = "change of a branch's output over its size, by layers"
@@ -29,26 +15,23 @@ FALLS = Threshold(-0.3, "below", "power of depth in what derivatives miss", f"br
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    powers = {
-        line: band(
-            float(np.polyfit(np.log(one.x), np.log(one.value.astype(float)), 1)[0])
-            for _, one in of(rows, CURVED, line).groupby("seed")
-        )
-        for line in (WHOLE, ROOT)
-    }
+    powers = {line: band(slopes(of(rows, CURVED, line), log=True)) for line in (WHOLE, ROOT)}
     first, last = float(rows.x.min()), float(rows.x.max())
     said = f"What derivatives miss of a branch's change, from {first:.0f} to {last:.0f} layers: " + "; ".join(
         f"{line}: {band_of(rows, CURVED, line, first).mean:.3f} to {band_of(rows, CURVED, line, last).mean:.3f}, as the power "
         f"{power} of depth"
         for line, power in powers.items()
     )
-    number = powers[ROOT].fields()
-    steady, falls = compare(powers[WHOLE], STEADY), compare(powers[ROOT], FALLS)
-    if (steady, falls) == ("above", "below"):
-        return Decision(HOLDS, said + ".", **number)
-    if "undecided" in (steady, falls):
-        return Decision(UNDECIDED, said + ".", **number, wants="more seeds, or deeper networks")
-    return Decision(CONTRADICTED if (steady, falls) == ("below", "above") else IN_PART, said + ".", **number)
+    found = compare(powers[WHOLE], STEADY), compare(powers[ROOT], FALLS)
+    return judge(
+        said + ".",
+        powers[ROOT],
+        "more seeds, or deeper networks",
+        undecided="undecided" in found,
+        holds=found == ("above", "below"),
+        contradicted=found == ("below", "above"),
+        in_part=True,
+    )
 
 
 CLAIMS = (

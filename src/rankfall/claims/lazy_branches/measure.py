@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, jvp
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -23,20 +24,7 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 15}
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "norm": ["layer"], "residual": ["add"]}
 NAME = "layers_are_lazy_unless_branches_fall_as_depth"
 CURVED = "share of a branch's change that its derivative misses, by layers"
 MOVED = "change of a branch's output over its size, by layers"
@@ -62,16 +50,9 @@ def lazy_branches(
         wanted = draw([seed], 1, tokens, width, name=f"{NAME} wanted")
         for line, power in SCALINGS.items():
             for depth in layers:
-                fields = {
-                    "depth": depth,
-                    "width": width,
-                    "heads": heads,
-                    "mask": "causal",
-                    "residual": "add",
-                    "norm": "layer",
-                    "init": init,
-                }
-                network = make([seed], tokens, torch.float64, norm_placement="pre", **fields)
+                network = make(
+                    [seed], tokens, **PRE_NORM, mask="causal", init=init, depth=depth, heads=heads, width=width
+                )
                 curved, moved = step(network, x, wanted, depth**-power)
                 rows.append(row(NAME, CURVED, line, depth, seed, curved))
                 rows.append(row(NAME, MOVED, line, depth, seed, moved))

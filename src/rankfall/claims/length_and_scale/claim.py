@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band_of,
-    compare,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, compare, judge
 
 LARGEST = "largest weight, by number of scores"
 OFF = "distance from softmax over the size of its output, by number of tokens"
@@ -35,11 +24,10 @@ def peak(read: Read) -> Decision:
         f"gap {gap:g}: {plain[gap]:.2g} and {scaled[gap]:.3g}" for gap in GAPS
     )
     said += f". It is kept where the gap is above 1 / 0.43 = {1 / 0.43:.2f}."
-    number = band_of(rows, LARGEST, f"{SCALED}, gap {GAPS[-1]:g}", most).fields()
+    number = band_of(rows, LARGEST, f"{SCALED}, gap {GAPS[-1]:g}", most)
     kept = [gap for gap in GAPS if scaled[gap] > KEPT]
-    if max(plain.values()) >= FADED or not kept:
-        return Decision(CONTRADICTED, said, **number)
-    return Decision(HOLDS if len(kept) == len(GAPS) else IN_PART, said, **number)
+    against = max(plain.values()) >= FADED or not kept
+    return judge(said, number, contradicted=against, holds=len(kept) == len(GAPS), in_part=True)
 
 
 def sigmoid(read: Read) -> Decision:
@@ -52,16 +40,11 @@ def sigmoid(read: Read) -> Decision:
         f"{size}: {found[size, numbers[-1]].mean:.2f} (rows sum to {sums[size]:.2f})" for size in SIZES
     )
     said += f". Without the shift rows sum to {bare:.0f}."
-    number = found[SIZES[1], numbers[-1]].fields()
-    answers = {size: [compare(found[size, x], CLOSE) for x in numbers] for size in SIZES}
-    good = [size for size in SIZES if set(answers[size]) == {"below"}]
-    if len(good) == len(SIZES):
-        return Decision(HOLDS, said, **number)
-    if good:
-        return Decision(IN_PART, said, **number)
-    if all("above" in each for each in answers.values()):
-        return Decision(CONTRADICTED, said, **number)
-    return Decision(UNDECIDED, said, **number, wants="more seeds")
+    answers = [{compare(found[size, x], CLOSE) for x in numbers} for size in SIZES]
+    good = [each == {"below"} for each in answers]
+    far = all("above" in each for each in answers)
+    number = found[SIZES[1], numbers[-1]]
+    return judge(said, number, "more seeds", holds=all(good), in_part=any(good), contradicted=far)
 
 
 CLAIMS = (

@@ -17,20 +17,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["none"],
-    "mlp": ["none"],
-    "norm": ["none"],
-    "normaliser": ["softmax", "score_scale", "sigmoid"],
-    "position": ["none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"normaliser": ["softmax", "score_scale", "sigmoid"]}
 PEAK, SIGMOID = "log_n_scale_keeps_the_peak", "sigmoid_matches_softmax"
 LARGEST = "largest weight, by number of scores"
 OFF = "distance from softmax over the size of its output, by number of tokens"

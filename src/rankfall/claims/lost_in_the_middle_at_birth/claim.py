@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band_of,
-    compare,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, compare, judge
 
 RANKS = "rank correlation with the network, by layers"
 OFF = "total variation distance from the network, by layers"
@@ -33,15 +22,16 @@ def decide(read: Read) -> Decision:
         f"{line} {ranks[line].mean:.3f}, {off[line].mean:.2f}" for line in NETWORKS
     )
     said += f". A sum in squares, for attention, is {' and '.join(f'{one.mean:.2f}' for one in squares.values())} away"
-    number = ranks[NETWORKS[0]].fields()
-    good = [(compare(ranks[line], ORDERED), compare(off[line], NEAR)) for line in NETWORKS]
-    if set(good) == {("above", "below")}:
-        return Decision(HOLDS, said + ".", **number)
-    if any(order == "above" for order, _ in good):
-        return Decision(IN_PART, said + ".", **number)
-    if all(order == "below" for order, _ in good):
-        return Decision(CONTRADICTED, said + ".", **number)
-    return Decision(UNDECIDED, said + ".", **number, wants="more seeds")
+    orders = {compare(ranks[line], ORDERED) for line in NETWORKS}
+    near = {compare(off[line], NEAR) for line in NETWORKS}
+    return judge(
+        said + ".",
+        ranks[NETWORKS[0]],
+        "more seeds",
+        holds=(orders, near) == ({"above"}, {"below"}),
+        in_part="above" in orders,
+        contradicted=orders == {"below"},
+    )
 
 
 CLAIMS = (

@@ -16,18 +16,12 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["published"],
     "mask": ["causal"],
     "mlp": ["gelu", "none"],
     "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
     "position": ["none", "rope"],
     "residual": ["add", "convex"],
-    "sentinels": ["none"],
 }
 NAME = "lost_in_the_middle_at_birth"
 SHARE = "share of influence, by place"

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, compare, judge, of
 
 SHARE = "share of energy in the first direction, by length of the first token"
 ENTROPY = "entropy of the spectrum, by length of the first token"
@@ -42,13 +31,9 @@ def decide(read: Read) -> Decision:
         f"{without.mean:.2f} ({alone.mean:.2f} before). "
         f"Attention on it goes from {drawn[0]:.3f} to {drawn[1]:.3f}."
     )
-    number = rank.fields()
-    if over < BOUNDED or under < BOUNDED:
-        return Decision(CONTRADICTED, said, **number)
-    if compare(rank, LOW) != "below":
-        return Decision(CONTRADICTED, said, **number)
-    sinks = drawn[1] > DOUBLED * drawn[0]
-    return Decision(HOLDS if without.mean >= KEPT * alone.mean and sinks else IN_PART, said, **number)
+    fails = over < BOUNDED or under < BOUNDED or compare(rank, LOW) != "below"
+    alone_does = without.mean >= KEPT * alone.mean and drawn[1] > DOUBLED * drawn[0]
+    return judge(said, rank, contradicted=fails, holds=alone_does, in_part=True)
 
 
 CLAIMS = (

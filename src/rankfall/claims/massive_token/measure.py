@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -20,20 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "norm": ["layer"], "residual": ["add"]}
 NAME = "massive_token_forces_low_rank"
 SHARE = "share of energy in the first direction, by length of the first token"
 ENTROPY = "entropy of the spectrum, by length of the first token"
@@ -49,16 +37,7 @@ def massive_token(
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name=NAME)
-        fields = {
-            "depth": depth,
-            "width": width,
-            "heads": heads,
-            "residual": "add",
-            "norm": "layer",
-            "mask": "causal",
-            "init": init,
-        }
-        network = make([seed], tokens, torch.float64, norm_placement="pre", **fields)
+        network = make([seed], tokens, **PRE_NORM, mask="causal", init=init, depth=depth, heads=heads, width=width)
         for length in LONGER:
             text = x.clone()  # (1, 1, T, D)
             text[..., 0, :] *= length

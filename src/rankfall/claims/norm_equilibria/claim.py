@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, judge, of
 
 STILL = Threshold(-10.0, "below", MOVED, EXACT)
 
@@ -36,9 +27,7 @@ def decide(read: Read) -> Decision:
         f"1e-6 rank {_say(stable)} is kept. Random tokens end with rank at most {others.get(0.0, 0):.0f} (V the identity), "
         f"{others.get(1.0, 0):.0f} (orthogonal), {others.get(2.0, 0):.0f} (random)."
     )
-    full = there == all_ranks
-    verdict = HOLDS if full else IN_PART if len(there) > 1 else CONTRADICTED
-    return Decision(verdict, text, number=float(len(stable)))
+    return judge(text, len(stable), holds=there == all_ranks, in_part=len(there) > 1, contradicted=True)
 
 
 def _say(ranks: list[float]) -> str:

@@ -7,26 +7,14 @@ from typing import Any
 
 from rankfall.claims.norm_growth.names import ADDED, AROUND, SHARED, SIZE, SQUARE, VARIANCE
 from rankfall.claims.trends import slope
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Band,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    of,
-    within,
-)
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, judge, of, within
 
 # Of a rate's own earlier value; a power of the layer has 1/16.
 EXPONENTIAL = Threshold(
     0.5, "above", "rate of growth over the last octave of layers as a share of that four octaves before", "every start"
 )
 NEAR = 0.15  # of a power
+MORE = "more seeds or layers"
 SIZE_FROM, SIZE_TO = within(1, NEAR, "power of the layer in the size of what layers have added", "every start")
 SQUARE_FROM, SQUARE_TO = within(
     1, NEAR, "power of the layer in the mean square of what layers have added", "both starts"
@@ -81,9 +69,8 @@ def decide_exponential(read: Read) -> Decision:
         "exponential is possible."
     )
     above = [one.low > EXPONENTIAL for one in kept.values()]
-    if any(one.low <= EXPONENTIAL <= one.high for one in kept.values()):
-        return Decision(UNDECIDED, text, **most.fields(), wants="more seeds or layers")
-    return Decision(HOLDS if all(above) else IN_PART if any(above) else CONTRADICTED, text, **most.fields())
+    unclear = any(one.low <= EXPONENTIAL <= one.high for one in kept.values())
+    return judge(text, most, MORE, undecided=unclear, holds=all(above), in_part=any(above), contradicted=True)
 
 
 def decide_linear(read: Read) -> Decision:
@@ -99,9 +86,8 @@ def decide_linear(read: Read) -> Decision:
     linear = [line for line, (low, high) in halves.items() if low > SIZE_FROM and high < SIZE_TO]
     slower = [line for line, (_, high) in halves.items() if high < SIZE_FROM]
     number = Band(shared.mean / 2, shared.low / 2, shared.high / 2, shared.seeds)
-    if len(linear) + len(slower) < len(found):
-        return Decision(UNDECIDED, text, **number.fields(), wants="more seeds or layers")
-    return Decision(HOLDS if not slower else IN_PART if linear else CONTRADICTED, text, **number.fields())
+    unclear = len(linear) + len(slower) < len(found)
+    return judge(text, number, MORE, undecided=unclear, holds=not slower, in_part=bool(linear), contradicted=True)
 
 
 def decide_peri(read: Read) -> Decision:
@@ -113,10 +99,9 @@ def decide_peri(read: Read) -> Decision:
     first = next(iter(found.values()))
     inside = [one.low > SQUARE_FROM and one.high < SQUARE_TO for one in found.values()]
     outside = [one.low > SQUARE_TO or one.high < SQUARE_FROM for one in found.values()]
-    if not all(a or b for a, b in zip(inside, outside, strict=True)):
-        return Decision(UNDECIDED, text + ".", **first.fields(), wants="more seeds or layers")
-    verdict = HOLDS if all(inside) else IN_PART if any(inside) else CONTRADICTED
-    return Decision(verdict, text + ".", **first.fields())
+    unclear = not all(a or b for a, b in zip(inside, outside, strict=True))
+    text += "."
+    return judge(text, first, MORE, undecided=unclear, holds=all(inside), in_part=any(inside), contradicted=True)
 
 
 CLAIMS = (

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rankfall.claims.blocks import PRE_NORM, XAVIER
 from rankfall.claims.norm_growth.names import ADDED, AROUND, SHARED, SIZE, SQUARE, VARIANCE
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
@@ -17,20 +18,13 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
-    "attention": ["multihead"],
     "block": ["attention", "peri"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["normal", "deepnorm"],
     "mask": ["none", "causal"],
     "mlp": ["gelu"],
     "norm": ["rms", "by_depth"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
     "residual": ["add", "scheduled"],
-    "sentinels": ["none"],
 }
-XAVIER: dict[str, Any] = {"name": "deepnorm", "beta": 1.0}  # Xavier's start where nothing is scaled
 PRE: dict[str, dict[str, Any]] = {
     "Xavier": {"init": XAVIER},
     "N(0, .02^2)": {"init": "normal"},
@@ -53,13 +47,7 @@ def norm_growth(
     rows: Rows = []
     kept = {0, 1, 3, *(2**k for k in range(1, 40)), *(3 * 2**k for k in range(1, 40))}
     for line, fields in {**PRE, **PERI}.items():
-        about: dict[str, Any] = {
-            "residual": "add",
-            "norm": "rms",
-            "norm_placement": "pre",
-            "mlp": "gelu",
-            "mask": "causal",
-        }
+        about = PRE_NORM | {"norm": "rms", "mlp": "gelu", "mask": "causal"}
         for seed in range(seeds):
             network = make([seed], tokens, **about | fields, depth=depth, heads=heads, width=width)
             if line == SHARED:

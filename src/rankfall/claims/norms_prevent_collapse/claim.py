@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band_of,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, judge, of
 
 QUANTITY = "log10 of the spread of tokens, by layer"
 MASKS = ("every token", "earlier tokens", "next neighbours")
@@ -32,8 +22,8 @@ def decide(read: Read) -> Decision:
     text = "; ".join(
         f"{mask}: 10^{exact[mask].mean:,.4g} without rounding, {_say(single[mask])} in float32" for mask in MASKS
     )
-    verdict = HOLDS if len(kept) == len(MASKS) else IN_PART if kept else CONTRADICTED
-    return Decision(verdict, f"Spread after {last:.0f} layers where a token sees: {text}.", **worst.fields())
+    text = f"Spread after {last:.0f} layers where a token sees: {text}."
+    return judge(text, worst, holds=len(kept) == len(MASKS), in_part=bool(kept), contradicted=True)
 
 
 def _say(logs: Any) -> str:

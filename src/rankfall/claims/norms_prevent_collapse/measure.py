@@ -23,20 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["none", "causal", "local"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["none", "causal", "local"], "norm": ["layer"]}
 NAME = "norms_prevent_collapse"
 QUANTITY = "log10 of the spread of tokens, by layer"
 

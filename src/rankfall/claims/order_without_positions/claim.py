@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
 
 LOSS = "loss in nats, by training step"
 RIGHT = "share of right answers, by training step"
@@ -45,18 +32,18 @@ def decide(read: Read) -> Decision:
         )
         for task in ("causal", "masked")
     }
-    number = gaps["masked"].fields()
-    if (
-        compare(right["causal", "learned"], LEARNED) != "above"
-        or compare(right["masked", "learned"], LEARNED_MASKED) != "above"
-    ):
-        return Decision(UNDECIDED, said + ".", **number, wants="models with positions that have learned the task")
-    works, fails = compare(gaps["causal"], NEAR), compare(gaps["masked"], FAR)
-    if (works, fails) == ("below", "above"):
-        return Decision(HOLDS, said + ".", **number)
-    if "undecided" in (works, fails):
-        return Decision(UNDECIDED, said + ".", **number, wants="more seeds or steps")
-    return Decision(CONTRADICTED if (works, fails) == ("above", "below") else IN_PART, said + ".", **number)
+    learned = [compare(right["causal", "learned"], LEARNED), compare(right["masked", "learned"], LEARNED_MASKED)]
+    lazy = learned != ["above", "above"]
+    found = compare(gaps["causal"], NEAR), compare(gaps["masked"], FAR)
+    return judge(
+        said + ".",
+        gaps["masked"],
+        "models with positions that have learned the task" if lazy else "more seeds or steps",
+        undecided=lazy or "undecided" in found,
+        holds=found == ("below", "above"),
+        contradicted=found == ("above", "below"),
+        in_part=True,
+    )
 
 
 CLAIMS = (

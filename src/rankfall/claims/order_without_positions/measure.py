@@ -23,18 +23,13 @@ TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 150}
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
     "embedding": ["token"],
     "head": ["classifier"],
-    "init": ["normal"],
     "mask": ["causal", "none"],
     "mlp": ["gelu"],
     "norm": ["layer"],
-    "normaliser": ["softmax"],
     "position": ["learned", "none"],
     "residual": ["add"],
-    "sentinels": ["none"],
 }
 NAME = "order_without_positions"
 LOSS = "loss in nats, by training step"

@@ -27,25 +27,10 @@ from rankfall.claims.pretrained_encoder.names import (
     SPIKE,
     STATES,
 )
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, band_of, change_of, compare, judge, of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from rankfall.report.claim import Band
 
 # Near 100% in the source's figure; of 128 tokens one may be missing.
 FULL = Threshold(0.99, "above", SHARE, "every text and layer")
@@ -66,9 +51,7 @@ def where_measured(decide: Callable[[DataFrame], Decision]) -> Callable[[Read], 
     def rule(read: Read) -> Decision:
         rows = read("evidence")
         if not rows.value.notna().any():
-            return Decision(
-                UNDECIDED, "Nothing was measured: there is no pretrained model.", wants=rows.value_reason.iloc[0]
-            )
+            return judge("Nothing was measured: there is no pretrained model.", None, rows.value_reason.iloc[0])
         return decide(rows)
 
     return rule
@@ -78,28 +61,18 @@ def where_measured(decide: Callable[[DataFrame], Decision]) -> Callable[[Read], 
 def full_rank(rows: DataFrame) -> Decision:
     first, last = float(rows.x.min()), float(rows.x.max())
     least = {part: float(of(rows, SHARE, part).value.min()) for part in PARTS}
-    falls = {part: change(rows, SMALLEST, part, first, last) for part in PARTS}
-    rises = {part: change(rows, COSINE, part, first, last) for part in PARTS}
+    falls = {part: change_of(rows, SMALLEST, part, first, last) for part in PARTS}
+    rises = {part: change_of(rows, COSINE, part, first, last) for part in PARTS}
     said = f"From the state before the first of {last:.0f} layers to the last: " + "; ".join(
         f"{part}: rank at least {least[part]:.0%} of full, smallest singular value {falls[part].mean:+.2f} decades, cosine "
         f"{band_of(rows, COSINE, part, first).mean:.2f} to {band_of(rows, COSINE, part, last).mean:.2f}"
         for part in PARTS
     )
-    number = rises[ALL].fields()
     full = [least[part] > FULL for part in PARTS]
-    answers = {part: [compare(falls[part], FALLS), compare(rises[part], RISES)] for part in PARTS}
-    right = {part: [falling == "below", rising == "above"] for part, (falling, rising) in answers.items()}
-    if not full[0] or not any(right[ALL]):
-        return Decision(CONTRADICTED, said + ".", **number)
-    if all(full) and all(all(one) for one in right.values()):
-        return Decision(HOLDS, said + ".", **number)
-    return Decision(IN_PART, said + ".", **number)
-
-
-def change(rows: DataFrame, quantity: str, line: str, first: float, last: float) -> Band:
-    """Text by text."""
-    before, after = (of(rows, quantity, line, x).value.to_numpy() for x in (first, last))
-    return band(after - before)
+    right = {part: [compare(falls[part], FALLS) == "below", compare(rises[part], RISES) == "above"] for part in PARTS}
+    fails = not full[0] or not any(right[ALL])
+    everything = all(full) and all(all(one) for one in right.values())
+    return judge(said + ".", rises[ALL], contradicted=fails, holds=everything, in_part=True)
 
 
 @where_measured
@@ -111,13 +84,14 @@ def apart(rows: DataFrame) -> Decision:
         f"{drawn[EVERY][1].mean:.2f} of its weight (layer {drawn[EVERY][0]:.0f}), the first one {drawn[FIRST][1].mean:.2f} (layer "
         f"{drawn[FIRST][0]:.0f}), a separator {drawn[SEPARATOR][1].mean:.2f} (layer {drawn[SEPARATOR][0]:.0f})."
     )
-    number = drawn[EVERY][1].fields()
-    sinks, flat = compare(drawn[EVERY][1], DRAWS), compare(spike[1], FLAT)
-    if sinks == "above" and flat == "below":
-        return Decision(HOLDS, said, **number)
-    if sinks == "above" and flat == "above":
-        return Decision(CONTRADICTED, said, **number)
-    return Decision(UNDECIDED, said, **number, wants="a pretrained model with norms after that has sinks for sure")
+    found = compare(drawn[EVERY][1], DRAWS), compare(spike[1], FLAT)
+    return judge(
+        said,
+        drawn[EVERY][1],
+        "a pretrained model with norms after that has sinks for sure",
+        holds=found == ("above", "below"),
+        contradicted=found == ("above", "above"),
+    )
 
 
 def at_most(rows: DataFrame, quantity: str, line: str) -> tuple[float, Band]:
@@ -136,16 +110,16 @@ def keep_rank(rows: DataFrame) -> Decision:
         f"{one.mean:.2f} {part}" for part, one in kept.items()
     )
     said += f"; {f'{lost.mean:.2g}' if lost.mean > 2 * FLOOR else 'below rounding'} with skips and MLPs cut."
-    number = kept[ALL].fields()
     answers = [compare(one, KEPT) for one in kept.values()]
     cut = compare(lost, LOST)
-    if "below" in answers[:1] or cut == "above":
-        return Decision(CONTRADICTED, said, **number)
-    if set(answers) == {"above"} and cut == "below":
-        return Decision(HOLDS, said, **number)
-    if answers[0] == "above" and cut == "below":
-        return Decision(IN_PART, said, **number)
-    return Decision(UNDECIDED, said, **number, wants="more texts")
+    return judge(
+        said,
+        kept[ALL],
+        "more texts",
+        contradicted=answers[0] == "below" or cut == "above",
+        holds=set(answers) == {"above"} and cut == "below",
+        in_part=answers[0] == "above" and cut == "below",
+    )
 
 
 SETTING = (

@@ -8,21 +8,7 @@ from typing import Any
 from rankfall.claims.query_gradients.names import BY_WIDTH, GRADIENT, NAME, SHARE
 from rankfall.claims.score_scales.limits import decay_of_squares
 from rankfall.claims.trends import slope, slopes
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Band,
-    Claim,
-    Decision,
-    Published,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Band, Claim, Decision, Published, Read, Threshold, band, compare, judge, of
 
 BELOW, ABOVE = (0.43, 1.0), (2.0, 3.0)
 VANISHES = Threshold(
@@ -53,18 +39,20 @@ def decide(read: Read) -> Decision:
         f"3 is there "
         f"from beta {tenth} on, where the transition is at {math.sqrt(2):.3f}."
     )
-    falls = [compare(powers[beta], VANISHES) for beta in BELOW]
-    stays = [compare(powers[beta], VANISHES) for beta in ABOVE]
-    number = tenth.fields()
-    if set(falls) == {"below"} and set(stays) == {"above"}:
-        return Decision(HOLDS, text, **number)
-    # Where one of them levels off for sure, the others cannot make it hold.
-    if "above" not in falls and "undecided" in falls + stays:
-        return Decision(UNDECIDED, text, **number, wants="more tokens and seeds: powers of T near -.1")
+    falls = {compare(powers[beta], VANISHES) for beta in BELOW}
+    stays = {compare(powers[beta], VANISHES) for beta in ABOVE}
     with_width = compare(by_width, WITH_WIDTH)
-    if with_width == "undecided":
-        return Decision(UNDECIDED, text, **number, wants="more widths")
-    return Decision(IN_PART if with_width == "below" or "below" in falls else CONTRADICTED, text, **number)
+    # Where one of them levels off for sure, the others cannot make it hold.
+    unclear = "above" not in falls and "undecided" in falls | stays
+    return judge(
+        text,
+        tenth,
+        "more tokens and seeds: powers of T near -.1" if unclear else "more widths",
+        holds=(falls, stays) == ({"below"}, {"above"}),
+        undecided=unclear or with_width == "undecided",
+        in_part=with_width == "below" or "below" in falls,
+        contradicted=True,
+    )
 
 
 def power(rows: Any, beta: float) -> Band:

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-    within,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of, within
 
 MEAN = "mean score over its standard error, by distance"
 SIZE = "standard deviation of scores, by distance"
@@ -45,10 +31,8 @@ def decay(read: Read) -> Decision:
         f"{near.mean:.2f} to {far.mean:.2f}."
     )
     steady = sizes.max() / sizes.min() - 1 <= WIDER
-    number = band(of(rows, SIZE, x=most).value).fields()
-    if centred and steady:
-        return Decision(HOLDS, said, **number)
-    return Decision(IN_PART if centred else CONTRADICTED, said, **number)
+    number = band(of(rows, SIZE, x=most).value)
+    return judge(said, number, holds=centred and steady, in_part=centred, contradicted=True)
 
 
 def diagonal(read: Read) -> Decision:
@@ -60,13 +44,16 @@ def diagonal(read: Read) -> Decision:
         f"{apart.mean:.4f} where all differ; "
         f"where one occurs twice it gives itself {twice.mean:.4f}."
     )
-    answers = [compare(apart, DIAGONAL), compare(twice, DIAGONAL)]
-    number = apart.fields()
-    if "undecided" in answers:
-        return Decision(UNDECIDED, said, **number, wants="larger score scales")
-    if answers == ["below", "below"]:
-        return Decision(HOLDS, said, **number)
-    return Decision(CONTRADICTED if answers == ["above", "above"] else IN_PART, said, **number)
+    found = {compare(apart, DIAGONAL), compare(twice, DIAGONAL)}
+    return judge(
+        said,
+        apart,
+        "larger score scales",
+        undecided="undecided" in found,
+        holds=found == {"below"},
+        contradicted=found == {"above"},
+        in_part=True,
+    )
 
 
 CLAIMS = (

@@ -16,20 +16,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["none"],
-    "mlp": ["none"],
-    "norm": ["none"],
-    "normaliser": ["softmax"],
-    "position": ["rope", "none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"position": ["rope", "none"]}
 DECAY, DIAGONAL = "rope_scores_do_not_decay", "diagonal_heads_need_positions"
 MEAN = "mean score over its standard error, by distance"
 SIZE = "standard deviation of scores, by distance"

@@ -6,20 +6,7 @@ from itertools import pairwise
 
 from rankfall.claims.masks import MASKS
 from rankfall.claims.score_scale_slows.names import NAME, SCALES, SPREAD
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Band,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, judge, of
 
 SLOWER = Threshold(
     0.0, "above", "decades of spread that the larger of two scales keeps more", "every mask and step of the scale"
@@ -45,18 +32,21 @@ def decide(read: Read) -> Decision:
     text = f"Spread of tokens after {last:.0f} layers at scores of deviation 1/8, 1 and 8: " + "; ".join(
         f"{mask} {', '.join(f'10^{one.mean:,.4g}' for one in at[mask])}" for mask in MASKS
     )
-    slows = [compare(one, SLOWER) for mask in MASKS for one in steps[mask]]
+    slows = {mask: [compare(one, SLOWER) for one in found] for mask, found in steps.items()}
     first, second, third = (whole[mask] for mask in MASKS)
     ordered = first.low > second.high and second.low > third.high
-    if "below" in slows:  # somewhere larger scores make it faster for sure: it cannot hold
-        return Decision(IN_PART if "above" in slows else CONTRADICTED, text + ".", **first.fields())
-    if "undecided" in slows:
-        return Decision(UNDECIDED, text + ".", **first.fields(), wants="more seeds: " + ", ".join(_unclear(steps)))
-    return Decision(HOLDS if ordered else IN_PART, text + ".", **first.fields())
-
-
-def _unclear(steps: dict[str, list[Band]]) -> list[str]:
-    return [mask for mask, found in steps.items() if any(compare(one, SLOWER) == "undecided" for one in found)]
+    unclear = [mask for mask, found in slows.items() if "undecided" in found]
+    answers = {answer for found in slows.values() for answer in found}
+    faster = "below" in answers  # somewhere larger scores make it faster for sure: it cannot hold
+    return judge(
+        text + ".",
+        first,
+        f"more seeds: {', '.join(unclear)}",
+        contradicted=faster and "above" not in answers,
+        undecided=bool(unclear) and not faster,
+        holds=ordered and not faster,
+        in_part=True,
+    )
 
 
 CLAIMS = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rankfall.claims.blocks import XAVIER
 from rankfall.claims.masks import MASKS
 from rankfall.claims.rows import row
 from rankfall.claims.score_scale_slows.names import NAME, SCALES, SPREAD
@@ -19,20 +20,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["none", "causal", "local"],
-    "mlp": ["none"],
-    "norm": ["layer"],
-    "normaliser": ["score_scale"],
-    "position": ["none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mask": ["none", "causal", "local"], "norm": ["layer"], "normaliser": ["score_scale"]}
 
 
 def score_scale_slows(context: Context, *, depth: int = 24, tokens: int = 24, width: int = 64, seeds: int = 12) -> Rows:
@@ -47,7 +35,7 @@ def score_scale_slows(context: Context, *, depth: int = 24, tokens: int = 24, wi
                     norm="layer",
                     depth=depth,
                     width=width,
-                    init={"name": "deepnorm", "beta": 1.0},
+                    init=XAVIER,
                     normaliser={"name": "score_scale", "scale": "one", "factor": scale},
                 )
                 # One head and Xavier's maps: normed tokens have scores of deviation one before the factor.

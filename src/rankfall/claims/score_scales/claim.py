@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rankfall.claims.score_scales.limits import (
     cosine_after,
     critical_of_cosines,
@@ -24,22 +26,7 @@ from rankfall.claims.score_scales.names import (
     WRONG,
 )
 from rankfall.claims.trends import line, slopes
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Band,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-    within,
-)
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, band_of, compare, judge, of, within
 
 CLOSE = Threshold(0.05, "below", "distance from the limit", "of every cosine, at the most tokens")
 LOW, HIGH = within(1, 0.1, CRITICAL, "at the most tokens")
@@ -88,11 +75,16 @@ def decide_cosines(read: Read) -> Decision:
         + (f" ({'; '.join(wrong)})" if wrong else "")
         + "."
     )
-    if open_ and not wrong:
-        return Decision(UNDECIDED, text, **middle.fields(), wants="more seeds: " + "; ".join(open_))
     good = len(lines_of(rows, COSINE)) - len(wrong)
-    verdict = HOLDS if not wrong and not off else CONTRADICTED if off and not good else IN_PART
-    return Decision(verdict, text, **middle.fields())
+    return judge(
+        text,
+        middle,
+        "more seeds: " + "; ".join(open_),
+        undecided=bool(open_) and not wrong,
+        holds=not wrong and not off,
+        contradicted=bool(off) and not good,
+        in_part=True,
+    )
 
 
 def decide_noise(read: Read) -> Decision:
@@ -107,26 +99,22 @@ def decide_noise(read: Read) -> Decision:
             said.append(f"n^{fall.mean:.2f} (theory {decay_of_squares(share * 2**0.5):.2f}) at {name}")
         else:
             limit = squares_of_weights(rho, share * critical_of_noise(rho))
-            reached = band(line(1 / _log(one.x), one.value)[1] for _, one in found.groupby("seed"))
+            reached = band(line(1 / np.log(one.x), one.value)[1] for _, one in found.groupby("seed"))
             gaps.append(Band(reached.mean - limit, reached.low - limit, reached.high - limit, reached.seeds))
             said.append(f"{reached} (theory {limit:.3f}) at {name}")
     worst = max(gaps, key=lambda one: abs(one.mean))
     text = f"The sum of squared weights goes, over the number of tokens and extrapolated in 1 / log n, like {'; '.join(said)}."
-    if "above" in below:
-        return Decision(CONTRADICTED, text, **worst.fields())
     far = [one for one in gaps if one.low > REACHED or one.high < -REACHED]
     near = [one for one in gaps if one.low > -REACHED and one.high < REACHED]
-    if "undecided" in below or len(far) + len(near) < len(gaps):
-        return Decision(
-            UNDECIDED, text, **worst.fields(), wants="more seeds, or more tokens: corrections are of order 1 / log n"
-        )
-    return Decision(IN_PART if far else HOLDS, text, **worst.fields())
-
-
-def _log(x: Any) -> Any:
-    import numpy as np
-
-    return np.log(x)
+    return judge(
+        text,
+        worst,
+        "more seeds, or more tokens: corrections are of order 1 / log n",
+        contradicted="above" in below,
+        undecided="undecided" in below or len(far) + len(near) < len(gaps),
+        in_part=bool(far),
+        holds=True,
+    )
 
 
 def decide_both(read: Read) -> Decision:
@@ -145,11 +133,9 @@ def decide_both(read: Read) -> Decision:
         + ", ".join(f"{found.mean:.2f} times what theory says for {name}" for name, found in crossings.items())
         + "."
     )
-    if compare(noise, CONDENSES) == "above" and compare(like, AVERAGES) == "below":
-        return Decision(IN_PART, text, **noise.fields())
-    if compare(noise, CONDENSES) == "below":
-        return Decision(HOLDS, text, **noise.fields())
-    return Decision(UNDECIDED, text, **noise.fields(), wants="more tokens")
+    condenses = compare(noise, CONDENSES)
+    averages = condenses == "above" and compare(like, AVERAGES) == "below"
+    return judge(text, noise, "more tokens", in_part=averages, holds=condenses == "below")
 
 
 def crossing(one: Any) -> float:

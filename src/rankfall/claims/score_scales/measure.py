@@ -37,6 +37,7 @@ from rankfall.claims.score_scales.names import (
     SQUARES,
     WRONG,
 )
+from rankfall.claims.untrained import cosine
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
@@ -107,7 +108,7 @@ def of_cosines(seed: int, n: int, width: int, rho: float) -> Rows:
             f"rho {rho:g}, {name}",
             n,
             seed,
-            mean_cosine((products * (k * critical * math.log(n))).softmax(-1) @ x),
+            float(cosine((products * (k * critical * math.log(n))).softmax(-1) @ x)),
         )
         for name, k in OF_CRITICAL.items()
     ]
@@ -174,10 +175,3 @@ def own_and_others(n: int, rho: float, sampled: int) -> Tensor:
 def squares(weights: Tensor) -> float:
     """Sum of the squared weights of a row, mean over rows (rows, T)."""
     return float(weights.square().sum(-1).mean())
-
-
-def mean_cosine(x: Tensor) -> float:
-    """Over pairs of different tokens (T, D)."""
-    unit = x / x.norm(dim=-1, keepdim=True)
-    n = len(x)
-    return float((unit.sum(0).square().sum() - n) / (n * (n - 1)))

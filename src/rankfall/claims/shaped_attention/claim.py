@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, judge, of
 
 KEPT = "relative residual, by layer"
 FORMS = ("shaped, scores of zero", "shaped, random scores", "mixed, a tenth")
@@ -34,15 +22,16 @@ def decide(read: Read) -> Decision:
     said = f"Relative residual after {last:.0f} layers without skips and norms, bidirectional and causal: " + "; ".join(
         f"{form} " + " and ".join(_say(found[form, mask].mean) for mask in MASKS) for form in ("plain", *FORMS)
     )
-    shaped = [compare(found[form, mask], ENOUGH) for form in FORMS[:2] for mask in MASKS]
-    number = found[FORMS[1], MASKS[0]].fields()
-    if set(shaped) == {"above"}:
-        return Decision(HOLDS, said + ".", **number)
-    if "above" in shaped:
-        return Decision(IN_PART, said + ".", **number)
-    if "undecided" in shaped:
-        return Decision(UNDECIDED, said + ".", **number, wants="more seeds")
-    return Decision(CONTRADICTED, said + ".", **number)
+    shaped = {compare(found[form, mask], ENOUGH) for form in FORMS[:2] for mask in MASKS}
+    return judge(
+        said + ".",
+        found[FORMS[1], MASKS[0]],
+        "more seeds",
+        holds=shaped == {"above"},
+        in_part="above" in shaped,
+        undecided="undecided" in shaped,
+        contradicted=True,
+    )
 
 
 def _say(mean: float) -> str:

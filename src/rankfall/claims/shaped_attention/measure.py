@@ -19,20 +19,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["none", "causal"],
-    "mlp": ["none"],
-    "norm": ["none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["none", "causal"]}
 NAME = "shaped_attention_keeps_rank"
 KEPT = "relative residual, by layer"
 LEAST = 1e-13

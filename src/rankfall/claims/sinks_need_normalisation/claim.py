@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
 
 DRAWN = "weight on the first token where nothing is to be copied, by training step"
 COPIED = "share of copies that are right, by training step"
@@ -47,22 +34,21 @@ def need(read: Read) -> Decision:
     said = "Weight on the first token, and copies that are right: " + "; ".join(
         f"{line} {found[line].mean:.2f}, {copied[line].mean:.0%}" for line in found
     )
-    number = found[SOFTMAX].fields()
     lazy = [line for line in found if compare(copied[line], LEARNED) != "above"]
     wants = [f"models that have learned to copy with {', '.join(lazy)}"] if lazy else []
     wants += [A_SINK] if compare(found[SOFTMAX], APART) != "above" else []
-    if wants:
-        return Decision(UNDECIDED, said + ".", **number, wants="; ".join(wants))
     answers = {line: compare(one, APART) for line, one in found.items()}
-    if "undecided" in answers.values():
-        return Decision(UNDECIDED, said + ".", **number, wants="more seeds or steps")
     normed = [answers[line] == "above" for line in NORMED]
     free = [answers[line] == "below" for line in FREE]
-    if all(normed) and all(free):
-        return Decision(HOLDS, said + ".", **number)
-    if any(normed) and any(free):
-        return Decision(IN_PART, said + ".", **number)
-    return Decision(CONTRADICTED, said + ".", **number)
+    return judge(
+        said + ".",
+        found[SOFTMAX],
+        "; ".join(wants) or "more seeds or steps",
+        undecided=bool(wants) or "undecided" in answers.values(),
+        holds=all(normed) and all(free),
+        in_part=any(normed) and any(free),
+        contradicted=True,
+    )
 
 
 def key(read: Read) -> Decision:
@@ -76,15 +62,17 @@ def key(read: Read) -> Decision:
         f"With a learned key without a value the first token has {drawn.mean:.2f} of the weight instead of {plain.mean:.2f}, and "
         f"the key {taken.mean:.2f}."
     )
-    number = drawn.fields()
-    if compare(plain, NEEDED) != "above":
-        return Decision(UNDECIDED, said, **number, wants=A_SINK)
+    no_sink = compare(plain, NEEDED) != "above"
     answers = (fallen, compare(taken, TAKES))
-    if answers == ("below", "above"):
-        return Decision(HOLDS, said, **number)
-    if "undecided" in answers:
-        return Decision(UNDECIDED, said, **number, wants="more seeds")
-    return Decision(CONTRADICTED if answers == ("above", "below") else IN_PART, said, **number)
+    return judge(
+        said,
+        drawn,
+        A_SINK if no_sink else "more seeds",
+        undecided=no_sink or "undecided" in answers,
+        holds=answers == ("below", "above"),
+        contradicted=answers == ("above", "below"),
+        in_part=True,
+    )
 
 
 CLAIMS = (

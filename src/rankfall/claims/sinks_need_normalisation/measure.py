@@ -22,18 +22,14 @@ TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 170}
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
     "embedding": ["token"],
     "head": ["classifier"],
-    "init": ["normal"],
     "mask": ["causal"],
     "mlp": ["gelu"],
     "norm": ["layer"],
     "normaliser": ["softmax", "relu2_sum", "sigmoid", "relu2", "sink"],
     "position": ["learned"],
     "residual": ["add"],
-    "sentinels": ["none"],
 }
 NEED, KEY = "sinks_need_normalisation", "a_key_of_its_own_takes_the_sink"
 DRAWN = "weight on the first token where nothing is to be copied, by training step"

@@ -6,20 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,21 +27,21 @@ OURS = "skips, value zero"  # what is nearest to trained models
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     high = float(rows.x.max())
-    found = {line: slows(rows, line, high) for line in LINES}
+    found = {slows(rows, line, high) for line in LINES}
     text = "; ".join(
         f"{line}: residual {_say(rows, line, 0.0)} to {_say(rows, line, high)}, "
         f"share in others {band_of(rows, REACHED, line, 0.0).mean:.3g} to {band_of(rows, REACHED, line, high).mean:.3g}"
         for line in LINES
     )
     said = f"When the first token's score rises from 0 to {high:g} ({band_of(rows, DRAWN, OURS, high).mean:.0%} of attention): {text}."
-    number = band(of(rows, KEPT, OURS, high).value).fields()
-    if all(answer == "yes" for answer in found.values()):
-        return Decision(HOLDS, said, **number)
-    if any(answer == "yes" for answer in found.values()):
-        return Decision(IN_PART, said, **number)
-    if all(answer == "no" for answer in found.values()):
-        return Decision(CONTRADICTED, said, **number)
-    return Decision(UNDECIDED, said, **number, wants="more seeds: changes that are told from zero")
+    return judge(
+        said,
+        band_of(rows, KEPT, OURS, high),
+        "more seeds: changes that are told from zero",
+        holds=found == {"yes"},
+        in_part="yes" in found,
+        contradicted=found == {"no"},
+    )
 
 
 def slows(rows: DataFrame, line: str, high: float) -> str:

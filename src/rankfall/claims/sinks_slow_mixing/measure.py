@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make, spread
 
@@ -22,26 +23,13 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add", "none"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "norm": ["layer", "none"], "residual": ["add", "none"]}
 NAME = "sinks_slow_mixing"
 KEPT = "relative residual of the other tokens, by score of the first token"
 REACHED = "share of a change that is in other tokens, by score of the first token"
 DRAWN = "attention on the first token, by score of the first token"
 BLOCKS: dict[str, dict[str, Any]] = {
-    "skips": {"residual": "add", "norm": "layer", "norm_placement": "pre"},
+    "skips": PRE_NORM,
     "no skips": {"residual": "none", "norm": "none", "norm_placement": "post"},
 }
 VALUES = {"value kept": 1.0, "value zero": 0.0}

@@ -6,18 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from rankfall.claims.stabilisers.names import DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, judge, of
 
 EXACT = Threshold(0.05, "below", "distance of an order of contraction from the predicted one", "every seed")
 PREDICTED = {  # orders where every token and where earlier ones are seen; rows of twelve equal tokens, without position and with ALiBi
@@ -51,8 +40,8 @@ def decide(read: Read, claim: str) -> Decision:
         text += f" Relative residual after a layer: {listed}."
         right.append(all(shares[a].high < shares[b].low for a, b in pairwise(LAMBDAS[::2])))
     known = found[0].dropna()
-    number = band(known).fields() if len(known) else {}
-    return Decision(HOLDS if all(right) else IN_PART if any(right) else CONTRADICTED, text, **number)
+    number = band(known) if len(known) else None
+    return judge(text, number, holds=all(right), in_part=any(right), contradicted=True)
 
 
 def say(values: Any) -> str:

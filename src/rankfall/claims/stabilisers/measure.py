@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rankfall.claims.blocks import XAVIER
 from rankfall.claims.rows import row
 from rankfall.claims.stabilisers.names import DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
 from rankfall.claims.untrained import draw, make
@@ -29,17 +30,13 @@ TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
     "attention": ["multihead", "gated", "differential"],
-    "block": ["attention"],
     "embedding": ["linear", "token"],
-    "head": ["regression"],
     "init": ["published", "deepnorm"],
     "mask": ["none", "causal"],
-    "mlp": ["none"],
     "norm": ["none", "layer"],
     "normaliser": ["softmax", "softpick"],
     "position": ["none", "alibi"],
     "residual": ["none", "add"],
-    "sentinels": ["none"],
 }
 SOFTMAX = "softmax"
 KINDS: dict[str, dict[str, Any]] = {
@@ -95,7 +92,7 @@ def residual_left(share: float, seed: int, tokens: int, width: int) -> float:
         [seed],
         tokens,
         attention={"name": "differential", "start": share, "norm": False},
-        init={"name": "deepnorm", "beta": 1.0},
+        init=XAVIER,
         width=width,
     )
     network.blocks[0].attention.shares.zero_()  # then lambda is where it starts

@@ -6,20 +6,7 @@ import math
 
 from rankfall.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, STOCHASTIC
 from rankfall.claims.trends import slopes
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
 
 # 4.4 times in 64 layers.
 EXPLODES = Threshold(0.01, "above", "decades a layer of the gain over the second half of the maps", "every d")
@@ -38,12 +25,16 @@ def decide_free(read: Read) -> Decision:
     text = f"After {last:.0f} maps 1 + d N the gain is " + ", ".join(
         f"10^{ends[d].mean:.2f} at d = {d:g}" for d in DEVIATIONS
     )
-    found = [compare(rates[d], EXPLODES) for d in DEVIATIONS]
-    number = ends[DEVIATIONS[-1]].fields()
-    if "above" not in found and "undecided" in found:
-        return Decision(UNDECIDED, text + ".", **number, wants="more seeds")
-    verdict = HOLDS if set(found) == {"above"} else IN_PART if "above" in found else CONTRADICTED
-    return Decision(verdict, text + ".", **number)
+    found = {compare(rates[d], EXPLODES) for d in DEVIATIONS}
+    return judge(
+        text + ".",
+        ends[DEVIATIONS[-1]],
+        "more seeds",
+        holds=found == {"above"},
+        in_part="above" in found,
+        undecided="undecided" in found,
+        contradicted=True,
+    )
 
 
 def decide_kept(read: Read) -> Decision:
@@ -54,7 +45,7 @@ def decide_kept(read: Read) -> Decision:
     listed = ", ".join(f"{value:.6f} ({name})" for name, value in largest.items())
     worst = max(value for name, value in largest.items() if "one round" not in name)
     text = f"The largest gain of products of up to {last:.0f} maps is {listed}."
-    return Decision(HOLDS if math.log10(worst) < NEAR else CONTRADICTED, text, number=worst)
+    return judge(text, worst, holds=math.log10(worst) < NEAR, contradicted=True)
 
 
 def decide_equal(read: Read) -> Decision:
@@ -72,11 +63,16 @@ def decide_equal(read: Read) -> Decision:
         )
         + f". The order of contraction of streams is {order.mean:.3f}: exponential."
     )
-    found = [compare(ends[name], GONE) for name in names]
-    if "undecided" in found:
-        return Decision(UNDECIDED, text, **ends[names[-1]].fields(), wants="more layers or seeds")
-    verdict = HOLDS if set(found) == {"below"} else IN_PART if "below" in found else CONTRADICTED
-    return Decision(verdict, text, **ends[names[-1]].fields())
+    found = {compare(ends[name], GONE) for name in names}
+    return judge(
+        text,
+        ends[names[-1]],
+        "more layers or seeds",
+        undecided="undecided" in found,
+        holds=found == {"below"},
+        in_part="below" in found,
+        contradicted=True,
+    )
 
 
 CLAIMS = (

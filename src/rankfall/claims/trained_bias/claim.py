@@ -6,25 +6,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rankfall.claims.early_tokens_at_birth.claim import DEFECTS, LINK, PAPER
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, change_of, compare, judge, of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from rankfall.report.claim import Band
 
 GAP = "how much more often the first item's label is said than the middle one's, by layers"
 ENDS = "how much more often the first item's label is said than the last one's, by layers"
@@ -47,15 +32,12 @@ def grows(read: Read) -> Decision:
     layers = learned_depths(rows, "no skips")
     said = say_depths(rows, "no skips")
     if len(layers) < 2:
-        return Decision(UNDECIDED, said, wants="deeper networks without skips that learn the task")
-    change = change_of(rows, "no skips", layers[0], layers[-1])
-    answer = compare(change, GROWN)
-    if answer == "undecided":
-        return Decision(UNDECIDED, said, **change.fields(), wants="more seeds")
-    if answer == "below":
-        return Decision(CONTRADICTED, said, **change.fields())
-    steps = [compare(change_of(rows, "no skips", a, b), FALLS) for a, b in pairwise(layers)]
-    return Decision(IN_PART if "below" in steps else HOLDS, said, **change.fields())
+        return judge(said, None, "deeper networks without skips that learn the task")
+    whole = change_of(rows, GAP, "no skips", layers[0], layers[-1])
+    answer = compare(whole, GROWN)
+    turn = "below" in [compare(change_of(rows, GAP, "no skips", a, b), FALLS) for a, b in pairwise(layers)]
+    unclear, falls = answer == "undecided", answer == "below"
+    return judge(said, whole, "more seeds", undecided=unclear, contradicted=falls, in_part=turn, holds=True)
 
 
 def turns(read: Read) -> Decision:
@@ -63,25 +45,17 @@ def turns(read: Read) -> Decision:
     layers = learned_depths(rows, "skips")
     said = say_depths(rows, "skips")
     if len(layers) < 3:  # a step may rise or fall
-        return Decision(UNDECIDED, said, wants="deeper networks with skips that learn the task")
-    steps = [compare(change_of(rows, "skips", a, b), FALLS) for a, b in pairwise(layers)]
-    number = change_of(rows, "skips", layers[0], layers[-1]).fields()
-    if "below" in steps:
-        return Decision(HOLDS, said, **number)
-    if "undecided" in steps:
-        return Decision(UNDECIDED, said, **number, wants="more seeds: steps of the gap that are told from zero")
-    return Decision(CONTRADICTED, said, **number)
+        return judge(said, None, "deeper networks with skips that learn the task")
+    steps = [compare(change_of(rows, GAP, "skips", a, b), FALLS) for a, b in pairwise(layers)]
+    number = change_of(rows, GAP, "skips", layers[0], layers[-1])
+    wants = "more seeds: steps of the gap that are told from zero"
+    return judge(said, number, wants, holds="below" in steps, undecided="undecided" in steps, contradicted=True)
 
 
 def learned_depths(rows: DataFrame, line: str) -> list[float]:
     return [
         x for x in sorted(set(of(rows, RIGHT, line).x)) if compare(band_of(rows, RIGHT, line, x), LEARNED) == "above"
     ]
-
-
-def change_of(rows: DataFrame, line: str, low: float, high: float) -> Band:
-    before, after = (of(rows, GAP, line, x).value.to_numpy() for x in (low, high))
-    return band(after - before)
 
 
 def say_depths(rows: DataFrame, line: str) -> str:

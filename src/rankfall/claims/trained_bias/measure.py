@@ -23,20 +23,7 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 COST = {"seconds": 85}
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["normal"],
-    "mask": ["causal"],
-    "mlp": ["none"],
-    "norm": ["none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["none", "add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"mask": ["causal"], "residual": ["none", "add"]}
 GROWS, TURNS = "trained_bias_grows_with_depth", "trained_bias_turns_with_skips"
 GAP = "how much more often the first item's label is said than the middle one's, by layers"
 ENDS = "how much more often the first item's label is said than the last one's, by layers"

@@ -8,17 +8,7 @@ from typing import Any
 from rankfall.claims.masks import ALL_OR_EARLIER as MASKS
 from rankfall.claims.trends import slopes
 from rankfall.claims.value_residuals.names import AFTER, FLOOR, OUTPUTS, PLAIN, RESIDUAL, VALUES
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, judge, of
 
 WITH = "with first values"
 KEPT = Threshold(-3.0, "above", RESIDUAL, f"{WITH}, and not without, after the last layer")
@@ -38,9 +28,9 @@ def decide(read: Read, name: str) -> Decision:
         for sees in MASKS
     )
     found = of(rows, RESIDUAL, f"{WITH}, earlier tokens", last).value.dropna()
-    number = band(found).fields() if len(found) else {}
-    verdict = HOLDS if all(good.values()) else IN_PART if any(good.values()) else CONTRADICTED
-    return Decision(verdict, f"Relative residual after {last:.0f} layers, {text}.", **number)
+    number = band(found) if len(found) else None
+    text = f"Relative residual after {last:.0f} layers, {text}."
+    return judge(text, number, holds=all(good.values()), in_part=any(good.values()), contradicted=True)
 
 
 def keeps(rows: Any, line: str, last: float) -> bool:

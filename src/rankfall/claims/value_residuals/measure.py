@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rankfall.claims.blocks import XAVIER
 from rankfall.claims.masks import ALL_OR_EARLIER as MASKS
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
@@ -27,17 +28,9 @@ TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {
     "attention": ["multihead", "value_residual"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["deepnorm"],
     "mask": ["none", "causal"],
-    "mlp": ["none"],
     "norm": ["rms", "none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["none"],
-    "sentinels": ["none"],
 }
 KINDS: dict[str, Any] = {
     PLAIN: "multihead",
@@ -54,13 +47,7 @@ def value_residuals(
     for claim in (VALUES, OUTPUTS):
         for name, attention in {PLAIN: KINDS[PLAIN], "with first values": KINDS[claim]}.items():
             for sees, mask in MASKS.items():
-                fields: dict[str, Any] = {
-                    "attention": attention,
-                    "mask": mask,
-                    "init": {"name": "deepnorm", "beta": 1.0},
-                    "heads": heads,
-                    "width": width,
-                }
+                fields = {"attention": attention, "mask": mask, "init": XAVIER, "heads": heads, "width": width}
                 for seed in range(seeds):
                     deep = make([seed], tokens, norm="rms", depth=depth, **fields)
                     x = draw([seed], tokens, width, name="value residuals").unsqueeze(1)

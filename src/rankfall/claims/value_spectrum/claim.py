@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.value_spectrum.names import EIGENVALUES, GAIN, NAME, NORMED, RANDOM, SCALED
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band_of,
-    compare,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, compare, judge
 
 KEPT = Threshold(0.0, "split at", GAIN, "above it where |1 + h| < 1, below it where that is more")
 
@@ -29,14 +18,17 @@ def decide(read: Read) -> Decision:
     )
     expected = {h: "below" if abs(1 + h) > 1 else "above" for h in EIGENVALUES}
     said = {kind: [(compare(found[kind][h], KEPT), expected[h]) for h in EIGENVALUES] for kind in (SCALED, NORMED)}
-    right = {kind: [a == b for a, b in one] for kind, one in said.items()}
-    number = found[SCALED][-0.5].fields()
+    right = [all(a == b for a, b in one) for one in said.values()]
     wrong = any(a not in (b, "undecided") for one in said.values() for a, b in one)
-    if not wrong and not all(all(one) for one in right.values()):
-        return Decision(UNDECIDED, text + ".", **number, wants="more seeds or layers")
-    if all(all(one) for one in right.values()):
-        return Decision(HOLDS, text + ".", **number)
-    return Decision(IN_PART if any(all(one) for one in right.values()) else CONTRADICTED, text + ".", **number)
+    return judge(
+        text + ".",
+        found[SCALED][-0.5],
+        "more seeds or layers",
+        holds=all(right),
+        undecided=not wrong,
+        in_part=any(right),
+        contradicted=True,
+    )
 
 
 CLAIMS = (

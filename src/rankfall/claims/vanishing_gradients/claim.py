@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from rankfall.claims.trends import slopes
 from rankfall.claims.vanishing_gradients.names import GRADIENT, NAME, WEIGHTS
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    compare,
-    of,
-)
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, judge, of
 
 VANISHES = Threshold(0.5, "above", "power of what tokens differ by in a gradient", "queries and keys")
 STAYS = Threshold(0.1, "below", "power of what tokens differ by in a gradient", "the other weights")
@@ -30,14 +18,17 @@ def decide(read: Read) -> Decision:
         + ", ".join(f"e^{one.mean:.2f} ({part})" for part, one in powers.items())
         + "."
     )
-    scores = [compare(powers[part], VANISHES) for part in ("queries", "keys")]
-    others = [compare(one, STAYS) for part, one in powers.items() if part not in ("queries", "keys")]
-    number = powers["queries"].fields()
-    if "undecided" in scores + others:
-        return Decision(UNDECIDED, text, **number, wants="smaller differences between tokens")
-    if set(scores) == {"above"}:
-        return Decision(HOLDS if set(others) == {"below"} else IN_PART, text, **number)
-    return Decision(CONTRADICTED, text, **number)
+    scores = {compare(powers[part], VANISHES) for part in ("queries", "keys")}
+    others = {compare(one, STAYS) for part, one in powers.items() if part not in ("queries", "keys")}
+    return judge(
+        text,
+        powers["queries"],
+        "smaller differences between tokens",
+        undecided="undecided" in scores | others,
+        holds=(scores, others) == ({"above"}, {"below"}),
+        in_part=scores == {"above"},
+        contradicted=True,
+    )
 
 
 CLAIMS = (

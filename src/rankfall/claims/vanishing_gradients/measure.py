@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rankfall.claims.blocks import XAVIER
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 from rankfall.claims.vanishing_gradients.names import GRADIENT, NAME, WEIGHTS
@@ -17,20 +18,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
-    "init": ["deepnorm"],
-    "mask": ["none"],
-    "mlp": ["gelu"],
-    "norm": ["layer"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
-    "residual": ["add"],
-    "sentinels": ["none"],
-}
+BUILDS = {"init": ["deepnorm"], "mlp": ["gelu"], "norm": ["layer"], "residual": ["add"]}
 
 
 def vanishing_gradients(
@@ -45,14 +33,7 @@ def vanishing_gradients(
     rows: Rows = []
     for seed in range(seeds):
         network = make(
-            [seed],
-            tokens,
-            init={"name": "deepnorm", "beta": 1.0},
-            residual="add",
-            norm="layer",
-            mlp="gelu",
-            heads=heads,
-            width=width,
+            [seed], tokens, init=XAVIER, residual="add", norm="layer", mlp="gelu", heads=heads, width=width
         ).requires_grad_(True)
         x, rest, wanted = (
             draw([seed], count, width, name=f"{NAME} {what}").unsqueeze(1)  # (1, 1, T, D)

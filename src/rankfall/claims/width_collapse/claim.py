@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from rankfall.claims.trends import slopes
 from rankfall.claims.width_collapse.names import CURED, FOURTH, LOST, MASKS, USUAL, WEIGHTS
-from rankfall.report.claim import (
-    CONTRADICTED,
-    HOLDS,
-    IN_PART,
-    UNDECIDED,
-    Band,
-    Claim,
-    Decision,
-    Read,
-    Threshold,
-    band,
-    band_of,
-    compare,
-    of,
-)
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
 
 ONE = Threshold(1.1, "below", FOURTH.format(1), "at the most tokens")
 ONE_USUAL = Threshold(ONE, "below", USUAL.format(1), "at the most tokens")
@@ -41,14 +27,17 @@ def decide_lost(read: Read) -> Decision:
         f"{_say(usual)} "
         f"({_say(second)} after two); where tokens see earlier ones that of X X^T is {_say(causal)}."
     )
-    of_theirs, of_causal = ([compare(one, ONE) for one in group.values()] for group in (theirs, causal))
-    of_usual = [compare(one, ONE_USUAL) for one in usual.values()]
-    number = theirs[WEIGHTS[0]].fields()
-    if "undecided" in of_theirs:
-        return Decision(UNDECIDED, text, **number, wants="more tokens or seeds")
-    if "above" in of_theirs:
-        return Decision(CONTRADICTED, text, **number)
-    return Decision(HOLDS if {*of_usual, *of_causal} == {"below"} else IN_PART, text, **number)
+    of_theirs, of_causal = ({compare(one, ONE) for one in group.values()} for group in (theirs, causal))
+    of_usual = {compare(one, ONE_USUAL) for one in usual.values()}
+    return judge(
+        text,
+        theirs[WEIGHTS[0]],
+        "more tokens or seeds",
+        undecided="undecided" in of_theirs,
+        contradicted="above" in of_theirs,
+        holds=of_usual | of_causal == {"below"},
+        in_part=True,
+    )
 
 
 def decide_cured(read: Read) -> Decision:
@@ -61,14 +50,16 @@ def decide_cured(read: Read) -> Decision:
     text = "Without the mean weight the stable rank of X X^T grows like " + ", ".join(
         f"T^{one.mean:.2f} ({weights}, {mask})" for (weights, mask), one in powers.items()
     )
-    all_see = [compare(powers[one, MASKS[0]], GROWS) for one in WEIGHTS]
-    causal = [compare(powers[one, MASKS[1]], GROWS) for one in WEIGHTS]
-    number = powers[WEIGHTS[0], MASKS[0]].fields()
-    if "undecided" in all_see + causal:
-        return Decision(UNDECIDED, text + ".", **number, wants="more tokens or seeds")
-    if set(all_see) != {"above"}:
-        return Decision(CONTRADICTED, text + ".", **number)
-    return Decision(HOLDS if set(causal) == {"above"} else IN_PART, text + ".", **number)
+    all_see, causal = ({compare(powers[one, mask], GROWS) for one in WEIGHTS} for mask in MASKS)
+    return judge(
+        text + ".",
+        powers[WEIGHTS[0], MASKS[0]],
+        "more tokens or seeds",
+        undecided="undecided" in all_see | causal,
+        contradicted=all_see != {"above"},
+        holds=causal == {"above"},
+        in_part=True,
+    )
 
 
 def _say(found: dict[str, Band]) -> str:

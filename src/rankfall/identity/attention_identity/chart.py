@@ -7,8 +7,8 @@ CHARTS = (
     Chart(
         "free",
         "Free directions of attention weights",
-        "In how many directions a row of attention weights can change without any change of the layer's output, mean over heads. More than "
-        "0: the weights do not say by themselves where the output comes from.",
+        "In how many directions a row of attention weights can change, its sum too, without any change of the layer's output, mean over "
+        "heads. More than 0: the weights do not say by themselves where the output comes from.",
         "layer",
         "value",
         "layer",

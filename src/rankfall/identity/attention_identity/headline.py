@@ -20,8 +20,8 @@ HEADLINES = (
     Headline(
         "null_dimension",
         "free directions of attention weights",
-        "dimensions in which a row of attention weights of the last layer can change without a change of the output, at tolerance 1e-6; "
-        "mean over heads, at the longest sequence",
+        "dimensions in which a row of attention weights of the last layer, its sum too, can change without a change of the output, at "
+        "tolerance 1e-6; mean over heads, at the longest sequence",
         ("layer", "attention_head", "tokens", "left_out", "quantity", "tolerance", "value"),
         free,
         null_dimension,

@@ -11,6 +11,7 @@ from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.attribution.rows import ALL_TOKENS, JACOBIAN, OWN
 from rankfall.report.account import account
+from rankfall.report.coincide import coincide
 from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RED, SKY
 from rankfall.report.lines import below, collect_labels, on
 from rankfall.report.looks import label
@@ -107,7 +108,14 @@ def draw_networks(
     parts = [part[part.quantity.isin(DRAWN)].assign(network=name) for name, part in networks.items()]
     by = ["network", "quantity", "kept_tokens", "method", "other", "layer"]
     means = concat(parts).groupby(by, dropna=False)[["value", *QUANTILES.values()]].mean().reset_index()
-    return Picture(figure, caption + describe_finding(networks) + about, means)
+    return Picture(figure, caption + describe_finding(networks) + about + say_alike(means), means)
+
+
+def say_alike(means: "DataFrame") -> str:
+    """Methods whose lines lie on each other in the panels of how often the own token is not first."""
+    drawn = select(means, ALL_TOKENS | {"quantity": "not first"})
+    said = coincide(drawn[drawn.method.isin(METHODS)], "method", "layer", "value", ["network"], span=1.0)
+    return said.replace("On each other lie", "In the third column lie on each other", 1)
 
 
 def quantity(table: DataFrame, name: str) -> DataFrame:

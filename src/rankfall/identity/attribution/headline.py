@@ -19,7 +19,7 @@ HEADLINES = (
     Headline(
         "own_share",
         "own share at the last layer",
-        "how much of a token's last state comes from its own input, by the norms of its derivatives",
+        "how much of a token's last state comes from its own input, by the norms of its derivatives, mean over tokens",
         ("layer", "method", "kept_tokens", "quantity", "value"),
         select_own_share,
         own_share,

@@ -43,6 +43,6 @@ def effective_attention(
         "not reach the "
         "output), means over heads and samples; separators are special tokens other than the first. The first token has, over "
         f"all layers, {said}."
-        + coincide(points.assign(one=points.kind + ", " + points.weight), "one", "layer", "value", ["panel"], span=1.0)
+        + coincide(points.assign(one=points.weight + " " + points.kind), "one", "layer", "value", ["panel"], span=1.0)
     )
     return Picture(grid.figure, caption, points)

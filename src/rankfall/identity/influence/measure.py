@@ -9,28 +9,23 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from rankfall.design import Architecture, Component
+from rankfall.design import Component
 from rankfall.identity.influence.averaging import agreement, average_uniformly, continuum, exact, in_squares
 from rankfall.identity.jacobian import orthonormal
 from rankfall.measure.context import Context, Rows
 from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.plain import attention_alone
 from rankfall.streams import stream
 
 TABLE = "influence"
 NEEDS = "nothing"
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["published"],
     "mask": ["causal"],
     "mlp": ["gelu", "none"],
     "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
     "position": ["none", "rope"],
     "residual": ["add", "convex"],
-    "sentinels": ["none"],
 }
 LIMITS = {
     "length": (4, None),
@@ -41,8 +36,6 @@ LIMITS = {
     "samples": (1, None),
     "directions": (1, None),
 }
-COMMON = {"attention": Component("multihead"), "normaliser": Component("softmax"), "mask": Component("causal")}
-OUTSIDE = {"embedding": Component("linear"), "head": Component("regression"), "sentinels": Component("none")}
 GAIN, SPREAD = 3**0.5, 768  # uniform draws in +-1/sqrt(fan_in) have a third of gain one; scores spread as at this width
 SCAN = np.arange(0.01, 1.0, 0.01)
 FORMS = {"averaging": average_uniformly, "smoothed density": exact, "density": continuum, "in squares": in_squares}
@@ -111,21 +104,21 @@ def best(shares: np.ndarray, depth: int) -> float:
 def stack(depth: int, alpha: float | None, position: str, width: int, heads: int, length: int, seed: int) -> Network:
     """One untrained network; without `alpha` a pre-norm transformer."""
     scores = (SPREAD / width) ** 0.5
+    form: dict[str, Any]
     if alpha is None:
         form = {
             "residual": Component("add"),
             "norm": Component("layer"),
             "mlp": Component("gelu"),
             "norm_placement": "pre",
+            "init": Component("published", {"scores": scores}),
         }
-        init = Component("published", {"scores": scores})
     else:
-        form = {"residual": Component("convex", {"alpha": alpha}), "norm": Component("none")}
-        form |= {"mlp": Component("none")}
         init = Component("published", {"scale": GAIN, "scores": scores})
-    sizes: dict[str, Any] = {"depth": depth, "heads": heads, "width": width}
-    parts: dict[str, Any] = {**COMMON, **OUTSIDE, **form, **sizes, "position": Component(position), "init": init}
-    network = build(Architecture(name="stack", **parts), Shape("vectors", "values", length, 1, 1), 1, torch.float64)
+        form = {"residual": Component("convex", {"alpha": alpha}), "init": init}
+    form |= {"mask": Component("causal"), "position": Component(position)}
+    design = attention_alone("stack", depth=depth, heads=heads, width=width, **form)
+    network = build(design, Shape("vectors", "values", length, 1, 1), 1, torch.float64)
     network.initialise([seed])
     return network.requires_grad_(False)
 

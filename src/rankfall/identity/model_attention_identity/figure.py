@@ -12,7 +12,7 @@ TABLES = ["model_attention_identity"]
 LOOSE = 1e-3
 MOST = ("pi", 80)  # from the tenth to the ninetieth percentile
 PANELS = {
-    "null_simplex": "free directions\nof a row",
+    "null_simplex": "free directions of a\nrow, its sum kept",
     "distance": "farthest distribution",
     "width_largest": "interval of the\nlargest weight",
     "correlation": "correlation,\nraw and effective",
@@ -24,7 +24,7 @@ def model_attention_identity(read: Read, *, models: list[str] | None = None) -> 
     table = select_models(read("model_attention_identity"), "model_attention_identity", models)
     table = select(table, WHOLE)
     table = table[table.value.notna()]
-    names = name_measurements(table)
+    names = name_measurements(table, axis="length")
     table = table.assign(line=names, value=table.value.astype(float))
     exactly = exact(table)
     longest = table[table.tokens == table.groupby("line").tokens.transform("max")]
@@ -74,4 +74,6 @@ def describe_finding(table: DataFrame) -> str:
         said.append(
             f"{free:.3g} ({name}, head width {int(part.width.iloc[0] // part.heads.iloc[0])}, {longest} tokens)"
         )
-    return f"Directions in which a row can change without effect: {', '.join(said) or 'none was measured'}."
+    return (
+        f"Directions in which a row can change without effect, its sum kept: {', '.join(said) or 'none was measured'}."
+    )

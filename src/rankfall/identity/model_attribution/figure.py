@@ -13,6 +13,7 @@ def model_attribution(read: Read, *, models: list[str] = []) -> Picture:
     """`models`: which ones, in order; default all."""
     table = read("model_attribution")
     table = table[table.model.isin(models)] if models else table
+    seeded = table.seed.notna().any()  # pretrained weights have no seed
     every = table.assign(line=name_measurements(table), seed=table.seed.fillna(-1))
     order = {name: place for place, name in enumerate(models)}
     names = (
@@ -22,5 +23,5 @@ def model_attribution(read: Read, *, models: list[str] = []) -> Picture:
     )
     shown = {name: every[every.line == name] for name in names}
     lengths = every["length"].unique()
-    about = f" Means over {seeds(every, ['line']) if shown else 'nothing'}."
+    about = f" Means over {seeds(every, ['line'])}." if seeded else ""
     return draw_networks(shown, about, int(lengths[0]) if len(lengths) == 1 else None, published=True)

@@ -1,5 +1,7 @@
 """How often a hidden state of a Hugging Face model still tells which token it came from, layer by layer, one column a model and variant."""
 
+from typing import Literal
+
 from pandas import concat
 
 from rankfall.annotations import DataFrame, Read
@@ -23,7 +25,7 @@ def model_token_identity(
     models: list[str] = [],
     phases: list[str] = [],
     variants: list[str] = [],
-    candidates: list[str] = ["sentence", "distinct", "vocabulary"],
+    candidates: list[Literal["sentence", "distinct", "vocabulary"]] = ["sentence", "distinct", "vocabulary"],
     transfer: bool = True,
 ) -> Picture:
     """`models`, `phases`, `variants`: which ones; default all. `transfer`: maps of one layer on the states of another."""
@@ -32,28 +34,29 @@ def model_token_identity(
         table = table[table[column].isin(wanted)] if wanted else table
     if table.empty:
         raise RankfallError("figure model_token_identity: its table has no such model, phase and variant")
-    candidates = measured_candidates(table, candidates, "model_token_identity")
+    found = measured_candidates(table, candidates, "model_token_identity")
     table = table.assign(
         network=[f"{name}\n{label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]
     )
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     names = list(table.sort_values(NETWORK, kind="stable").network.unique())
     drawn = select_own(
-        table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(candidates)]
+        table[(table["map"] != "position") & (table.distance == "cosine") & table.candidates.isin(found)]
     )
-    figure = panels(intervals(table), names, candidates, transfer, estimator="median", errorbar=("pi", 100))
-    many = seeds(table.assign(seed=table.seed.fillna(-1)), ["network"])
+    figure = panels(intervals(table), names, found, transfer, estimator="median", errorbar=("pi", 100))
+    drawn_at_random = table[table.phase == "init"]
+    seeded = (
+        f" (of initialised models, means over {seeds(drawn_at_random, ['network'])})" if len(drawn_at_random) else ""
+    )
     return Picture(
         figure,
         f"Share of tokens whose embedding is the nearest to their mapped state, on at least {int(table.sentences.min())} "
         "sentences that no map "
-        f"was trained on; bands are 95% intervals over sentences (of initialised models, means over {many})".replace(
-            "\n", ", "
-        )
+        f"was trained on; bands are 95% intervals over sentences{seeded}".replace("\n", ", ")
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
         + "".join(
             (
-                describe_finding(table, names, candidates[-1]),
+                describe_finding(table, names, found[-1]),
                 say_cut(figure),
                 coincide(drawn, "map", "layer", "rate", ["network", "candidates"], span=1.0),
                 describe_missing(table, "rate", ["network"]),

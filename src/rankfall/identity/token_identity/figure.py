@@ -1,6 +1,6 @@
 """How often a hidden state still tells which token it came from, layer by layer, one column an architecture."""
 
-from typing import Any
+from typing import Any, Literal
 
 from rankfall.annotations import Read
 from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
@@ -21,7 +21,7 @@ def token_identity(
     task: str | None = None,
     training: str | None = None,
     architectures: list[str] = [],
-    candidates: list[str] = ["sentence", "distinct", "vocabulary"],
+    candidates: list[Literal["sentence", "distinct", "vocabulary"]] = ["sentence", "distinct", "vocabulary"],
     transfer: bool = True,
     where: dict[str, Any] = {},
 ) -> Picture:
@@ -33,18 +33,18 @@ def token_identity(
     there = sorted(str(name) for name in table.architecture.unique())
     names = [name for name in architectures or there if name in there]
     known = account(whole, table[table.candidates.isin(candidates)], ["architecture"], "rate")
-    candidates = measured_candidates(table, candidates, "token_identity")
+    found = measured_candidates(table, candidates, "token_identity")
     transfer = transfer and bool((table.trained_layer.notna() & (table.trained_layer != table.layer)).any())
     table = table.assign(network=table.architecture)
-    drawn = select_own(table[(table["map"] != "position") & table.candidates.isin(candidates)])
-    figure = panels(table, names, candidates, transfer)
+    drawn = select_own(table[(table["map"] != "position") & table.candidates.isin(found)])
+    figure = panels(table, names, found, transfer)
     return Picture(
         figure,
         f"Share of tokens whose embedding is the nearest to their mapped state, {label(training)} networks on {label(task)}, on sentences "
         "that no map was "
         f"trained on: means over {known.with_bands()}"
         + ("; below, linear maps of one layer on the states of another. " if transfer else ". ")
-        + describe_finding(table, names, candidates[-1], differences(table, but=["depth"]))
+        + describe_finding(table, names, found[-1], differences(table, but=["depth"]))
         + say_cut(figure)
         + coincide(drawn[drawn.distance == "cosine"], "map", "layer", "rate", ["network", "candidates"], span=1.0)
         + known.left_out,

@@ -110,7 +110,7 @@ def describe_finding(table: DataFrame, networks: list[str], candidates: str, set
         f"after layer {layer:g} {by_setting(there, settings, say, 'network')}" for layer, there in last.groupby("layer")
     ]
     among, guesses = CANDIDATES[candidates], part.chance.astype(float)
-    least, most = (f"{guess:.2g}" for guess in (guesses.min(), guesses.max()))
+    least, most = (f"{guess:.2g}" if guess < 0.005 else f"{guess:.2f}" for guess in (guesses.min(), guesses.max()))
     chance = f"; a guess (dotted) finds {least if least == most else f'{least} to {most}'}" if len(guesses) else ""
     return f"A linear map finds the token among the {among} {', '.join(said) or 'in no network'}{chance}."
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.models.families.stages import kept_stages
 
 WIDTH, LAYERS, HEADS, HEAD, INNER, VOCABULARY, EXPERTS = 32, 4, 4, 8, 64, 128, 4
@@ -41,8 +41,7 @@ def small_config(model_type: str, depth: int = LAYERS, **changes: Any) -> Any:
     from transformers import CONFIG_MAPPING
 
     if model_type not in CONFIG_MAPPING:
-        near = nearest(model_type, CONFIG_MAPPING.keys())
-        raise RankfallError(f"there is no model type {model_type!r}" + (f"; did you mean {near!r}?" if near else ""))
+        raise RankfallError(f"there is no model type {model_type!r}" + suggest(model_type, CONFIG_MAPPING.keys()))
     return configure(model_type, {**small_values(CONFIG_MAPPING[model_type], depth), **changes})
 
 

@@ -20,8 +20,8 @@ from rankfall.models.forward import in_float64
 from rankfall.models.frames import Call, Frames, Operation
 from rankfall.models.modules.flow import Branch, BranchPart, End, Flow
 from rankfall.models.modules.given import Arguments, call_model
-from rankfall.models.modules.trace import ANY, ATTEND, addition, summands
-from rankfall.models.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, tensors_in
+from rankfall.models.modules.trace import ANY, ATTEND, addition
+from rankfall.models.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, summands_of, tensors_in
 from rankfall.models.surgery import put
 
 Edit = Callable[[Branch, Tensor, Tensor], Tensor | None]
@@ -129,7 +129,7 @@ class Editor(TorchFunctionMode):
         return tuple(change(one) for one in args), {key: change(one) for key, one in kwargs.items()}
 
     def _addition(self, branch: Branch, func: Any, args: Any, kwargs: Any) -> Any:
-        pair = summands(args, kwargs)
+        pair = summands_of(args, kwargs)
         if pair is None:
             raise RankfallError(
                 f"the addition of {branch.name} in layer {branch.layer} adds no two tensors in this pass"
@@ -165,7 +165,7 @@ class Editor(TorchFunctionMode):
             raise Enough
 
     def _part(self, part: BranchPart, func: Any, args: Any, kwargs: Any) -> Any:
-        pair = summands(args, kwargs)
+        pair = summands_of(args, kwargs)
         assert pair is not None
         if self._edits.join is not None:
             self._edits.join(part, *pair)
@@ -234,3 +234,14 @@ def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits
         with holder[0], suppress(Enough):
             output = call_model(model, arguments)
     return PassSeen(holder[0].finish(), output, holder[0].exits)
+
+
+def collect_sums(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, Tensor]:
+    """The state after each addition of the model as it is, by number of branch, in the model's own shape."""
+    found: dict[int, Tensor] = {}
+
+    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
+        found[branch.number] = state + value if flow.skips else value.clone()
+
+    run_through(model, arguments, flow, Edits(edit=keep))
+    return found

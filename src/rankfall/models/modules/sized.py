@@ -7,7 +7,7 @@ from torch import Tensor
 from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.mixing import opened
-from rankfall.models.modules.passes import Edits, run_through
+from rankfall.models.modules.passes import Edits, collect_sums, run_through
 
 LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
 SMALL = 1e-3  # root of the mean square: of states below, a thousand times as much may still be below the eps of a norm
@@ -51,15 +51,7 @@ def sizeable(state: Tensor) -> Tensor:
 
 def has_norm(examined: Examined, flow: Flow) -> bool:
     """Whether a norm stands on the stream: between an addition and the next state, or before a branch. True where it cannot be tried."""
-    if flow.post:
-        return True
-    totals: dict[int, Tensor] = {}
-
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        totals[branch.number] = (state + value if flow.skips else value).detach().clone()
-
-    run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
-    return share_size_free(examined, flow, totals) != 0
+    return flow.post or share_size_free(examined, flow, collect_sums(examined.model, examined.arguments, flow)) != 0
 
 
 def is_near(one: Tensor, other: Tensor) -> bool:

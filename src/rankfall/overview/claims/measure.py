@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from rankfall.errors import RankfallError, nearest
+from rankfall.errors import RankfallError, suggest
 from rankfall.measure.context import Context
 from rankfall.report.claim import SEEN, Claim, Decision, Read, main_quantity
 from rankfall.report.claim import claims as declared_claims
@@ -20,10 +20,8 @@ def claims(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
     known = {claim.name: claim for claim in declared_claims()}
     for name in claims:
         if name not in known:
-            near = nearest(name, list(known))
             raise RankfallError(
-                f"claims: {name!r} is no claim"
-                + (f"; did you mean {near!r}?" if near else f"; known: {', '.join(known)}")
+                f"claims: {name!r} is no claim" + (suggest(name, list(known)) or f"; known: {', '.join(known)}")
             )
     rows = []
     for claim in known.values():

@@ -8,6 +8,7 @@ from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.colours import CHANCE, GREEN, RED
 from rankfall.report.labels import many
 from rankfall.report.lines import below, collect_labels
+from rankfall.report.page.words import SOURCES
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["reproduction"]
@@ -46,7 +47,7 @@ def reproduction(read: Read, *, most: int = MOST) -> Picture:
     below(figure, collect_labels([axes[0][0], axes[1][0]]), 3)
     return Picture(
         figure,
-        f"{say_count(table)} {say_misses(misses, len(missed), most) if alike else ''}".strip(),
+        f"{say_count(table)}{say_sources(measured)} {say_misses(misses, len(missed), most) if alike else ''}".strip(),
         every.sort_values(["experiment", "name", "setting"]),
     )
 
@@ -143,6 +144,13 @@ def say_count(table: DataFrame) -> str:
         "at the published settings (above: by paper and experiment, largest share of misses first; "
         f"{unmeasured})."
     )
+
+
+def say_sources(measured: DataFrame) -> str:
+    """What the names of papers on the axis stand for, where that is not what they say."""
+    known = {name: SOURCES[name].name for name in SOURCES if name in set(measured.source)}
+    said = "; ".join(f"{name}: {one}" for name, one in known.items() if name != one)
+    return f" On the axis, {said}." if said else ""
 
 
 def say_misses(misses: DataFrame, comparisons: int, most: int) -> str:

@@ -89,7 +89,8 @@ def caption(table: DataFrame, setting: Setting, shown: list[Headline], left: int
     chances = [f"{headline.title} {said}" for headline in shown if (said := write_chance(table, headline))]
     beside = f" Chance: {'; '.join(chances)}." if chances else ""
     beside += "".join(
-        f" {note}." for note in notes(table, [headline for headline in shown if headline.compared_within])
+        f" {note[0].upper()}{note[1:]}."
+        for note in notes(table, [headline for headline in shown if headline.compared_within], titles=True)
     )
     gone = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
     keep = table.residual_last[table.residual_last.notna()] >= KEEPS

@@ -63,17 +63,17 @@ def conflict(
     (axis,) = axes[0]
     for point in sorted(points, key=lambda point: point["accuracy"]):  # small points over large ones
         down = min(point["deviation"], point["kept"])  # nothing keeps less than 0
+        size = area(best - point["accuracy"])
         bar = axis.errorbar(
             point["rows"],
             point["kept"],
             [[down], [point["deviation"]]],
             color="#999999",
             linewidth=1,
-            capsize=4,
+            capsize=size**0.5 / 2,  # half a point's width: bars of one column can be told apart
             zorder=1,
         )
         note_cut(bar.lines[2][0], point["rows"], point["kept"] - point["deviation"], SIZE)
-        size = area(best - point["accuracy"])
         colour = look(point["order"])[0]
         axis.scatter(point["rows"], point["kept"], size, colour, edgecolors="#333333", linewidths=0.7, zorder=2)
     axis.set(
@@ -174,7 +174,9 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str, s
     both = [point for point in points if point["rows"] == 1 and best - point["accuracy"] <= SIMILAR]
     alone = [point for point in points if point["rows"] < 0.5]
     spread = any(len(point["each"]) > 1 for point in points)
-    bars = f"; bars: one standard deviation over {seeds}" if spread else f", of {seeds}"
+    bars = (
+        f"; bars, with ends as wide as their points: one standard deviation over {seeds}" if spread else f", of {seeds}"
+    )
     text = (
         f"Which of {len(points)} architectures{differ}{',' * bool(differ)} tells equal tokens apart at random weights (to the "
         "right) and keeps its masked "

@@ -166,8 +166,7 @@ def find_limit_of_length(architecture: Architecture) -> str:
     """Which part of a network cannot run beyond the trained length; empty if all can."""
     for field, kind in parts(Architecture).items():
         component = getattr(architecture, field)
-        found = components.describe(kind, component.name) if component is not None else None
-        admits = found.facts.get("ADMITS", "trained" if kind == "position" else "any") if found else "any"
-        if admits == "trained":
+        unsaid = "trained" if kind == "position" else "any"
+        if component is not None and components.facts_of(kind, component.name).get("ADMITS", unsaid) == "trained":
             return f"{kind} {component.name} admits no more than the trained length"
     return ""

@@ -18,6 +18,7 @@ from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import describe_error
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
+from rankfall.nets.plain import attention_alone
 from rankfall.position.agreement import FEWER, agreement, explain_untrained
 from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.refusals import refusal
@@ -37,16 +38,12 @@ PARTS = {
 
 MORE = 16  # times as many draws where the first show fewer rows than theory allows: weights of relu^2 may be zero in all of them
 
-# Attention and what trains with it; every field whose default could change is named.
-PROBED = Architecture(
-    name="probed",
-    block=Component("attention"),
+# Attention and what trains with it.
+PROBED = attention_alone(
+    "probed",
     residual=Component("add"),
-    mlp=Component("none"),
     norm=Component("layer"),
-    norm_placement="post",
     embedding=Component("token"),
-    head=Component("regression"),
     init=Component("published"),
     heads=2,
     width=8,
@@ -111,8 +108,7 @@ def probe(
 
 def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Architecture]:
     for attention in parts["attention"]:
-        described = components.describe("attention", attention.name)
-        ignored = described.facts.get("IGNORES", ()) if described else ()
+        ignored = components.facts_of("attention", attention.name).get("IGNORES", ())
         for normaliser in [None] if "normaliser" in ignored else parts["normaliser"]:
             for position in parts["position"]:
                 for mask in [None] if "mask" in ignored else parts["mask"]:

@@ -12,18 +12,10 @@ from rankfall.measure.context import Context
 TABLE = "model_law"
 NEEDS = "nothing"
 BUILDS = {
-    "attention": ["multihead"],
-    "block": ["attention"],
-    "embedding": ["linear"],
-    "head": ["regression"],
     "init": ["published"],
-    "mask": ["none"],
     "mlp": ["gelu", "none", "relu"],
     "norm": ["layer", "none"],
-    "normaliser": ["softmax"],
-    "position": ["none"],
     "residual": ["add", "none"],
-    "sentinels": ["none"],
 }
 FILES = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}
 LIMITS = {"seeds": (1, None), "samples": (1, None), "length": (1, None)}

@@ -6,6 +6,7 @@ model that was measured has the sizes of the published one.
 """
 
 import math
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -36,9 +37,9 @@ def models(
     read: Read,
     *,
     models: list[str] | None = None,
-    metric: str = "composite",
-    centre: str = "mean",
-    definition: str | None = None,
+    metric: Literal["composite", "l1", "linf", "frobenius", "without_first", "without_largest"] = "composite",
+    centre: Literal["mean", "best"] = "mean",
+    definition: Literal["clean", "published"] | None = None,
     log: bool = False,
     columns: int = 3,
 ) -> Picture:
@@ -97,10 +98,12 @@ def models(
         grid.refline(y=height, color=CHANCE, linestyle=":", label=f"rounding of {name}")
     legend_below(grid, 5)
     taken = "token mean" if centre == "mean" else "minimiser of the norm"
+    several = bool((each.groupby("panel").seed.nunique() > 1).any())
+    bands = "filled bands are one standard deviation over these, where there are several, dotted lines one over samples"
+    lined = bands if several else "dotted lines are one standard deviation over samples"
     caption = (
-        f"Relative residual ({metric} norm, from the {taken}) by layer, means over {seeds(each, ['panel'])}; "
-        "filled bands are one standard deviation over these, where there are several, dotted lines one over samples"
-        f"{', and dashed lines published curves' * dashed}. {say_sizes(panels)} "
+        f"Relative residual ({metric} norm, from the {taken}) by layer, {'means over' if several else 'of'} {seeds(each, ['panel'])}; "
+        f"{lined}{', and dashed lines published curves' * dashed}. {say_sizes(panels)} "
     )
     if floors:
         heights = ", ".join(f"{name} {height:.0e}" for name, height in floors.items())
@@ -133,8 +136,8 @@ def describe_finding(points: DataFrame) -> str:
     """In which panels SAN is lost and where, and the least that a whole model keeps."""
     san = points[points.variant == "SAN"]
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()
-    parts = [f"{title} from layer {layer}" for title, layer in lost.items()]
-    said = f"Less than {LOST:g} is left of {label('SAN')} in {len(lost)} of {san.panel.nunique()} panels ({', '.join(parts) or 'none'})"
+    parts = [f"{title}: from layer {layer}" for title, layer in lost.items()]
+    said = f"Less than {LOST:g} is left of {label('SAN')} in {len(lost)} of {san.panel.nunique()} panels ({'; '.join(parts) or 'none'})"
     least = points[points.variant == "transformer"]["mean"].min()
     return said + (
         f"; the whole model keeps at least {down(float(least)):g} at every layer." if least == least else "."

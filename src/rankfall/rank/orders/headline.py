@@ -32,8 +32,7 @@ def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
 
 def in_states(position: str) -> bool:
     """Whether a position enters the states alone."""
-    found = components.describe("position", position.partition("(")[0])
-    return found is not None and tuple(found.facts.get("TOUCHES", ())) == ("states",)
+    return tuple(components.facts_of("position", position.partition("(")[0]).get("TOUCHES", ())) == ("states",)
 
 
 def block_of(row: Mapping[str, Any]) -> str | None:

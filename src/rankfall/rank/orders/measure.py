@@ -19,6 +19,7 @@ from rankfall.design import Architecture, Component, components_of
 from rankfall.errors import RankfallError, describe_error
 from rankfall.filters import matches
 from rankfall.measure.context import Context
+from rankfall.nets.plain import attention_alone
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.orders.fit import leave_order_empty
 from rankfall.rank.orders.slopes import measure_slopes
@@ -35,25 +36,8 @@ PARTS = {
     "sentinels": "sentinels",
 }
 
-# One layer of attention and nothing else; every field whose default could change is named.
-ALONE = Architecture(
-    name="alone",
-    block=Component("attention"),
-    attention=Component("multihead"),
-    position=Component("none"),
-    mask=Component("none"),
-    residual=Component("none"),
-    mlp=Component("none"),
-    norm=Component("none"),
-    norm_placement="post",
-    embedding=Component("linear"),
-    head=Component("regression"),
-    sentinels=Component("none"),
-    init=Component("published"),
-    depth=1,
-    heads=2,
-    width=8,
-)
+# One layer of attention and nothing else.
+ALONE = attention_alone("alone", init=Component("published"), heads=2, width=8)
 # What may surround the attention. Norms have eps = 0, because an eps in the variance would bend the slopes.
 BLOCKS: dict[str, dict[str, Any]] = {
     "attention alone": {},
@@ -168,8 +152,7 @@ def bases(
 
 
 def fact(attention: Component, name: str) -> Any:
-    found = components.describe("attention", attention.name)
-    return found.facts.get(name) if found else None
+    return components.facts_of("attention", attention.name).get(name)
 
 
 def allowed_masks(attention: Component, masks: list[Component]) -> list[Component]:

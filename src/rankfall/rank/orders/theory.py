@@ -34,7 +34,7 @@ In bidirectional attention without position, rows differ only by their queries, 
 from collections.abc import Mapping
 from typing import Any
 
-from rankfall import components
+from rankfall.components import facts_of
 from rankfall.design import Architecture
 
 BY_SUMS, BY_FACTORS = "row sums depend on the position", "factors by distance make row sums differ"
@@ -112,12 +112,6 @@ def undone(design: Architecture) -> bool:
     """Whether a norm of each token follows that makes multiples of one row, the output of a single head without biases, equal."""
     after = design.norm.name in ("layer", "rms") and design.norm_placement == "post" and design.residual.name == "none"
     return after and design.sentinels.name == "none"
-
-
-def facts_of(kind: str, name: str) -> Mapping[str, Any]:
-    """What a component declares; nothing where there is none of this name."""
-    found = components.describe(kind, name) if name else None
-    return found.facts if found else {}
 
 
 def acts_on(design: Architecture) -> set[str]:

@@ -1,5 +1,6 @@
 """Accuracy against path length, between the whole network and a guess: one panel an architecture and way of training."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pandas import DataFrame, concat
@@ -26,7 +27,7 @@ UNSEEN, UNSURE = "cannot be seen", "cannot be told"
 SAID = {  # outcome -> why, where it is the same of all panels
     "holds": "",
     "does not hold": "",
-    UNSURE: "a limit lies within the deviation over seeds, or that is not known",
+    UNSURE: "a limit lies within the deviation over seeds",
     UNSEEN: f"the network itself is less than {LEAST:g} above chance",
 }
 REFERENCES = {"whole": ("whole network", WHOLE, "-"), "chance": ("chance (no input seen)", CHANCE, "--")}
@@ -150,10 +151,11 @@ def say_shapes(verdicts: dict[str, dict[str, Any]]) -> str:
     if len(verdicts) == 1:
         (one,) = verdicts.values()
         said = one["published shape"]
-        return f"{shape}{said}: {SAID[said] or say_shares(one)}{f' ({say_shares(one)})' * (said == UNSURE)}."
+        return f"{shape}{said}: {say_why(said, [one]) or say_shares(one)}{f' ({say_shares(one)})' * (said == UNSURE)}."
     parts: list[str] = []
-    for outcome, why in SAID.items():
+    for outcome in SAID:
         there = {title: one for title, one in verdicts.items() if one["published shape"] == outcome}
+        why = say_why(outcome, there.values())
         names = [title if outcome == UNSEEN else f"{title}: {say_shares(one)}" for title, one in there.items()]
         names = names[:NAMED] + [f"{len(names) - NAMED} more"] * (len(names) > NAMED)
         if names or outcome == "holds":
@@ -161,6 +163,14 @@ def say_shapes(verdicts: dict[str, dict[str, Any]]) -> str:
             listed = f" ({'; '.join(names)})" if names else ""
             parts.append(f"{outcome} in {len(there)}{of}{f', where {why}' if why else ''}{listed}")
     return f"{shape}{'; '.join(parts)}."
+
+
+def say_why(outcome: str, there: Iterable[dict[str, Any]]) -> str:
+    """A seed whose network is near chance has no number, and then there is no deviation over seeds."""
+    unknown = outcome == UNSURE and any(
+        one["its deviation over seeds"] != one["its deviation over seeds"] for one in there
+    )
+    return SAID[outcome] + ", or that is not known" * unknown
 
 
 def say_shares(one: dict[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """Which architecture of a setting collapses fastest: by the order of its block, then by the residual, or by the law where rounding hides
 that."""
 
+import re
+
 from rankfall.annotations import DataFrame, Series
 from rankfall.rank.residuals.headline import STILL
 from rankfall.report.headlines import Headline, by_name
@@ -210,13 +212,24 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
     said = f"{'; '.join(each)}{count_seeds(below, by_name('depth_below_tenth'))}. " if each else ""
     others = asked.drop(below.index)
     stay = others[others.depth_below_tenth_reason.str.contains(STILL, regex=False)]
-    if len(stay):
-        said += f"Of {list_names([name(row) for _, row in stay.iterrows()])} at least one seed never falls below it. "
+    never: dict[str, list[str]] = {}
+    for _, row in stay.iterrows():
+        never.setdefault(count_never(row.depth_below_tenth_reason), []).append(name(row))
+    said += "".join(f"Of {list_names(names)} {many_seeds} below it. " for many_seeds, names in never.items())
     reasons: dict[str, list[str]] = {}
     for _, row in others.drop(stay.index).iterrows():
         reasons.setdefault(row.depth_below_tenth_reason, []).append(name(row))
     said += " ".join(f"Of {join(names)} nobody can say: {why}." for why, names in reasons.items())
     return at(setting, settings) + said.strip()
+
+
+def count_never(reason: str) -> str:
+    """How many seeds never fall so far, of those that are done, as the reason counts them; it counts none where there is one seed."""
+    found = re.search(rf"{STILL}.*?\(in (\d+) of (\d+) seeds", reason)
+    count, seeds = map(int, found.groups()) if found else (1, 1)
+    if count == seeds:
+        return "no seed falls" if seeds > 1 else "the one seed never falls"
+    return f"{count} of {seeds} seeds never {'falls' if count == 1 else 'fall'}"
 
 
 def say_layer(row: Series) -> str:

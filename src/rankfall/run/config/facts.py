@@ -6,6 +6,7 @@ from typing import Any
 from rankfall import components
 from rankfall.design import Architecture, parts
 
+Form = tuple[Callable[[Any], bool], str]
 NETWORK = frozenset(parts(Architecture).values())  # kinds that a network is put together of
 
 
@@ -36,7 +37,12 @@ def _costs(value: Any) -> bool:
     )
 
 
-FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
+def _one_of(*words: str) -> Form:
+    return (lambda value: value in words), " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+YES_OR_NO: Form = (lambda value: isinstance(value, bool)), "True or False"
+FORMS: dict[str, Form] = {
     "LIMITS": (
         lambda value: isinstance(value, dict) and _pairs(list(value.values())),
         "a mapping of options to (lowest, highest), None for no bound",
@@ -72,32 +78,23 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "TOUCHES": (_is_list_of_text, "a list of what it acts on: states, queries, products, scores, values, lengths"),
     "IGNORES": (_is_list_of_text, "a list of fields of an architecture"),
-    "SEQUENCES": (
-        lambda value: value in ("equal tokens", "different sequences"),
-        "equal tokens or different sequences",
-    ),
-    "SEEDED": (lambda value: isinstance(value, bool), "True or False"),
-    "TRACED": (lambda value: isinstance(value, bool), "True or False"),
-    "TOKENWISE": (lambda value: isinstance(value, bool), "True or False"),
-    "SYMMETRIC": (lambda value: isinstance(value, bool), "True or False"),
-    "LENGTH_VARIES": (lambda value: isinstance(value, bool), "True or False"),
+    "SEQUENCES": _one_of("equal tokens", "different sequences"),
+    "SEEDED": YES_OR_NO,
+    "TRACED": YES_OR_NO,
+    "TOKENWISE": YES_OR_NO,
+    "SYMMETRIC": YES_OR_NO,
+    "LENGTH_VARIES": YES_OR_NO,
     "COST": (_costs, "a mapping of seconds or megabytes, of a cell, to a number above 0"),
     "TOKENS": (lambda value: type(value) is int and value > 0, "how many tokens a sequence has, where no option says"),
     "LENGTHS": (_is_list_of_text, "a list of options that hold lengths"),
-    "ROWS": (
-        lambda value: value in ("one", "zero", "constant", "free", "normaliser"),
-        "one, zero, constant, free or normaliser",
-    ),
-    "EQUAL_ROWS": (lambda value: value == "one", "one"),
-    "SHIFT": (lambda value: value in ("cancels", "counts"), "cancels or counts"),
-    "MIXES": (lambda value: value in ("scores", "features", "states"), "scores, features or states"),
-    "GATED": (lambda value: isinstance(value, bool), "True or False"),
+    "ROWS": _one_of("one", "zero", "constant", "free", "normaliser"),
+    "EQUAL_ROWS": _one_of("one"),
+    "SHIFT": _one_of("cancels", "counts"),
+    "MIXES": _one_of("scores", "features", "states"),
+    "GATED": YES_OR_NO,
     "WEIGHTS": (lambda value: isinstance(value, str), "the name of a normaliser"),
-    "SEES": (
-        lambda value: value in ("nothing", "distances", "offsets", "places"),
-        "nothing, distances, offsets or places",
-    ),
-    "ADMITS": (lambda value: value in ("any", "trained"), "any or trained"),
+    "SEES": _one_of("nothing", "distances", "offsets", "places"),
+    "ADMITS": _one_of("any", "trained"),
     "PARTS": (
         lambda value: isinstance(value, dict) and all(kind in components.KINDS for kind in value.values()),
         f"a mapping of options to kinds of components ({', '.join(components.KINDS)})",

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from rankfall import filters
-from rankfall.design import Architecture, Component, Designed, Task, Training, canonical, names
+from rankfall.design import Architecture, Component, Described, Designed, Training, canonical, names
 from rankfall.run.config.bounds import CELLS, INTEGER
 from rankfall.run.config.problems import problem, show_value, unknown_key
 
@@ -23,15 +23,9 @@ TRAINING = tuple(f"training.{name}" for name in names(Training))
 Filter = Mapping[str, Collection[Any]]  # field -> values, of which a cell must have one
 
 
-class Seeded(Protocol):
+class Seeded(Described, Protocol):
     """Cells that differ in their seeds alone."""
 
-    @property
-    def task(self) -> Task: ...
-    @property
-    def architecture(self) -> Architecture: ...
-    @property
-    def training(self) -> Training: ...
     @property
     def seeds(self) -> Sequence[int]: ...
 
@@ -39,7 +33,7 @@ class Seeded(Protocol):
 def values(given: Any, path: str) -> list[Any]:
     """A value of an axis as a list: a scalar, a list, a range "0..4" with both ends, or a list with ranges in it."""
     listed: list[Any] = []
-    for item in given if isinstance(given, list) else [given]:
+    for item in filters.as_list(given):
         found = RANGE.fullmatch(item) if isinstance(item, str) else None
         if not found:
             listed.append(item)

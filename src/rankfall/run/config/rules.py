@@ -25,6 +25,7 @@ from rankfall import components
 from rankfall.components import AUTO
 from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training, components_of
 from rankfall.errors import RankfallError
+from rankfall.filters import as_list
 from rankfall.run.config.match import describe_filter, matches, parse_filter
 from rankfall.run.config.options import description, resolve
 from rankfall.run.config.problems import problem
@@ -46,7 +47,7 @@ class Rules:
     def __init__(self) -> None:
         self.facts: dict[tuple[str, str], Mapping[str, Any]] = {}
         self.automatic: dict[tuple[str, str], Component] = {}
-        self.declared = functools.cache(component_facts)
+        self.declared = functools.cache(components.facts_of)
 
     def complete(self, architecture: Architecture, task: Task, path: str) -> Architecture:
         """The architecture with nothing left open: `auto` and null replaced by what they stand for, and by null what nothing reads."""
@@ -152,7 +153,7 @@ def objection(
     kind: str, name: str, facts: Mapping[str, Any], cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]
 ) -> str | None:
     """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can. `facts_of` is
-    `component_facts`, or the same with a cache.
+    `components.facts_of`, or the same with a cache.
     """
     for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
         for wanted, reason in facts.get(fact, ()):
@@ -188,7 +189,7 @@ def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:
     found: list[int] = []
     for name in facts.get("LENGTHS", ()):
         given = options.get(name)
-        found += [item for item in (given if isinstance(given, list) else [given]) if type(item) is int]
+        found += [item for item in as_list(given) if type(item) is int]
     return found
 
 
@@ -214,16 +215,13 @@ def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
     if type(trained) is not int or longest <= trained:
         return None
     for kind, component in parts(cell.task, cell.architecture, cell.training):
-        if component_facts(kind, component.name).get("ADMITS", "trained" if kind == "position" else "any") == "trained":
+        if (
+            components.facts_of(kind, component.name).get("ADMITS", "trained" if kind == "position" else "any")
+            == "trained"
+        ):
             what = f"{kind} {component.name!r} admits no more than the length that it was trained at"
             return f"length {longest} is asked for, but {what}, {trained}"
     return None
-
-
-def component_facts(kind: str, name: str) -> Mapping[str, Any]:
-    """The facts of a component that is known to exist."""
-    found = components.describe(kind, name)
-    return found.facts if found else {}
 
 
 def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:

@@ -53,9 +53,8 @@ def stack_data(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: tor
 
 
 def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
-    found = components.describe("task", cell.task.task.name)
-    assert found is not None
-    return Shape(found.facts["INPUTS"], found.facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
+    facts = components.facts_of("task", cell.task.task.name)
+    return Shape(facts["INPUTS"], facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
 
 
 def find_records(

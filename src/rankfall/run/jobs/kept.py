@@ -37,8 +37,7 @@ class KeptItems:
         self.codes: dict[tuple[str, Component], dict[str, str]] = {}
 
     def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
-        described = components.describe("measure", self.measure.component.name)
-        facts = described.facts if described else {}
+        facts = components.facts_of("measure", self.measure.component.name)
         choices = {*facts.get("PARTS", {}), *facts.get("CHOOSES", ())}
         options = {option: value for option, value in self.measure.options.items() if option not in choices}
         about = digest("items", self.measure.component.name, name, options, dict(self.measure.always))

@@ -6,7 +6,7 @@ caused it may have been mended outside of the component, such as a package that 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from rankfall import components
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.disk import StoreError
 from rankfall.errors import describe_error
+from rankfall.filters import as_list
 from rankfall.nets.network import Shape
 from rankfall.run.config.rules import parts
 from rankfall.run.guards.declared import Unproved
@@ -194,20 +195,13 @@ def refuse_parts(measure: Component, code: Mapping[str, str], store: "Store", no
     which options name components of which kind; `code` is the measure's.
     """
     bench = Bench(store, note)
-    named = {kind: list(_components_of(measure.options.get(option, []))) for option, kind in _facts(measure).items()}
+    kinds = components.facts_of("measure", measure.name).get("PARTS", {})
+    named = {
+        kind: [Component.of(one) for one in as_list(measure.options.get(option, []))] for option, kind in kinds.items()
+    }
     setting = Surroundings(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
     lines = [bench.refusal(kind, part, setting) for kind, some in named.items() for part in some]
     check_unchanged(code)
     bench.keep()
     for line in filter(None, lines):
         raise Refused(line)
-
-
-def _facts(measure: Component) -> Mapping[str, str]:
-    found = components.describe("measure", measure.name)
-    return found.facts.get("PARTS", {}) if found else {}
-
-
-def _components_of(value: Any) -> Iterator[Component]:
-    for item in value if isinstance(value, list) else [value]:
-        yield Component.of(item)

@@ -23,6 +23,7 @@ from rankfall.components import Description, find_module
 from rankfall.design import Component
 from rankfall.disk import cause
 from rankfall.errors import RankfallError
+from rankfall.filters import as_list
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.keys.contents import files_in, hash_file
@@ -44,7 +45,7 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
         _must_exist(value, found.facts.get("FILES", {}).get(option), f"{path}.{option}")
         if "Literal" in found.options[option].annotation:  # a word, even if a folder has this name
             continue
-        for text in _texts(value):
+        for text in (one for one in as_list(value) if isinstance(one, str)):
             place = _installed_source(words[text]) if text in words else _existing_path(text, kind)
             if place is not None:
                 places[words.get(text, text)] = place
@@ -109,12 +110,6 @@ def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
         if not (folder / file).is_file():
             raise problem(path, f"its component says DATA = {show_value(file)}, but {folder / file} is no file")
         yield f"{module}/{file}", folder / file
-
-
-def _texts(value: Any) -> Iterator[str]:
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, str):
-            yield item
 
 
 def _installed_source(module: str) -> Path | None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rankfall.filters import as_list
 from rankfall.report.claim import check_claims, claims
 from rankfall.report.quantities import lend
 from rankfall.run.config.looks import check_colours, check_labels
@@ -16,7 +17,6 @@ from rankfall.run.config.types import Config, parse, read
 from rankfall.run.keys.analyses import keep
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.keys.loader import Text
-from rankfall.run.plan import uses
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.drawn import check_drawn
@@ -193,7 +193,7 @@ def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None
     for label, section in SECTIONS.items():
         known = getattr(config, section)
         for option in {label, section} & options.keys():
-            for item in uses.as_list(options[option]):
+            for item in as_list(options[option]):
                 if isinstance(item, str) and item not in known:
                     what = f"{item!r} is not one of the {section}"
                     raise problem(f"{path}.{option}", what, allowed=sorted(known), given=item)

@@ -118,7 +118,7 @@ class Drafts:
             fingerprint=digest(fingerprint, files) if files else fingerprint,
             data_code=self.code_of(frozenset(data_roots), data_files),
             data_fingerprint=digest(data_fingerprint, data_files) if data_files else data_fingerprint,
-            seeded=bool(self.facts("task", task.task).get("SEEDED", True)),
+            seeded=bool(components.facts_of("task", task.task.name).get("SEEDED", True)),
             order=(task.name, architecture.name, training.name, architecture.depth, spec),
         )
 
@@ -133,10 +133,6 @@ class Drafts:
         if (kind, component) not in self.files:
             self.files[kind, component] = files_of(kind, component, path)
         return self.files[kind, component]
-
-    def facts(self, kind: str, component: Component) -> Mapping[str, Any]:
-        found = components.describe(kind, component.name)
-        return found.facts if found else {}
 
     def module(self, kind: str, component: Component) -> str:
         if (kind, component.name) not in self.modules:

@@ -108,8 +108,7 @@ def mixed_width(a: Architecture, length: int) -> int:
     """What a token keeps of the others in each head: a score for each of them, or, where an attention says that it has neither scores nor
     weights, a sum over them as wide as the head.
     """
-    found = components.describe("attention", a.attention.name)
-    facts = found.facts if found else {}
+    facts = components.facts_of("attention", a.attention.name)
     offers = facts.get("OFFERS")  # an attention that does not say may have them
     scored = offers is None or "scores" in offers or "weights" in facts.get("PROVIDES", ())
     return length if scored else inner_width(a) // (a.heads or 1)
@@ -166,15 +165,14 @@ def member_megabytes(task: Task, architecture: Architecture, training: Training)
 
 def sizes(task: Task) -> tuple[int, int]:
     """Samples to train on, and tokens of each, where options or the task's facts say so."""
-    found = components.describe("task", task.task.name)
-    tokens = found.facts.get("TOKENS") if found else None
+    tokens = components.facts_of("task", task.task.name).get("TOKENS")
     return _size(task, "train", SAMPLES), tokens or _size(task, "length", 0) or _size(task, "points", LENGTH)
 
 
 def longer(task: Task, length: int) -> list[int]:
     """The lengths beyond the trained one that a task is tested at, by the options that its LENGTHS names."""
-    found = components.describe("task", task.task.name)
-    given = [task.task.options.get(name) for name in (found.facts.get("LENGTHS", ()) if found else ())]
+    named = components.facts_of("task", task.task.name).get("LENGTHS", ())
+    given = [task.task.options.get(name) for name in named]
     return [
         n for one in given for n in (one if isinstance(one, list | tuple) else [one]) if type(n) is int and n > length
     ]

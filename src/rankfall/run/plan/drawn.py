@@ -2,19 +2,21 @@
 
 A figure would say so itself, but after hours. What an option means follows from its name, for figures of anybody's: `where` filters rows by
 any column, `task`, `architectures`, `panels`, `depths` and so on name values of cells, `numbers` columns, `models` and the others of
-MEASURED what measures were asked for. What only a run can know (that every network diverges) is left to the figure.
+MEASURED what measures were asked for, `split` and `metric` rows of the course of training, `setting` a setting of the scorecard. What only
+a run can know (that every network diverges) is left to the figure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankfall import components
-from rankfall.filters import matches_in_table, parts
+from rankfall.errors import nearest
+from rankfall.filters import as_list, matches_in_table, parts
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, Table
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.plan.cell import Alike
-from rankfall.run.plan.uses import as_list
+from rankfall.run.plan.graded import graded_pairs
 
 if TYPE_CHECKING:
     from rankfall.run.plan.build import FigurePlan, MeasurePlan
@@ -32,7 +34,14 @@ OF_CELLS = {
     "architectures": "architecture",
 }
 # Options that name one of the values that an option of the measures has.
-MEASURED = {"models": "model", "evaluation": "evaluation", "depth": "depths", "alpha": "alphas", "times": "times"}
+MEASURED = {
+    "models": "model",
+    "evaluation": "evaluation",
+    "depth": "depths",
+    "alpha": "alphas",
+    "times": "times",
+    "definition": "definition",
+}
 LATE = ("key", "status", "reason")  # columns of cells that only a run fills
 KINDS = {"text": (str, dict), "int": (int,), "float": (int, float, str), "bool": (bool,)}  # how values are written
 NAMED = 12  # values that an error lists
@@ -64,7 +73,11 @@ def check_drawn(
                     f"{path}.{option}", f"{column!r} is no column of table {first.name!r}", allowed=names, given=column
                 )
     if first.cells:
-        _check_cells(path, options, filters, _feeding_cells(first.name, feeding, cells, selected))
+        left = _check_cells(path, options, filters, _feeding_cells(first.name, feeding, cells, selected))
+        if first.name == "training":
+            _check_graded(path, options, left)
+    if first.name == "scorecard" and options.get("setting"):
+        _check_setting(f"{path}.setting", options["setting"], as_list(options.get("architectures", [])), cells)
 
 
 def _feeding_cells(
@@ -98,8 +111,8 @@ def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None
             raise problem(path, f"{show_value(value)} is no value of a column of type {kind}")
 
 
-def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> None:
-    """That each filter, and then each option, leaves cells, and that every value that is named occurs among them."""
+def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> list[Alike]:
+    """The cells that each filter, and then each option, leaves; an error if it leaves none, or if a value that is named does not occur."""
     made: dict[tuple[int, ...], dict[str, Any]] = {}
 
     def value(some: Alike, column: str) -> Any:
@@ -118,10 +131,43 @@ def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any]
             wanted = as_list(options[option])
             cells = _narrow(f"{path}.{option}", column, [[one] for one in wanted], cells, value)
     panels = options.get("panels")
+    drawn = []
     for title, names in panels.items() if isinstance(panels, Mapping) else ():
         if not isinstance(names, list) or not names:
             raise problem(f"{path}.panels.{title}", f"{show_value(names)} is not a list of architectures")
-        _narrow(f"{path}.panels.{title}", "architecture", [[one] for one in names], cells, value)
+        drawn += _narrow(f"{path}.panels.{title}", "architecture", [[one] for one in names], cells, value)
+    return drawn or cells
+
+
+def _check_graded(path: str, options: Mapping[str, Any], cells: list[Alike]) -> None:
+    """That a cell will have the metric on the split; not asked where a task or an objective of the user's may have any."""
+    known = [graded_pairs(some.task, some.training) for some in cells]
+    pairs = list(dict.fromkeys(pair for one in known for pair in one or ()))
+    split, metric = options.get("split"), options.get("metric")
+    if None in known or split is None or metric is None or (split, metric) in pairs:
+        return
+    splits = list(dict.fromkeys(name for name, _ in pairs))
+    if split not in splits:
+        what = f"no cell that it could draw has a split {show_value(split)}"
+        raise problem(f"{path}.split", what, allowed=splits, given=split)
+    metrics = [name for one, name in pairs if one == split]
+    what = f"no cell that it could draw has a metric {show_value(metric)} on the split {split}"
+    raise problem(f"{path}.metric", what, allowed=metrics, given=metric)
+
+
+def _check_setting(path: str, label: str, architectures: list[str], cells: list[Alike]) -> None:
+    """That the scorecard will have it: its settings are named by what all cells of the run differ in."""
+    from rankfall.report.conform import conform
+    from rankfall.report.settings import name_settings
+
+    rows = conform("cells", [cell_columns(some.cells[0]) for some in cells]).to_pandas()
+    rows = rows.assign(setting=name_settings(rows))
+    there = sorted(rows.setting[rows.architecture.isin(architectures or rows.architecture)].unique())
+    if label not in there:
+        near = nearest(label, there)
+        hint = f"; did you mean {near!r}?" if near else ""
+        what = f"{show_value(label)} is no setting of the scorecard"
+        raise problem(path, f"{what}; there will be: {'; '.join(there) or 'nothing'}{hint}")
 
 
 def _narrow(

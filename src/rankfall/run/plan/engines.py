@@ -10,7 +10,7 @@ import importlib.util
 from collections import Counter
 from collections.abc import Iterable
 
-from rankfall.components import describe
+from rankfall.components import facts_of
 from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
 from rankfall.run.config.problems import problem
@@ -67,8 +67,7 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
     if training.precision != "full":
         return f"precision {training.precision}"
     for kind, part in parts(task, architecture, training):
-        found = describe(kind, part.name)
-        if found and found.facts.get("TRACED") is False:
+        if facts_of(kind, part.name).get("TRACED") is False:
             return f"{kind} {part.name}, which says TRACED = False"
     objective = describe("objective", training.objective.name)
     if device != "cpu" and objective and objective.facts.get("LENGTH_VARIES"):
@@ -77,8 +76,7 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
         )
     # Gradients that cancel exactly are exactly 0 by autograd; of more than two tokens the kernels leave rounding noise, and Adam, which
     # divides by a gradient's size, makes whole steps of it.
-    data = describe("task", task.task.name)
-    if data and data.facts.get("SYMMETRIC"):
+    if facts_of("task", task.task.name).get("SYMMETRIC"):
         return f"task {task.task.name}, whose samples are symmetric"
     samples, tokens = sizes(task)
     batch = min(training.batch, samples)

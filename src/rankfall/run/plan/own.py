@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable
 
-from rankfall.errors import RankfallError, describe_error, nearest
+from rankfall.errors import RankfallError, describe_error, suggest
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.page.chart import Chart, charts
 from rankfall.report.page.question import Question
@@ -41,8 +41,7 @@ def check_own(modules: Iterable[str], filled: Container[str]) -> None:
     for question in (one for one in asked if one.table in tables and isinstance(one, Question)):
         for number in question.numbers:
             if number not in known:
-                near = nearest(number, known)
-                hint = f"; did you mean {near!r}?" if near else ""
+                hint = suggest(number, known)
                 raise RankfallError(
                     f"sentence {question.name!r} ({question.table}): there is no headline {number!r}{hint}"
                 )
@@ -63,6 +62,5 @@ def check_columns(what: str, named: Iterable[str], table: Table) -> None:
     known = [column.name for column in table.columns]
     for name in named:
         if name not in known:
-            near = nearest(name, known)
-            hint = f"; did you mean {near!r}?" if near else ""
+            hint = suggest(name, known)
             raise RankfallError(f"{what}: its table {table.name} has no column {name!r}{hint}")

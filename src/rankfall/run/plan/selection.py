@@ -20,7 +20,6 @@ from rankfall.run.config.rules import (
     PROVIDERS,
     alternatives,
     beyond,
-    component_facts,
     lengths,
     objection,
     task_facts,
@@ -84,7 +83,7 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Ca
     name = measure.component.name
     about = description("measure", name, path)
     facts = about.facts if about else {}
-    facts_of, task_of = functools.cache(component_facts), functools.cache(lambda task: task_facts(task, path))
+    facts_of, task_of = functools.cache(components.facts_of), functools.cache(lambda task: task_facts(task, path))
     uses = [use for one in alternatives(facts) for use in one]
     known = {BLOCKS} | provisions_of(cells, facts_of) if uses else set()
     for use in uses:

@@ -6,15 +6,18 @@ from typing import Any
 
 from rankfall import components
 from rankfall.design import Architecture, Component, parts
+from rankfall.filters import as_list
+from rankfall.nets.plain import PLAIN
 from rankfall.run.config.problems import problem, show_value
 
 DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
 
 
 def always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
-    """The components of which a measure builds networks of its own, as its file lists them (`BUILDS`), and those that options name by
-    module."""
+    """The components of which a measure builds networks of its own, as its file lists them (`BUILDS`; of other kinds the plainest), and
+    those that options name by module."""
     built = facts.get("BUILDS", {})
+    built = built and {kind: [name] for kind, name in PLAIN.items()} | built
     for kind, names in sorted(built.items()):
         known = components.names(kind)
         for name in names:
@@ -39,7 +42,3 @@ def chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -
         for part in map(Component.of, as_list(options.get(option, []))):
             if components.locate(kind, part.name) is not None:
                 yield kind, part
-
-
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

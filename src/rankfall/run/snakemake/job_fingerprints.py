@@ -12,8 +12,9 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec
 
 import rankfall
 from rankfall import components
@@ -26,6 +27,7 @@ from rankfall.run.plan.entries import find_quantity_modules
 from rankfall.run.snakemake.lookups import ShardJob
 from rankfall.run.snakemake.outputs import Outputs
 
+P = ParamSpec("P")
 Code = Mapping[str, str]  # source file -> digest
 TABLE_ROOTS = ("rankfall.report.tables",)  # the code that combines shards and checks tables
 PAGE_ROOTS = ("rankfall.report.page.build", "rankfall.report.provenance")  # the code of the page
@@ -74,12 +76,28 @@ class Part:
         return None if self.cells is None else frozenset(self.cells())
 
 
+Make = Callable[Concatenate["JobFingerprints", P], JobFingerprint]
+
+
+def once(make: Make[P]) -> Make[P]:
+    """Of each job its fingerprint is made when it is first asked for."""
+
+    @wraps(make)
+    def ask(self: "JobFingerprints", *place: P.args, **named: P.kwargs) -> JobFingerprint:
+        job = (make.__name__, *place, *named.values())
+        if job not in self._made:
+            self._made[job] = make(self, *place, **named)
+        return self._made[job]
+
+    return ask
+
+
 class JobFingerprints:
     """The fingerprints of one plan; each is made when it is asked for."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._made: dict[tuple[str, ...], JobFingerprint] = {}
+        self._made: dict[tuple[object, ...], JobFingerprint] = {}
         self._specs: dict[int, str] = {}  # by identity: the plan keeps them all
         self._row_codes: dict[str, dict[str, str]] = {}
 
@@ -87,38 +105,29 @@ class JobFingerprints:
     def tables(self) -> list[str]:
         return sorted({*CELL_TABLES, *self.plan.tables})
 
+    @once
     def data(self, task: str) -> JobFingerprint:
         """The data sets of a task."""
+        cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
+        keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
+        files = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
+        return JobFingerprint(f"{len(keys)} data sets", digest("data", task, keys, rows), files)
 
-        def make() -> JobFingerprint:
-            cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
-            keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
-            files = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
-            return JobFingerprint(f"{len(keys)} data sets", digest("data", task, keys, rows), files)
-
-        return self._once(("data", task), make)
-
+    @once
     def train(self, task: str, shard: str) -> JobFingerprint:
         """The cells of a shard."""
+        cells = self.plan.shard(task, shard)
+        rows = _merge([self._table_code("cells"), self._table_code("training")])
+        files = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
+        return JobFingerprint(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
 
-        def make() -> JobFingerprint:
-            cells = self.plan.shard(task, shard)
-            rows = _merge([self._table_code("cells"), self._table_code("training")])
-            files = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
-            return JobFingerprint(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
-
-        return self._once(("train", task, shard), make)
-
+    @once
     def measure(self, name: str, task: str, shard: str) -> JobFingerprint:
         """A measure on the cells of a shard."""
-
-        def make() -> JobFingerprint:
-            measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
-            rows = self._table_code(measure.table)
-            files = partial(_merge, [measure.code, rows])
-            return JobFingerprint(f"{len(cells)} cells", digest("measure", measure.key, self._rows(cells), rows), files)
-
-        return self._once(("measure", name, task, shard), make)
+        measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
+        rows = self._table_code(measure.table)
+        files = partial(_merge, [measure.code, rows])
+        return JobFingerprint(f"{len(cells)} cells", digest("measure", measure.key, self._rows(cells), rows), files)
 
     def of(self, job: ShardJob) -> JobFingerprint:
         """The job of a shard, whichever it is."""
@@ -129,55 +138,41 @@ class JobFingerprints:
         made = [(*job, self.of(job).digest) for job in sorted(jobs)]
         return JobFingerprint(f"{len(made)} jobs", digest("lookup", made), dict)
 
+    @once
     def freely(self, name: str) -> JobFingerprint:
         """A measure that needs no trained cells: of nothing, or of tables."""
+        measure = self.plan.measure(name)
+        rows, given = self._table_code(measure.table), [self.table(table).digest for table in measure.tables]
+        what = f"{len(given)} tables" if given else "itself alone"
+        files = partial(_merge, [measure.code, rows])
+        return JobFingerprint(what, digest("measure", measure.key, given, rows), files)
 
-        def make() -> JobFingerprint:
-            measure = self.plan.measure(name)
-            rows, given = self._table_code(measure.table), [self.table(table).digest for table in measure.tables]
-            what = f"{len(given)} tables" if given else "itself alone"
-            files = partial(_merge, [measure.code, rows])
-            return JobFingerprint(what, digest("measure", measure.key, given, rows), files)
-
-        return self._once(("freely", name), make)
-
+    @once
     def table(self, name: str) -> JobFingerprint:
         """A table of the results."""
+        code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
+        made = [part.made for part in self.parts(name, Outputs(""))]
+        return JobFingerprint(f"{len(made)} files", digest("table", name, made, code), lambda: code)
 
-        def make() -> JobFingerprint:
-            code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
-            made = [part.made for part in self.parts(name, Outputs(""))]
-            return JobFingerprint(f"{len(made)} files", digest("table", name, made, code), lambda: code)
-
-        return self._once(("table", name), make)
-
+    @once
     def figure(self, name: str) -> JobFingerprint:
         """A picture with its caption."""
+        figure = self.plan.figure(name)
+        given = [self.table(table).digest for table in figure.tables]
+        looks = [self.plan.labels, self.plan.colours]
+        content = digest("figure", figure.component.name, figure.options, figure.fingerprint, given, looks)
+        return JobFingerprint(f"{len(given)} tables", content, lambda: figure.code)
 
-        def make() -> JobFingerprint:
-            figure = self.plan.figure(name)
-            given = [self.table(table).digest for table in figure.tables]
-            looks = [self.plan.labels, self.plan.colours]
-            content = digest("figure", figure.component.name, figure.options, figure.fingerprint, given, looks)
-            return JobFingerprint(f"{len(given)} tables", content, lambda: figure.code)
-
-        return self._once(("figure", name), make)
-
+    @once
     def page(self) -> JobFingerprint:
         """The page of all tables; figures are linked from it, with their captions."""
-
-        def make() -> JobFingerprint:
-            found = find_quantity_modules({"FINDS": [*components.LISTS]}, self.plan.modules)
-            code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
-            given = [self.table(table).digest for table in self.tables]
-            drawn = [self.figure(figure).digest for figure in sorted(self.plan.figures)]
-            what = f"{len(given)} tables and {len(drawn)} figures"
-            said = [self.plan.config.name, self.plan.labels, self.plan.colours]
-            return JobFingerprint(
-                what, digest("page", said, given, drawn, sorted(self.plan.figures), code), lambda: code
-            )
-
-        return self._once(("page",), make)
+        found = find_quantity_modules({"FINDS": [*components.LISTS]}, self.plan.modules)
+        code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
+        given = [self.table(table).digest for table in self.tables]
+        drawn = [self.figure(figure).digest for figure in sorted(self.plan.figures)]
+        what = f"{len(given)} tables and {len(drawn)} figures"
+        said = [self.plan.config.name, self.plan.labels, self.plan.colours]
+        return JobFingerprint(what, digest("page", said, given, drawn, sorted(self.plan.figures), code), lambda: code)
 
     def parts(self, table: str, outputs: Outputs) -> list[Part]:
         """The files that a table is combined from."""
@@ -206,11 +201,6 @@ class JobFingerprints:
             if cells:
                 job = ShardJob(*place, name)
                 yield Part(outputs.measure_shard(name, *place), table, self.of(job), job, partial(_keys, cells))
-
-    def _once(self, place: tuple[str, ...], make: Callable[[], JobFingerprint]) -> JobFingerprint:
-        if place not in self._made:
-            self._made[place] = make()
-        return self._made[place]
 
     @cached_property
     def _sources(self) -> Sources:

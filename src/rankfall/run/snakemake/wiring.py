@@ -135,9 +135,7 @@ class Wiring:
 
     def targets(self, wildcards: Any) -> list[str]:
         """All tables and figures, and the page of them."""
-        tables = [self.outputs.table(table) for table in self.tables]
-        page = [self.outputs.page] * self.plan.config.page
-        return tables + [self.outputs.picture(figure) for figure in self.figures] + page
+        return self.page_inputs(wildcards) + [self.outputs.page] * self.plan.config.page
 
     def train_inputs(self, wildcards: Any) -> list[str]:
         """The data sets that a shard is trained on, where it is trained: new ones are no reason to look up all shards again."""

@@ -30,18 +30,19 @@ def curves(
     where: dict[str, Any] = {},
 ) -> Picture:
     """The deepest networks. `panels`: {title: [architectures]}; without it one panel has all architectures of the task and training that
-    most cells have. `where`: only these cells, by any column."""
-    table, task = one_of(select_finished(read("training"), "curves", where), "curves", "task", task)
+    most cells with this metric on this split have. `where`: only these cells, by any column."""
+    table = select_finished(read("training"), "curves", where)
+    there = sorted({f"{s} {m}" for s, m in zip(table.split, table.metric)})
+    table = table[(table.split == split) & (table.metric == metric)]
+    if there and table.empty:
+        raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(there)}")
+    table, task = one_of(table, "curves", "task", task)
     trained = table[table.groupby("training").epoch.transform("max") > 0]
     if training is None and len(trained):
         table = trained
     table, training = one_of(table, "curves", "training", training)
     shown = panels_of(table, "curves", panels)
-    there = sorted({f"{s} {m}" for s, m in zip(table.split, table.metric)})
     table = table[table.architecture.isin([name for names in shown.values() for name in names])]
-    table = table[(table.split == split) & (table.metric == metric)]
-    if table.empty:
-        raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(there)}")
     table = deepest(table, "curves", ["architecture"])
     cells = read("cells")
     guesses = chances(table, cells) if metric == "accuracy" else []
