@@ -105,10 +105,7 @@ class Recovery:
 
 
 def recover(
-    sources: Sequence[KnownTokens],
-    recipes: Mapping[str, Recipe],
-    checkpoint: Checkpoint,
-    losses: Sequence[str] = LOSSES,
+    sources: Sequence[KnownTokens], recipes: Mapping[str, Recipe], checkpoint: Checkpoint
 ) -> dict[str, Trained]:
     """For each recipe a probe for every network, layer and loss. The checkpoint calls a stack as `recipes` does, and by the number of its
     first probe. All sources have the same shapes.
@@ -120,7 +117,7 @@ def recover(
         Probe(number, layer, loss, 0, starts[number * len(layers) + layer], scales[number])
         for number in range(len(sources))
         for layer in layers
-        for loss in losses
+        for loss in LOSSES
     ]
     states = [source.states[layer] for source in sources for layer in layers]
     objective = Recovery(

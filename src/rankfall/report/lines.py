@@ -252,14 +252,12 @@ def steps(names: Iterable[Any]) -> dict[Any, str]:
     return {name: own_colour(name) or colour for name, colour in zip(names, usual)}
 
 
-def band_across(
-    panel: Axes, values: Series, name: str, colour: str, style: str = "--", bounds: Bounds = (0.0, 1.0)
-) -> None:
-    """A level over a whole panel: the mean of some values, with their standard deviation on both sides, within the quantity's bounds."""
+def band_across(panel: Axes, values: Series, name: str, colour: str, style: str) -> None:
+    """A level over a whole panel: the mean of some shares, with their standard deviation on both sides, between 0 and 1."""
     import numpy as np
 
     mean, deviation = float(values.mean()), float(values.std()) if len(values) > 1 else 0.0
     panel.axhline(mean, color=colour, linestyle=style, linewidth=1.2, label=name, zorder=1.5)
     ends = [mean - deviation, mean + deviation]
-    band = panel.axhspan(*np.clip(ends, *bounds), color=colour, alpha=0.12, linewidth=0)
-    note_cut(band, [0.0, 0.0], ends, bounds)
+    band = panel.axhspan(*np.clip(ends, *SHARE), color=colour, alpha=0.12, linewidth=0)
+    note_cut(band, [0.0, 0.0], ends, SHARE)

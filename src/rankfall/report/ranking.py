@@ -69,12 +69,10 @@ def find_ties(
     return same | ((values - value).abs() <= deviations.fillna(0.0).clip(lower=own))
 
 
-def say_extreme(
-    rows: DataFrame, value: str, write: Callable[[float], str], *, most: bool, by: str = "architecture"
-) -> tuple[list[str], str]:
-    """For a caption: the names that have the most (or least), and in words with what they have, `A (0.41)` or `A and B (0.40 to 0.41, a
-    tie)`. `rows`: one a name and seed."""
-    return say_first(average(rows, value, by), write, most=most)
+def say_extreme(rows: DataFrame, value: str, write: Callable[[float], str], *, most: bool) -> tuple[list[str], str]:
+    """For a caption: the architectures that have the most (or least), and in words with what they have, `A (0.41)` or `A and B (0.40 to
+    0.41, a tie)`. `rows`: one an architecture and seed."""
+    return say_first(average(rows, value, "architecture"), write, most=most)
 
 
 def by_setting(

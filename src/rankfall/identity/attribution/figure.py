@@ -4,6 +4,9 @@ in ranks.
 
 from typing import Any
 
+from pandas import concat
+from seaborn import color_palette
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.attribution.rows import ALL_TOKENS, JACOBIAN, OWN
@@ -67,8 +70,6 @@ def draw_networks(
 ) -> Picture:
     """One row of panels for each network; numbers are means over its seeds. `about`: what is said of these at the caption's end; `length`:
     of the texts; `published`: with the medians of Brunner et al.; `on`: the task in words."""
-    from pandas import concat
-
     if not networks:
         raise RankfallError("figure attribution: there is no network to draw")
     figure, axes = canvas(len(networks), 4, WIDTH, 1.5 * len(networks) + 1.1, sharex="row")
@@ -134,8 +135,6 @@ def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
 
 def distances(axis: Axes, table: DataFrame) -> None:
     """Stacked shares."""
-    from seaborn import color_palette
-
     part = select(table, JACOBIAN | {"quantity": list(SHARES)})
     stacked = (
         part.groupby(["layer", "quantity"])

@@ -19,8 +19,6 @@ from torch import Tensor
 from rankfall.identity.views import AttentionView, JoinView
 from rankfall.rank.powers import exponent_of, least, length, shift, unit
 
-RATIOS = ("attention", "norms", "attention and skip", "norms and skip", "norms, skip and norm")
-
 
 @dataclass(frozen=True)
 class Mixing:

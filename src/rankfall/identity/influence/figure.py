@@ -1,5 +1,7 @@
 """Influence of place on the last token of causal stacks: at birth, by formula and network, and what training does to it."""
 
+from pandas import concat
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.influence.rows import SHARES
@@ -101,8 +103,6 @@ def select_trained(table: DataFrame, architecture: str | None, task: str | None)
 
 def numbers(agreement: DataFrame, places: DataFrame, cells: DataFrame) -> DataFrame:
     """Shares by place, of formulas, of untrained and of trained networks; and how well each source agrees with averaging."""
-    from pandas import concat
-
     by = ["network", "alpha", "position", "source"]
     drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
     scores = ["spearman", "distance", "from_squares", "fitted"]

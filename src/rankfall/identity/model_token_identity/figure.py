@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pandas import concat
+
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
@@ -66,7 +68,5 @@ def model_token_identity(
 
 def intervals(table: DataFrame) -> DataFrame:
     """Three rows a point, means over seeds: rate and both ends of its interval, whose median and range are drawn."""
-    from pandas import concat
-
     means = table.groupby(POINT, dropna=False)[["rate", "low", "high", "chance"]].mean().reset_index()
     return concat([means, *(means.assign(rate=means[end]) for end in ("low", "high"))])

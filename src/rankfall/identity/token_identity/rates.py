@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
+import seaborn as sns
+
 from rankfall.annotations import Axes, DataFrame, Figure
 from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.rows import ASKED, is_own
@@ -77,8 +79,6 @@ def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
 
 def between(panel: Axes, table: DataFrame) -> None:
     """Rates of linear maps on the states of other layers, by cosine within the sentence."""
-    import seaborn as sns
-
     part = select(table, ASKED)
     grid = part.assign(rate=part.rate.astype(float)).pivot_table(index="trained_layer", columns="layer", values="rate")
     few = len(grid) <= 8

@@ -5,6 +5,7 @@ linear maps alone.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,15 +13,17 @@ from torch import Tensor, nn
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.normalisers._prepared import prepare
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes
+
+if TYPE_CHECKING:
+    from rankfall.nets.positions._base import Position
 
 
 class Heads(nn.Module):
     def __init__(
         self,
         sizes: Sizes,
-        position: Position,
+        position: "Position",
         normaliser: Callable[[Tensor], Tensor],
         mask: Mask,
         site: str,

@@ -11,6 +11,7 @@ Rows of both maps sum to one, so the order of contraction is that of softmax, an
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,8 +19,10 @@ from torch import Tensor
 from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.normalisers.softmax import softmax
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Initial, Linear, Sizes, constant, parameter
+
+if TYPE_CHECKING:
+    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights", "heads")
 IGNORES = ("normaliser",)
@@ -34,7 +37,7 @@ class Differential(Heads):
     def __init__(
         self,
         sizes: Sizes,
-        position: Position,
+        position: "Position",
         normaliser: object,
         mask: Mask,
         site: str,

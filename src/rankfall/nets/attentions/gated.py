@@ -9,14 +9,16 @@ the order of contraction is at most 1, with softmax too.
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
 from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes
+
+if TYPE_CHECKING:
+    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights", "heads")
 OFFERS = ("queries", "products", "scores", "values", "lengths")
@@ -29,7 +31,7 @@ class Gated(Heads):
     def __init__(
         self,
         sizes: Sizes,
-        position: Position,
+        position: "Position",
         normaliser: Callable[[Tensor], Tensor],
         mask: Mask,
         site: str,

@@ -18,7 +18,7 @@ attention with one head and no biases: sigma_2 / sigma_1 has order 1, and so has
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +27,10 @@ from torch.nn.functional import silu
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.normalisers._prepared import prepare
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes, constant
+
+if TYPE_CHECKING:
+    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights",)
 OFFERS = ("queries", "products", "scores", "values", "lengths")
@@ -43,7 +45,7 @@ class Gau(nn.Module):
     def __init__(
         self,
         sizes: Sizes,
-        position: Position,
+        position: "Position",
         normaliser: Callable[[Tensor], Tensor],
         mask: Mask,
         site: str,

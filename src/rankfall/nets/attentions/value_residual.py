@@ -9,7 +9,7 @@ Near identical rows, what rows differ by in the first layer is passed on to all 
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
@@ -17,8 +17,10 @@ from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.earlier import Earlier, require_earlier
 from rankfall.nets.masks._mask import Mask
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes, constant
+
+if TYPE_CHECKING:
+    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights",)
 OFFERS = ("queries", "products", "scores", "values", "lengths")
@@ -32,7 +34,7 @@ class ValueResidual(Heads):
     def __init__(
         self,
         sizes: Sizes,
-        position: Position,
+        position: "Position",
         normaliser: Callable[[Tensor], Tensor],
         mask: Mask,
         site: str,

@@ -1,5 +1,8 @@
 """The census in three panels: what layers keep, by where norms stand and what mixes tokens; and what each choice of a design goes with."""
 
+import numpy as np
+import pandas as pd
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 from rankfall.report.colours import WHOLE, colours
@@ -22,17 +25,12 @@ def census(read: Read) -> Picture:
     ]
     left.set_ylabel("residual / residual before the first layer")
     effects(right, choices)
-    import pandas as pd
-
     return Picture(figure, caption(types, table, choices), pd.concat(numbers))
 
 
 def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
     """What the stream that `census` has of each type keeps at shares of its depth, between layers on a line: so every point of a line is of
     the same types, however many layers they have."""
-    import numpy as np
-    import pandas as pd
-
     chosen = types[(types.outcome == MEASURED) & types.skips.fillna(False).astype(bool) & types.kept.notna()]
     found = []
     for (kind, _), part in layers.merge(chosen[["type", "stream"]], on=["type", "stream"]).groupby(["type", "stream"]):
@@ -52,8 +50,6 @@ def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
 
 def draw_lines(panel: Axes, table: DataFrame, by: str, title: str) -> DataFrame:
     """A line for each of the most frequent values."""
-    import pandas as pd
-
     each = table.groupby(by).type.nunique().sort_values(ascending=False)
     names = [name for name, count in each.items() if count >= FEWEST][:LINES]
     found = []

@@ -2,6 +2,9 @@
 
 import textwrap
 
+import pandas as pd
+from matplotlib.ticker import NullFormatter, SymmetricalLogLocator
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.claim import Claim, main_quantity, name_axes
@@ -25,8 +28,6 @@ FAR = 1e3  # values that span this factor beyond one are drawn by their logarith
 def evidence(read: Read, *, claims: list[str] = []) -> Picture:
     """`claims`: these, in this order; by default the first twelve. Of several quantities of a claim the one that it declares is
     drawn."""
-    import pandas as pd
-
     table, verdicts = read("evidence"), read("claims")
     known = {claim.name: claim for claim in declared_claims()}
     shown = claims or [name for name in known if name in set(table.claim) & set(verdicts.claim)][:MOST]
@@ -103,8 +104,6 @@ def of_theory(line: str) -> str | None:
 
 
 def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame:
-    from matplotlib.ticker import NullFormatter
-
     quantity = main_quantity(table, claim)
     rows = table[(table.quantity == quantity) & table.value.notna()]
     what, by = name_axes(quantity)
@@ -171,8 +170,6 @@ def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:
 
 def scale_values(panel: Axes, rows: DataFrame) -> None:
     """By logarithms where a few values are far larger than the others, with few enough marks to be read."""
-    from matplotlib.ticker import SymmetricalLogLocator
-
     low, high = rows.value.min(), rows.value.max()
     if low > 0 and high > 10 * FAR * low:
         panel.set_yscale("log")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
@@ -58,8 +59,6 @@ def networks(
     folds: int,
 ) -> DataFrame:
     """The networks that count, with outcomes and predictors; empty without cells."""
-    import pandas as pd
-
     cells = table("cells")
     if cells is None or not len(cells):
         return pd.DataFrame()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.cell_numbers import at_last
@@ -79,8 +80,6 @@ HEADLINES_OF = {"order": "order", "distinct_rows": "probe_rows"}  # of what mixe
 
 def of_network(name: str, table: DataFrame | None, born: DataFrame) -> Series:
     """A predictor of untrained networks, by key; NaN where there is none. `born`: their rows of the table `cells`."""
-    import pandas as pd
-
     nothing = pd.Series(np.nan, index=pd.Index(born.key, name="key"))
     if table is None or not len(table):
         return nothing
@@ -105,8 +104,6 @@ def of_parts(headline: Any, rows: Any, row: Mapping[str, Any]) -> float:
 
 def sizes(table: DataFrame | None) -> Series:
     """Parameters of each network, by key."""
-    import pandas as pd
-
     if table is None:
         return pd.Series(dtype=float)
     return table[table.part == "all"].set_index("key")["count"].astype(float)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
@@ -109,8 +110,6 @@ def rows(
     drawn: np.ndarray,
 ) -> Iterator[dict[str, Any]]:
     """Of one task, or of several in the mean, each model's row of a statistic."""
-    import pandas as pd
-
     whole = {
         name: np.array([one.value(drawn) for one in listed]) for name, listed in sums.items()
     }  # each (tasks, draws + 1)

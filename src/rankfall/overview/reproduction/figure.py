@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.colours import CHANCE, GREEN, RED
 from rankfall.report.labels import many
@@ -77,8 +79,6 @@ def why(one: Any) -> str:
 
 def worst(misses: DataFrame) -> DataFrame:
     """The largest first: failed seeds, then by how far ours is off relative to the published."""
-    import numpy as np
-
     off = (misses.ours.astype(float) - misses.published).abs() / misses.published.abs().clip(lower=0.05)
     places = misses.assign(off=np.where(misses.ours.isna(), np.inf, off)).sort_values(
         ["failed", "off", "name"], ascending=[False, False, True]

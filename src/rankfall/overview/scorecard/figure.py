@@ -3,6 +3,9 @@ keeps most."""
 
 from textwrap import fill
 
+import numpy as np
+import seaborn
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import Headline
@@ -50,9 +53,6 @@ def scorecard(
 
 
 def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting) -> None:
-    import numpy as np
-    import seaborn
-
     shades = np.array([shade(table, headline, setting) for headline in shown]).T
     words: np.ndarray = np.array([[write_score(row, headline) for headline in shown] for _, row in table.iterrows()])
     seaborn.heatmap(

@@ -3,7 +3,10 @@
 import itertools
 from typing import Any
 
-from rankfall.annotations import DataFrame, Read, Series
+import pandas as pd
+from pandas import DataFrame, concat
+
+from rankfall.annotations import Read, Series
 from rankfall.errors import RankfallError
 from rankfall.identity.attention_identity.rows import RANK, of_heads
 from rankfall.identity.attribution.rows import JACOBIAN, OWN
@@ -42,8 +45,6 @@ def together(
     """The deepest networks of one task that are in all four tables, of all architectures if none is named; one column a training.
     `tolerance`: relative, of the rank of T.
     """
-    from pandas import concat
-
     tables = {name: select_finished(read(name), "together", where) for name in TABLES}
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
@@ -112,8 +113,6 @@ def together(
 
 def numbers(values: dict[str, DataFrame]) -> DataFrame:
     """Means by layer with the first layer below half of the first value, and the rank correlations of quantities, a row each."""
-    from pandas import concat
-
     parts = []
     for name, one in values.items():
         one = one.assign(value=raise_zeros(one.value)) if name == "residual" else one
@@ -152,8 +151,6 @@ def say_correlation(one: Series) -> str:
 
 def correlations(values: dict[str, DataFrame]) -> DataFrame:
     """Spearman correlations over layers and architectures, mean and deviation over seeds."""
-    from pandas import DataFrame
-
     rows = []
     for one, other in itertools.combinations(values, 2):
         both = values[one].merge(values[other], on=[*CELL, "layer"], suffixes=("", "_other"))
@@ -189,8 +186,6 @@ def identity(table: DataFrame) -> DataFrame:
 
 def own_share(table: DataFrame) -> DataFrame:
     """By Jacobian blocks, all tokens kept. At layer 0 the block of a token by itself is the identity and all others are zero: 1."""
-    import pandas as pd
-
     found = select(table, JACOBIAN | OWN)
     found = found[found.value.notna()][["key", "layer", "value"]]
     return pd.concat([found[["key"]].drop_duplicates().assign(layer=0, value=1.0), found])

@@ -6,7 +6,10 @@ another length. The tables are joined by what an architecture mixes tokens with:
 
 from typing import Any
 
-from rankfall.annotations import Axes, DataFrame, Figure, Read
+from matplotlib.lines import Line2D
+from pandas import DataFrame
+
+from rankfall.annotations import Axes, Figure, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.orders.figure import look
 from rankfall.rank.orders.rows import OF_ATTENTION
@@ -44,8 +47,6 @@ def conflict(
 ) -> Picture:
     """`times`: at how many trained lengths. `tokens`, `depth`: of the probe's untrained networks; `heads`: of the orders; the most that
     there are if null. `where`: only these rows of extrapolation, by any column."""
-    from pandas import DataFrame
-
     asked = {"task": task, "training": training, "architecture": architectures}
     table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **asked)
     one_a_seed(table, "conflict", ["architecture"])
@@ -143,7 +144,6 @@ def draw_names(axis: Axes, points: list[dict[str, Any]]) -> None:
 
 def keys(figure: Figure, orders: dict[str, float]) -> None:
     """What colours and sizes mean."""
-    from matplotlib.lines import Line2D
 
     def dot(size: float, colour: str, text: str) -> Line2D:
         style = {"marker": "o", "linestyle": "none", "markeredgecolor": "#333333", "markeredgewidth": 0.7}
@@ -198,7 +198,5 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str, s
 
 def say_most(points: list[dict[str, Any]]) -> tuple[list[str], str]:
     """Which keep most, with those that tie within their deviation over seeds."""
-    from pandas import DataFrame
-
     rows = DataFrame([{"architecture": point["name"], "kept": kept} for point in points for kept in point["each"]])
     return say_extreme(rows, "kept", "{:.2f}".format, most=True)

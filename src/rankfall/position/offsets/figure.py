@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import seaborn as sns
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
@@ -93,8 +94,6 @@ def ranges(table: DataFrame) -> str:
 
 def matrix(panel: Axes, part: DataFrame, which: str) -> None:
     """The Toeplitz matrix of one head, colours symmetric around what has no effect."""
-    import seaborn as sns
-
     head = part.groupby("of_head").value.std().idxmax()
     line = part[part.of_head == head].sort_values("offset").value.to_numpy()
     length = (len(line) + 1) // 2

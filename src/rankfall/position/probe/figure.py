@@ -3,6 +3,12 @@
 from typing import Any
 
 import numpy as np
+import seaborn as sns
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import ListedColormap
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from pandas import factorize
 
 from rankfall.annotations import Axes, DataFrame, Figure, Read
 from rankfall.errors import RankfallError
@@ -113,8 +119,6 @@ def simple_first(values: Any) -> list[str]:
 def match_trained(table: DataFrame, shown: DataFrame) -> tuple[dict[Any, tuple[int, int]], set[str]]:
     """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components; and the keys
     of these networks."""
-    from pandas import factorize
-
     done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
     components = {name: factorize(shown[name], use_na_sentinel=False) for name in MADE_OF}
     found: dict[Any, tuple[int, int]] = {}
@@ -140,9 +144,6 @@ def is_same_component(cell: Any, asked: Any) -> bool:
 def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n: int) -> None:
     """A square a kind of attention: its colour says how many rows are distinct at random weights, its number too where it is neither all
     nor one."""
-    import seaborn as sns
-    from matplotlib.colors import ListedColormap
-
     shades = [ALL, SOME, ONE, UNKNOWN]
     shown = part.assign(shade=[shades.index(look(rows, n)) for rows in part.untrained_rows])
     grid = shown.pivot_table(index="row", columns="position", values="shade").reindex(index=rows, columns=columns)
@@ -165,17 +166,12 @@ def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n
 
 def hatch(panel: Axes, places: list[tuple[int, int]]) -> None:
     """Where theory has fewer rows than tokens."""
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import Rectangle
-
     patches = [Rectangle(place, 1, 1) for place in places]
     panel.add_collection(PatchCollection(patches, facecolor="none", edgecolor="#ffffff", linewidth=0.6, hatch="/////"))
 
 
 def marks(panel: Axes, x: int, y: int, one: Any, passed: tuple[int, int] | None) -> None:
     """Framed where measurement differs from theory, a dot where networks were trained."""
-    from matplotlib.patches import Rectangle
-
     if one.agreement in DIFFER:
         panel.add_patch(Rectangle((x + 0.1, y + 0.1), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
     if passed is not None:
@@ -198,9 +194,6 @@ def title(mask: str, sentinels: str) -> str:
 
 
 def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     entries: list[Any] = [
         Patch(color=ALL, label=f"all {n} rows distinct at random weights"),
         Patch(color=SOME, label="so many of them"),

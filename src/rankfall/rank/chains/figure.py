@@ -1,5 +1,7 @@
 """Products of attention matrices along random paths: how close to rank one, against the number of matrices, one line a model and phase."""
 
+import numpy as np
+
 from rankfall.annotations import DataFrame, Read
 from rankfall.report.lines import MIDDLE_HALF, legend_below, lines, steps
 from rankfall.report.measured import select_models
@@ -34,8 +36,6 @@ def chains(read: Read, *, models: list[str] | None = None) -> Picture:
 
 def describe_finding(points: DataFrame) -> str:
     """By which factor a further matrix multiplies the median, of a straight line through its logarithm."""
-    import numpy as np
-
     paces = {
         name: np.exp(np.polyfit(line.chain, np.log(line["50%"]), 1)[0])
         for name, line in points.groupby("line")

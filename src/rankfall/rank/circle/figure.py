@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
@@ -131,8 +133,6 @@ def each(last: DataFrame, settings: Mapping[str, str]) -> str:
 
 def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
     """Both tokens' places, those outside the frame left out."""
-    import numpy as np
-
     panel.set(xlim=(-limit, limit), ylim=(-limit, limit))
     panel.set_aspect("equal")
     if table.empty:

@@ -1,5 +1,7 @@
 """The law of collapse on real weights: log10 of -log10 residual against layer, where a cubic law is a straight line of slope log10 3."""
 
+import numpy as np
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.rank.law.figure import label_towers, twice
@@ -21,8 +23,6 @@ FLOORS = {"float64": 16, "float32": 7}  # decimal digits, about
 def model_law(read: Read, *, variants: list[str] = []) -> Picture:
     """Medians over seeds and samples; the values of an ordinary float64 pass are drawn too, which stay at their floor. `variants`: which
     ones, in order; all that were measured, unless named."""
-    import numpy as np
-
     whole = read("model_law")
     measured = [name for name in VARIANTS if name in set(whole.variant)]
     if not measured:
@@ -94,8 +94,6 @@ def say_end(known: DataFrame, points: DataFrame) -> str:
 
 def slope(panel: Axes, points: DataFrame) -> None:
     """A line of slope log10 3 through the last point of the lowest curve."""
-    import numpy as np
-
     ends = points[points.layer == points.layer.max()].log10_residual.astype(float)
     if ends.empty or not ends.min() < -1:
         return

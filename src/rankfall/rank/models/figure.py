@@ -8,6 +8,9 @@ model that was measured has the sizes of the published one.
 import math
 from typing import Literal
 
+import numpy as np
+import pandas as pd
+
 from rankfall.annotations import DataFrame, Read
 from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
@@ -115,8 +118,6 @@ def models(
 
 def floors_of(rows: DataFrame) -> dict[str, float]:
     """The floor of each number format in which some value is rounding."""
-    import numpy as np
-
     return {str(name): 16 * float(np.finfo(str(name)).eps) for name in sorted(rows["dtype"].unique())}
 
 
@@ -167,8 +168,6 @@ def say_sizes(panels: DataFrame) -> str:
 def published() -> DataFrame:
     """Curves read off the published figure: model, phase, variant, layer, mean, std."""
     from importlib.resources import files
-
-    import pandas as pd
 
     with files("rankfall").joinpath(DATA[0]).open() as handle:
         return pd.read_csv(handle, comment="#")

@@ -2,6 +2,12 @@
 
 from typing import Literal
 
+import numpy as np
+import seaborn as sns
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
+from pandas import concat
+
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import parts
@@ -59,8 +65,6 @@ def orders(
     biases: bool = True,
 ) -> Picture:
     """`quantity`: res or sigma_ratio, for attention of so many heads (the most that was measured, unless given), with or without biases."""
-    from pandas import concat
-
     everything = read("orders")
     there = sorted({int(count) for count in everything.heads.dropna()})
     if not len(everything) or (heads is not None and heads not in there):
@@ -159,10 +163,6 @@ def squares(
     panel: Axes, rows: list[str], names: list[str], columns: int, orders: "dict[tuple[str, int], float]"
 ) -> None:
     """One square an entry, with its number."""
-    import numpy as np
-    import seaborn as sns
-    from matplotlib.colors import ListedColormap
-
     shades = [FAST, MIDDLE, SLOW, NEVER, UNKNOWN]
     numbers, words = np.full((len(rows), columns), np.nan), np.full((len(rows), columns), "", dtype=object)
     for (name, x), order in orders.items():
@@ -206,8 +206,6 @@ def groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
 
 def key(figure: object, quantity: str, colours: set[str]) -> None:
     """What the colours mean, of those that occur."""
-    from matplotlib.patches import Patch
-
     what = "residual" if quantity == "res" else "σ₂/σ₁"
     meanings = {
         FAST: f"3: {what} cubed by every layer, doubly exponential collapse",

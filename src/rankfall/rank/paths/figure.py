@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from rankfall.annotations import DataFrame, Read
+from pandas import DataFrame, concat
+
+from rankfall.annotations import Read
 from rankfall.errors import RankfallError
 from rankfall.rank.paths import rows
 from rankfall.rank.paths.rows import LEAST
@@ -111,8 +113,6 @@ def draws(table: DataFrame) -> str:
 def verdict(table: DataFrame, each: DataFrame) -> dict[str, Any]:
     """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance. It holds, or
     does not, where both numbers are farther from their limits than their deviations over seeds."""
-    from pandas import DataFrame
-
     found = shares(table, each)
     whole, chance, short, long, carried = (found[name] for name in ("whole", "chance", "short", "long", "carried"))
     seeds = DataFrame(
@@ -182,8 +182,6 @@ def say_shares(one: dict[str, Any]) -> str:
 
 def numbers(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:
     """Means and deviations by length, of whole networks and of chance; and the verdict of each panel."""
-    from pandas import DataFrame, concat
-
     rest = table[table.kind.isin(list(REFERENCES))].groupby(["panel", "kind", "seed"]).accuracy.mean().reset_index()
     drawn = concat([each.assign(**rows.PATHS), rest])
     by = summary(drawn, ["panel", "kind", "paths", "length"], "accuracy")

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from rankfall.annotations import Axes, DataFrame, Read, Series
 from rankfall.design import Training, names
@@ -113,8 +114,6 @@ def join_labels(data: DataFrame, columns: list[str], named: bool = False) -> Ser
 
 def scaled(axis: Axes, data: DataFrame, x: str) -> None:
     """Axes for these residuals; ticks spaced so that they are readable."""
-    from matplotlib.ticker import MaxNLocator
-
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
     last = int(np.log10(max(1.0, -low)))

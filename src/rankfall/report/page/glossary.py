@@ -3,7 +3,7 @@
 import ast
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from rankfall import components
@@ -139,10 +139,10 @@ def place(name: str, kind: str) -> str:
     return f"term-{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}".replace(" ", "-")
 
 
-def linker(known: Mapping[str, str] = WORDS) -> Callable[[str], str]:
+def linker() -> Callable[[str], str]:
     """Escapes texts and links in each the first use of a word to the glossary. A word of small letters is not linked where it is a part of
     an architecture's name."""
-    ordered = sorted((word for word in known if word not in PLAIN), key=len, reverse=True)
+    ordered = sorted((word for word in WORDS if word not in PLAIN), key=len, reverse=True)
     wanted = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
 
     def link(text: str) -> str:
