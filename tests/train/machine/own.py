@@ -53,6 +53,18 @@ class NearGelu(Mlp):
         super().__init__(sizes, partial(gelu, approximate="tanh"))
 
 
+class Looking(Mlp):
+    """Adds to every token what some of them are: the third twice, others not at all, and features of some by their number."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, looked_at)
+
+
+def looked_at(x: Tensor) -> Tensor:
+    some = x[..., 0, :] * x[..., 2, :] + x[..., 2, :].sin()
+    return x * some.unsqueeze(-2) + (x[..., 1] * x[..., -1] - x[..., 1]).unsqueeze(-1)
+
+
 class Delta(nn.Module):
     """The delta rule: S <- S (1 - b k k^T) + b v k^T, token by token, read by S q."""
 

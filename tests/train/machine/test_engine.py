@@ -185,6 +185,7 @@ OTHERS = {
     "gate": network(attention="own:Gated", position="rope", mask="causal"),
     "delta rule": network(attention="own:Delta", norm="rms"),
     "gelu by a hyperbolic tangent": network(mlp="own:NearGelu"),
+    "tokens by their number": network(mlp="own:Looking"),
     "gated unit": network(attention="gau", position="rope", normaliser="relu2", norm_placement="pre"),
     "values of the first layer": network(depth=2, attention="value_residual", residual="rezero", mlp="none"),
     "attention over layers": network(depth=2, residual="attentive", norm_placement="pre"),

@@ -73,7 +73,7 @@ UNARY: dict[str, Any] = {
 def test_what_the_processor_has_gives_the_very_bits(operation: str, dtype: str) -> None:
     special = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 1e-40])
     pairs = np.stack(np.meshgrid(special, special)).reshape(2, -1)
-    for size in (*SIZES, 511, 512, 513, 1300):
+    for size in (*SIZES, codes.BLOCK - 1, codes.BLOCK, codes.BLOCK + 1, 1300):
         rng = np.random.default_rng(size)
         given = rng.normal(size=(3, size + pairs.shape[1])).astype(dtype)
         given[:2, size:] = pairs
@@ -94,6 +94,22 @@ def test_three_operands(dtype: str) -> None:
         for operation, expected in zip(("FMA", "FMS"), fused, strict=True):
             found = run(dtype, codes.PW, block(operation, size), given, size)
             np.testing.assert_allclose(found, expected.astype(dtype), rtol=np.finfo(dtype).eps)
+
+
+TWO_AT_ONCE: dict[str, Any] = {
+    "MULADD": lambda x, y, z: x * y + z,
+    "MULSUB": lambda x, y, z: z - x * y,
+    "MULMUL": lambda x, y, z: x * y * z,
+    "SUBMUL": lambda x, y, z: (x - y) * z,
+}
+
+
+@pytest.mark.parametrize("operation", TWO_AT_ONCE)
+def test_two_operations_at_once_round_like_one_after_the_other(operation: str, dtype: str) -> None:
+    for size in (*SIZES, codes.BLOCK + 1):
+        x, y, z = np.random.default_rng(size).normal(size=(3, size)).astype(dtype)
+        found = run(dtype, codes.PW, block(operation, size), {X: x, Y: y, Z: z}, size)
+        np.testing.assert_array_equal(found, TWO_AT_ONCE[operation](x, y, z))
 
 
 @pytest.mark.parametrize("seed", range(12))

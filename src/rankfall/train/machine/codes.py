@@ -5,15 +5,18 @@ INSTRUCTIONS = ("PW", "RED", "LIN", "WGRAD", "BMM", "GEN", "GATHER", "SCATTER", 
 
 OPERATIONS = tuple(
     "ADD SUB MUL DIV MAXI MINI NEG EXP LOG ERF TANH SQRT RSQRT RECIP SIGMOID ABS WHERE "  # noqa: SIM905
-    "EQ NE LT LE GT GE AND OR NOT FMA SIN COS EXPM1 LOG1P FLOOR POW COPY SIGN FMS CDF".split()
+    "EQ NE LT LE GT GE AND OR NOT FMA SIN COS EXPM1 LOG1P FLOOR POW COPY SIGN FMS CDF "
+    "MULADD MULSUB MULMUL SUBMUL".split()
 )
 OP = {name: number for number, name in enumerate(OPERATIONS)}
 ADD, SUB, MUL, DIV, MAXI, MINI, NEG, EXP, LOG, ERF, TANH, SQRT, RSQRT, RECIP, SIGMOID, ABS, WHERE = range(17)
 EQ, NE, LT, LE, GT, GE, AND, OR, NOT, FMA, SIN, COS, EXPM1, LOG1P, FLOOR, POW, COPY, SIGN, FMS, CDF = range(17, 37)
+MULADD, MULSUB, MULMUL, SUBMUL = range(37, 41)  # two at once: x y + z, z - x y, x y z, (x - y) z, each rounded
 
 SUM, MAXIMUM, MINIMUM, ARGMAX = range(4)  # kinds of RED
 
-BLOCK, REGISTERS = 512, 128  # numbers of a block, blocks of a machine
+BLOCK, REGISTERS = 1024, 128  # numbers of a block, blocks of a machine
+APART = BLOCK + 80  # numbers from block to block: the nearest cache holds few lines that lie whole pages apart
 
 # Buffers. Of the last four a member has: rates, its key (two words), the step (a word), the norm of its gradient.
 ARENA, CONST, PARAM, GRAD, INPUT, TARGET, OUT, FIRST_SLOT, SECOND_SLOT, RATES, KEY, STEP, NORM = range(13)

@@ -45,7 +45,7 @@ ARGUMENTS = {dtype: partial(of_its_types, dtype) for dtype in ("float32", "float
 class Machine:
     def __init__(self, dtype: Any, numbers: int = codes.ROOM) -> None:
         prepare(np.dtype(dtype).name)
-        self.scratch = room(codes.REGISTERS * codes.BLOCK + numbers, dtype)
+        self.scratch = room(codes.REGISTERS * codes.APART + numbers, dtype)
         self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)
 
     def run(

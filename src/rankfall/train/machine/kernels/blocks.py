@@ -7,7 +7,7 @@ The iteration space has `sizes`; a block is `steps` of dimension `split` and all
 A stream is read where it lies (DIRECT), copied to a register (LOADED), copied there and back (BACK), or is what sums are added to (SUMS).
 """
 
-from rankfall.train.machine.codes import AT, BLOCK, INSIDE, REGISTERS
+from rankfall.train.machine.codes import APART, AT, BLOCK, INSIDE, REGISTERS
 from rankfall.train.machine.kernels.inner import compiled, joint
 from rankfall.train.machine.kernels.lanes import sum_of_lanes
 from rankfall.train.machine.kernels.memory import (
@@ -83,17 +83,22 @@ def between(kind, d, x, sizes, strides, levels, steps, inner, at):  # type: igno
     """Copies or adds a block (steps, sizes[1], ...): d has it as one run, x by strides."""
     last = levels - 1
     run = steps if last == 0 else sizes[last]
-    for i in range(last):
+    rows, apart = 1, 0
+    if last > 0:
+        rows, apart = steps if last == 1 else sizes[last - 1], strides[last - 1]
+    for i in range(last - 1):
         at[i] = 0
-    for first in range(0, steps * inner, run):
-        block, step = ahead(d, first), strides[last]
-        if kind == FILL:
-            fill(block, x, step, run)
-        elif kind == EMPTY:
-            empty(block, x, step, run)
-        else:
-            add(block, x, step, run)
-        i = last - 1
+    for first in range(0, steps * inner, rows * run):
+        block, step, z = ahead(d, first), strides[last], x
+        for _ in range(rows):
+            if kind == FILL:
+                fill(block, z, step, run)
+            elif kind == EMPTY:
+                empty(block, z, step, run)
+            else:
+                add(block, z, step, run)
+            block, z = ahead(block, run), ahead(z, apart)
+        i = last - 2
         while i >= 0:
             x = ahead(x, strides[i])
             at[i] += 1
@@ -179,7 +184,7 @@ def following(at, sizes, count):  # type: ignore[no-untyped-def]
 def begin(scratch, table, bases, constant, constants, sum_, sums):  # type: ignore[no-untyped-def]
     """Registers are where they are, constants fill theirs, sums are nothing."""
     for i in range(REGISTERS):
-        table[i] = address_of(pointer_to(scratch, scratch.ctypes.data, i * BLOCK))
+        table[i] = address_of(pointer_to(scratch, scratch.ctypes.data, i * APART))
     for k in range(constants):
         d = register(scratch, table, constant[2 * k])
         value = spread(d, real(d, double_of(constant[2 * k + 1])))

@@ -7,7 +7,7 @@
 The longer side is put together in vectors first, wherever its numbers lie.
 """
 
-from rankfall.train.machine.codes import BLOCK, NEAR, REGISTERS, TABLE, TERMS_A, TERMS_B
+from rankfall.train.machine.codes import APART, NEAR, REGISTERS, TABLE, TERMS_A, TERMS_B
 from rankfall.train.machine.kernels.gather import place
 from rankfall.train.machine.kernels.inner import compiled
 from rankfall.train.machine.kernels.linear import panels, room_in
@@ -30,7 +30,7 @@ def general(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     kb = ahead(nb, columns)
     mc = ahead(kb, count)
     nc = ahead(mc, rows)
-    room, free = room_in(scratch), scratch.size - REGISTERS * BLOCK
+    room, free = room_in(scratch), scratch.size - REGISTERS * APART
     for o in range(outer):
         a, b, c = ahead(A, oa[o]), ahead(B, ob[o]), ahead(C, oc[o])
         if rows * columns < SMALL or count > TABLE - NEAR or free < (count + ROWS) * (max(rows, columns) + 16):

@@ -102,6 +102,34 @@ def power_of_two(context, n):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def whole_shift(context, like):  # type: ignore[no-untyped-def]
+    """What makes a number whole that it is added to, and its last digits those of an integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return fill_vector(args[0].type, 1.5 * 2.0 ** layout(args[0].type)[1])
+
+    return like(like), generate
+
+
+@intrinsic
+def times_power_of_two(context, x, shifted):  # type: ignore[no-untyped-def]
+    """x 2^n, `shifted` being n + `whole_shift`: by two factors, neither of which overflows, and the product may be subnormal."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector, (whole, places, bias) = args[0].type, layout(args[0].type)
+        one, by = fill_vector(whole, bias << places), fill_vector(whole, places)
+        n = builder.shl(builder.bitcast(args[1], whole), by)  # above the digits: of the shift nothing is left
+        first = builder.shl(builder.ashr(n, fill_vector(whole, places + 1)), by)
+        powers = (builder.bitcast(builder.add(part, one), vector) for part in (first, builder.sub(n, first)))
+        value = args[0]
+        for power in powers:
+            value = builder.fmul(value, power)
+        return value
+
+    return x(x, x), generate
+
+
+@intrinsic
 def exponent_of(context, x):  # type: ignore[no-untyped-def]
     """The whole e for which x / 2^e lies between the roots of 1/2 and 2; x is normal and positive."""
 

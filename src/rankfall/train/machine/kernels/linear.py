@@ -9,7 +9,7 @@ C[m, n] = sum over all r of A[m, r] B[n, r]; the n are neighbours
 
 from typing import Any
 
-from rankfall.train.machine.codes import BLOCK, NEAR, REGISTERS, TABLE, TERMS_A, TERMS_B
+from rankfall.train.machine.codes import APART, NEAR, REGISTERS, TABLE, TERMS_A, TERMS_B
 from rankfall.train.machine.kernels.gather import place
 from rankfall.train.machine.kernels.inner import compiled, joint
 from rankfall.train.machine.kernels.memory import ahead, copy, pointer_to, register_lanes
@@ -120,7 +120,7 @@ def linear(scratch, table, bases, p):  # type: ignore[no-untyped-def]
 @joint
 def room_in(scratch):  # type: ignore[no-untyped-def]
     """Behind the registers."""
-    return pointer_to(scratch, scratch.ctypes.data, REGISTERS * BLOCK)
+    return pointer_to(scratch, scratch.ctypes.data, REGISTERS * APART)
 
 
 @compiled

@@ -8,7 +8,7 @@ Of row r, lane l is element e[r] + l step.
 from numba import types
 from numba.extending import intrinsic
 
-from rankfall.train.machine.codes import BLOCK, KEY, REGISTERS, STEP
+from rankfall.train.machine.codes import APART, KEY, REGISTERS, STEP
 from rankfall.train.machine.kernels.gather import place
 from rankfall.train.machine.kernels.inner import compiled
 from rankfall.train.machine.kernels.memory import address_of, ahead, double_of, pointer_to, real
@@ -43,7 +43,7 @@ def mask(scratch, table, bases, p):  # type: ignore[no-untyped-def]
     element = ahead(p, 9)
     to = ahead(element, rows)
     key, now = words_at(bases[KEY]), words_at(bases[STEP])
-    room = address_of(pointer_to(scratch, scratch.ctypes.data, REGISTERS * BLOCK))
+    room = address_of(pointer_to(scratch, scratch.ctypes.data, REGISTERS * APART))
     each = 8 * WORDS  # bytes of a block
     for k in range(0, -(-size // 16), LANES):
         blocks_of_words(key[0], key[1], types.uint64(site), now[0], types.uint64(k), room + each * k)

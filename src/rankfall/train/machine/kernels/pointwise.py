@@ -73,6 +73,10 @@ larger = joint(lambda x, y: select((x > y) | (x != x), x, y))
 smaller = joint(lambda x, y: select((x < y) | (x != x), x, y))
 multiply_add = joint(lambda x, y, z: fma(x, y, z))
 subtract_product = joint(lambda x, y, z: fma(-x, y, z))
+multiply_and_add = joint(lambda x, y, z: x * y + z)
+subtract_what_is_multiplied = joint(lambda x, y, z: z - x * y)
+multiply_three = joint(lambda x, y, z: x * y * z)
+subtract_and_multiply = joint(lambda x, y, z: (x - y) * z)
 choose = joint(lambda x, y, z: select(x != 0.0, y, z))
 negative = joint(lambda x: -x)
 same = joint(lambda x: x)
@@ -169,6 +173,14 @@ def apply(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
         two(larger, d, a, b, n)
     elif op == codes.MINI:
         two(smaller, d, a, b, n)
+    elif op == codes.MULADD:
+        three(multiply_and_add, d, a, b, c, n)
+    elif op == codes.MULSUB:
+        three(subtract_what_is_multiplied, d, a, b, c, n)
+    elif op == codes.MULMUL:
+        three(multiply_three, d, a, b, c, n)
+    elif op == codes.SUBMUL:
+        three(subtract_and_multiply, d, a, b, c, n)
     elif op == codes.NEG:
         one(negative, d, a, n)
     elif op == codes.COPY:

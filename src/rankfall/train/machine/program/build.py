@@ -10,7 +10,7 @@ import torch
 
 from rankfall.train.machine.codes import GRAD, OUT
 from rankfall.train.machine.graph import AtenGraph, AtenOperation, Form, Ref, replace_in
-from rankfall.train.machine.program import arithmetic, masks, matmul, parts, sums, tables, views  # noqa: F401  (their lowerings)
+from rankfall.train.machine.program import arithmetic, masks, matmul, parts, slices, sums, tables, views  # noqa: F401  (their lowerings)
 from rankfall.train.machine.program.arena import allocate
 from rankfall.train.machine.program.atoms import Full, Unsupported, Value, contiguous
 from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
@@ -67,18 +67,20 @@ def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype:
             result = lower_operation(draft, graph, operation, get, dtype)
             several = result if isinstance(operation.result, list | tuple) else [result]
             found.update(zip(operation.outputs, several, strict=True))
-    return [get(one) if isinstance(one, Ref) else one for one in graph.results]
+    return slices.solid(draft, [get(one) if isinstance(one, Ref) else one for one in graph.results])
 
 
 def lower_operation(
     draft: ProgramDraft, graph: AtenGraph, operation: AtenOperation, get: Callable[[Ref], Any], dtype: torch.dtype
 ) -> Any:
     args, kwargs = replace_in((operation.args, operation.kwargs), Ref, get)
-    value = graph.form_in(operation.result)
+    name, value = operation.target._schema.name.split("::")[1], graph.form_in(operation.result)
+    if name == "add" and not kwargs and (found := slices.add_slices(draft, *args[:2])) is not None:
+        return found
+    args, kwargs = slices.solid(draft, (args, kwargs))
     check_formats(operation, value, dtype)
     if isinstance(value, Form) and not math.prod(value.shape):
         return Full(0.0, value.shape)
-    name = operation.target._schema.name.split("::")[1]
     if name not in LOWERINGS:
         raise Unsupported(f"the operation {operation.target}")
     dtypes = tuple(graph.forms[number].dtype for number in dict.fromkeys(operation.inputs))

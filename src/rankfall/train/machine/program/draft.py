@@ -120,11 +120,16 @@ def lanes_last(extents: Iterable[Extent], key: Callable[[Extent], Any] | None = 
 
 
 def order_like(extents: Sequence[Extent], views: int) -> list[Extent]:
-    """The order of the first operand that has all atoms; else lanes innermost and the others reversed, features outside of tokens."""
+    """The order of the first operand that has all atoms, else that of the largest inside of what it has not; lanes innermost."""
     leader = next((k for k in range(views) if all(extent.strides[k] for extent in extents)), None)
     if leader is not None:
         return lanes_last(extents, lambda extent: -extent.strides[leader])
-    return lanes_last(reversed(extents)) if any(extent.lane for extent in extents) else list(extents)
+    if not any(extent.lane for extent in extents):
+        return list(extents)
+    sizes = [math.prod(extent.size for extent in extents if extent.strides[k]) for k in range(views)]
+    k = sizes.index(max(sizes))
+    own = sorted((extent for extent in extents if extent.strides[k]), key=lambda extent: -extent.strides[k])
+    return lanes_last([*(extent for extent in reversed(extents) if not extent.strides[k]), *own])
 
 
 def laid(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:

@@ -6,7 +6,8 @@ constants: register, bits | operations: code, out, three operands | sums: buffer
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -76,6 +77,40 @@ def blocks(sizes: Sequence[int]) -> tuple[int, int, int]:
     return k - 1, max(1, BLOCK // inner), inner
 
 
+# Two operations of which the second alone reads what the first gives are one, so that it need not be stored: by both, and as which
+# operand it is read.
+PAIRS = {
+    ("MUL", "ADD", 0): "MULADD",
+    ("MUL", "ADD", 1): "MULADD",
+    ("MUL", "SUB", 1): "MULSUB",
+    ("MUL", "MUL", 0): "MULMUL",
+    ("MUL", "MUL", 1): "MULMUL",
+    ("SUB", "MUL", 0): "SUBMUL",
+    ("SUB", "MUL", 1): "SUBMUL",
+}
+PAIRED = {(CODES[first], CODES[second], place): CODES[name] for (first, second, place), name in PAIRS.items()}
+Operation = tuple[int, Operand, list[Operand]]
+
+
+def pair(operations: Sequence[Operation], summed: Collection[Operand]) -> list[Operation]:
+    """Operations with pairs made one. `summed`: what sums read."""
+    uses = Counter(x for _, _, operands in operations for x in operands)
+    found: list[Operation] = []
+    for code, out, operands in operations:
+        for place, x in enumerate(operands):
+            i = next((i for i, one in enumerate(found) if one[1] == x), None)
+            if i is None or x[0] != "passing" or uses[x] > 1 or x in summed:
+                continue
+            first, _, read = found[i]
+            both = PAIRED.get((first, code, place))
+            if both is not None and not any(one[1] in read for one in found[i + 1 :]):
+                del found[i]
+                code, operands = both, [*read, operands[1 - place]]
+                break
+        found.append((code, out, operands))
+    return found
+
+
 class GroupCode:
     """What a group reads, computes and writes: `streams` (place, strides), `operations` (code, out, operands), `sums`."""
 
@@ -85,7 +120,7 @@ class GroupCode:
         self.sizes = [b // a for a, b in pairwise(edges)][::-1] or [1]
         self.streams: list[tuple[tuple[int, int], list[int]]] = []
         self.numbers: dict[tuple[int, ...], int] = {}
-        self.operations: list[tuple[int, Operand, list[Operand]]] = []
+        self.operations: list[Operation] = []
         self.sums: list[tuple[Operand, int, list[int]]] = []
         inside: dict[int, Operand] = {}
         for node in nodes:
@@ -96,6 +131,7 @@ class GroupCode:
             out = self.operand_of(node)
             inside[id(node.out.value)] = out
             self.operations.append((CODES[node.what["op"]], out, operands))
+        self.operations = pair(self.operations, {source for source, _, _ in self.sums})
 
     def operands(self, node: ProgramNode, inside: dict[int, Operand]) -> Iterator[Operand]:
         strides = iter(node.strides)

@@ -9,8 +9,8 @@ from rankfall.train.machine.program.draft import ProgramDraft, laid, lanes_last,
 from rankfall.train.machine.program.views import part_of
 
 
-def blank(shape: Shape, like: Sequence[Any]) -> View:
-    """A new tensor with the atoms that tensors like it have: lanes innermost, the others reversed."""
+def extents_like(shape: Shape, like: Sequence[Any]) -> list[list[Extent]]:
+    """The atoms that tensors have which are like one of this shape, and their strides."""
     views = [x for x in like if isinstance(x, View)]
     extents = []
     for dim, size in enumerate(shape):
@@ -18,7 +18,13 @@ def blank(shape: Shape, like: Sequence[Any]) -> View:
         # One that is expanded, as a learned token is over the samples, does not know which atoms are lanes.
         known = [atoms for atoms in same if any(atom.lane for atom in atoms)] or same
         atoms = known[0] if known else ((Atom(size, 1),) if size > 1 else ())
-        extents.append([Extent(dim, atom.size, atom.lane, ()) for atom in atoms])
+        extents.append([Extent(dim, atom.size, atom.lane, (atom.stride,)) for atom in atoms])
+    return extents
+
+
+def blank(shape: Shape, like: Sequence[Any]) -> View:
+    """A new tensor with the atoms that tensors like it have: lanes innermost, the others reversed."""
+    extents = extents_like(shape, like)
     every = flat(extents)
     lanes = any(extent.lane for extent in every)
     return laid(lanes_last(reversed(every)) if lanes else every, every, len(shape))
