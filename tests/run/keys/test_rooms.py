@@ -15,7 +15,7 @@ from rankfall.run.plan.entries import MEASURE_ROOTS
 from rankfall.run.snakemake.job_fingerprints import ROW_ROOTS, TABLE_ROOTS
 
 PACKAGE = Path(components.__file__).parent
-PLAIN = {"__init__.py", "design.py", "streams.py"}
+PLAIN = {"__init__.py", "annotations.py", "design.py", "streams.py"}
 DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
 MEASURES = CELLS | {"measure", "models", "filters.py"}
