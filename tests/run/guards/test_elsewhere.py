@@ -105,6 +105,7 @@ def refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
     assert lines == []
 
 
+@pytest.mark.long
 def test_a_table_that_another_option_or_length_would_change_is_refused(refusal: Callable[..., str]) -> None:
     """One architecture had the numbers of another, which was tried, trained or measured before it in the same process."""
     by_length, by_both = TABLE.replace("KEY", "length"), TABLE.replace("KEY", "(length, slope)")

@@ -53,6 +53,7 @@ def tensors(plan: Plan, store: Store) -> list[torch.Tensor]:
     return [value for stack in stacks for _, value in sorted(stack.tensors.items())]
 
 
+@pytest.mark.long
 def test_cells_are_trained_by_the_machine_and_resumed_to_the_bit(tmp_path: Path) -> None:
     plan, whole, broken = plan_of("l2"), Store(tmp_path / "a"), Store(tmp_path / "b")
     assert {cell.engine for cell in plan.cells} == {"machine"}
@@ -64,6 +65,7 @@ def test_cells_are_trained_by_the_machine_and_resumed_to_the_bit(tmp_path: Path)
     assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
 
 
+@pytest.mark.long
 def test_a_gpu_trains_as_planned_and_resumes_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its kernels compiled for a processor."""
     emulate(monkeypatch)
@@ -122,6 +124,7 @@ def check_ended(plan: Plan, store: Store, line: str) -> None:
     assert not store.find_cells([cell.key for cell in plan.cells])
 
 
+@pytest.mark.long
 def test_what_cannot_be_traced_is_trained_by_autograd_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was before there was a machine: a component that computes in another number format is no error."""
     monkeypatch.syspath_prepend(tmp_path)

@@ -134,6 +134,7 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     assert tried == ["normaliser mylab_tried:sharp"]
 
 
+@pytest.mark.long
 def test_a_damaged_memory_is_tried_again_and_a_refusal_is(
     tmp_path: Path, lab: Callable[[str], None], tried: list[str]
 ) -> None:
@@ -187,6 +188,7 @@ def test_one_size_does_not_condemn_another(tmp_path: Path, lab: Callable[[str], 
     assert "mylab_tried.py, sharp) raises RuntimeError" in reason and "(line 5), given scores (3, 3, 4, 5, 5)" in reason
 
 
+@pytest.mark.long
 def test_a_slow_component_is_said_to_be_slow(tmp_path: Path, lab: Callable[[str], None]) -> None:
     lab("import time\n\n\ndef sharp(logits):\n    time.sleep(0.12)\n    return logits.softmax(-1)\n")
     plan, store = plan_of(0), Store(tmp_path / "store")

@@ -166,6 +166,7 @@ def test_wrong_name_by_hand_is_one_line(words: str, tmp_path: Path, capsys: pyte
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_ten_thousand_cells_without_torch(tmp_path: Path) -> None:
     config = changed("grid/0/seed", "0..2499")
     program = (
