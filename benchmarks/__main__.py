@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SUBJECTS = ("steps", "growth", "cells", "measures", "planning", "memory", "watch")
+SUBJECTS = ("steps", "kinds", "growth", "cells", "measures", "planning", "memory", "watch")
 
 
 def main() -> None:

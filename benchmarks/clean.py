@@ -11,12 +11,15 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+LAYER_NORM = partial(nn.LayerNorm, eps=1e-12)
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Shape:
     residual: bool = True
     mlp: bool = False
     masked: bool = False  # hides and asks for 15% of the tokens
+    attention: Callable[[int, int, float], nn.Module] | None = None  # of width, heads, dropout; None: softmax
+    norm: Callable[[int], nn.Module] = LAYER_NORM
 
 
 NETWORKS = {
@@ -52,11 +57,18 @@ class Attention(nn.Module):
         self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
         self.drop = nn.Dropout(dropout)
 
+    def normalise(self, scores: Tensor) -> Tensor:
+        return scores.softmax(-1)
+
+    def mix(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Of x (B, T, D) and its heads' (B, H, T, d)."""
+        weights = self.normalise(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5)
+        return self.drop(weights) @ v
+
     def forward(self, x: Tensor) -> Tensor:
         split = (x.shape[0], x.shape[1], self.heads, x.shape[2] // self.heads)
         q, k, v = (m(x).view(split).transpose(1, 2) for m in (self.query, self.key, self.value))  # (B, H, T, d)
-        weights = self.drop((q @ k.transpose(-1, -2) * split[-1] ** -0.5).softmax(-1))
-        return self.output((weights @ v).transpose(1, 2).flatten(2))
+        return self.output(self.mix(x, q, k, v).transpose(1, 2).flatten(2))
 
 
 class Block(nn.Module):
@@ -64,13 +76,13 @@ class Block(nn.Module):
         super().__init__()
         width = shape.width
         self.residual, self.mlp_residual = shape.residual, mlp_residual
-        self.attention, self.drop = Attention(width, shape.heads, dropout), nn.Dropout(dropout)
-        self.norm = nn.LayerNorm(width, eps=1e-12)
+        self.attention = (shape.attention or Attention)(width, shape.heads, dropout)
+        self.drop, self.norm = nn.Dropout(dropout), shape.norm(width)
         if shape.mlp:
             self.mlp = nn.Sequential(
                 nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(dropout)
             )
-            self.norm2 = nn.LayerNorm(width, eps=1e-12)
+            self.norm2 = shape.norm(width)
         self.has_mlp = shape.mlp
 
     def forward(self, x: Tensor) -> Tensor:
@@ -92,7 +104,7 @@ class Network(nn.Module):
             else nn.Sequential(nn.Linear(shape.inputs, width), nn.GELU(), nn.Linear(width, width))
         )
         self.places = nn.Parameter(torch.randn(shape.length, width)) if shape.places else None
-        self.norm, self.drop = nn.LayerNorm(width, eps=1e-12), nn.Dropout(dropout)
+        self.norm, self.drop = shape.norm(width), nn.Dropout(dropout)
         self.blocks = nn.Sequential(*(Block(shape, dropout, shape.residual) for _ in range(shape.depth)))
         self.head = nn.Linear(width, shape.classes)
 
@@ -118,7 +130,10 @@ def compiled_step(short: str, dropout: float) -> Callable[[], None]:
 
 def step(short: str, dropout: float, prepared: Callable[[nn.Module], Any] = lambda net: net) -> Callable[[], None]:
     """A function that trains one network one step on one batch."""
-    shape = NETWORKS[short]
+    return step_of(NETWORKS[short], dropout, prepared)
+
+
+def step_of(shape: Shape, dropout: float, prepared: Callable[[nn.Module], Any] = lambda net: net) -> Callable[[], None]:
     module = Network(shape, dropout).train()
     net = prepared(module)
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)

@@ -151,6 +151,7 @@ def bars(quantity: str, title: str, unit: str) -> Callable[["Axes", "DataFrame"]
 
 PANELS: dict[str, tuple[Callable[["Axes", "DataFrame"], None], ...]] = {
     "steps": (beside_clean, each_network, shares),
+    "kinds": (beside_clean,),
     "growth": (growth,),
     "cells": (bars("cells an hour", "From configuration to table", "by a clock"),),
     "measures": (bars("one more cell", "Measures", "s"),),

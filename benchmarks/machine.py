@@ -31,6 +31,7 @@ from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 
 MEMBERS, ROUNDS, SECONDS = 16, 7, 1.0
+OWN = Path(__file__).parents[1] / "tests" / "train" / "machine"
 ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 6, "width": 48, "heads": 2}
 TRAINING = Training("t", objective=Component("classes"), epochs=1, batch=30)
 OPTIONS = {"gau": {"key_width": 24}}
@@ -61,15 +62,20 @@ NETWORKS = {
 }
 
 
-def stack(case: Case, engine: str, count: int) -> Callable[[], Any]:
-    """Takes a step of so many members."""
+def stack_of(case: Case, engine: str, count: int, dropout: float = 0.0) -> tuple[Members, Any, Samples]:
+    """So many members, their objective, and a batch for them."""
     named = {k: Component(v, OPTIONS.get(v, {})) if isinstance(v, str) else v for k, v in case.parts.items()}
     architecture, shape = Architecture("a", **{**ENDS, **named}), case.shape
-    training = replace(TRAINING, objective=Component(case.objective))
+    training = replace(TRAINING, objective=Component(case.objective), dropout=dropout)
     members = recipe.initial(architecture, shape, range(count), [training] * count, torch.device("cpu"))
     if engine == "machine":
         members.engine = Machined(members, architecture, shape, training, {"benchmark": "machine"})
-    batch, objective = batch_of(shape, members), recipe.objective(training)
+    return members, recipe.objective(training), batch_of(shape, members)
+
+
+def stack(case: Case, engine: str, count: int) -> Callable[[], Any]:
+    """Takes a step of so many members."""
+    members, objective, batch = stack_of(case, engine, count)
     return lambda: members.step(objective, batch)
 
 
@@ -82,6 +88,13 @@ def batch_of(shape: Shape, members: Members) -> Samples:
         )
     drawn = torch.from_numpy(rng.integers(5, shape.size_in, size=sizes))
     return Samples(drawn, drawn.sort(-1).values, members.seeds, ("train", 0), shape.size_in, 5, learned=True)
+
+
+def step(name: str, count: int, dropout: float) -> Callable[[], Any]:
+    """By the machine, of so many members."""
+    sys.path.insert(0, str(OWN))
+    members, objective, batch = stack_of(NETWORKS[name], "machine", count, dropout)
+    return lambda: members.step(objective, batch)
 
 
 VARIANTS = {"machine": MEMBERS, "autograd on the stack": MEMBERS, "autograd alone": 1}
@@ -115,7 +128,7 @@ def compare(case: Case) -> tuple[dict[str, float], float, float]:
 
 
 def main() -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "train" / "machine"))
+    sys.path.insert(0, str(OWN))
     torch.set_num_threads(1)
     print(processor())
     with tempfile.TemporaryDirectory() as folder:
