@@ -78,14 +78,11 @@ def load(text: str, name: str, device: torch.device, order: int = 1) -> Launch:
 
 class Emulated(MachinedOnGpu):
     device_type = "cpu"
-    order = 1
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given, load=functools.partial(load, order=self.order))
+    load = staticmethod(load)
 
 
 class Backwards(Emulated):
-    order = -1
+    load = staticmethod(functools.partial(load, order=-1))
 
 
 def emulate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,12 +27,12 @@ from rankfall.train.objectives._base import Graded, Objective, Samples
 THREADS, BLOCKS = 512, 2
 SHARED = 11_776  # numbers of float32 in shared memory: what a block may have without asking for more
 ARENAS = 0.25  # of the GPU's memory, at most, for the blocks' arenas
-Load = Callable[[str, str, torch.device], Launch]
 
 
 class MachinedOnGpu(Machined):
     name, device_type = "machine_gpu", "cuda"
     divide = staticmethod(split_of)
+    load: Callable[[str, str, torch.device], Launch] = staticmethod(load_kernel)
 
     def __init__(
         self,
@@ -41,13 +41,9 @@ class MachinedOnGpu(Machined):
         shape: Shape,
         training: Training,
         code: Mapping[str, str] = NO_CODE,
-        load: Load = load_kernel,
     ) -> None:
-        """`load`: see `load_kernel`."""
         super().__init__(members, architecture, shape, training, code)
-        self.load = load
         self.kernels: dict[tuple[Program, Program | None], tuple[Kernel, Tensor]] = {}  # and its records on the GPU
-        self.launches: dict[str, Launch] = {}
         self.arena = torch.empty(0, dtype=members.weights.dtype, device=members.device)
         self.bases: dict[bytes, Tensor] = {}
         self.strayed = torch.zeros((), dtype=torch.bool, device=members.device)
@@ -84,9 +80,7 @@ class MachinedOnGpu(Machined):
         alive: Tensor,
     ) -> None:
         kernel, records = self.find_kernel(program, descent, members.device)
-        launch = self.launches.get(kernel.text)
-        if launch is None:
-            launch = self.launches[kernel.text] = self.load(kernel.text, "steps", members.device)
+        launch = self.load(kernel.text, "steps", members.device)
         blocks = count_blocks(len(members), kernel.arena * self.numbers.itemsize, members.device)
         if self.arena.numel() < blocks * kernel.arena:
             self.arena = members.weights.new_empty(blocks * kernel.arena)
