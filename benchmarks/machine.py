@@ -7,12 +7,15 @@ other kinds, with two attentions as somebody else would write them (`tests/train
 hull: 10 points. Masked text: depth 1, 32 tokens, 1,000 words. And a transformer of 24 layers.
 """
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -91,10 +94,20 @@ def batch_of(shape: Shape, members: Members) -> Samples:
 
 
 def step(name: str, count: int, dropout: float) -> Callable[[], Any]:
-    """By the machine, of so many members."""
+    """By the machine, of so many members, where no program is kept."""
     sys.path.insert(0, str(OWN))
+    forget_programs()
     members, objective, batch = stack_of(NETWORKS[name], "machine", count, dropout)
     return lambda: members.step(objective, batch)
+
+
+@cache
+def forget_programs() -> None:
+    """The machine itself is kept: it is compiled once for all networks."""
+    prepare_all()  # from the usual cache
+    folder = tempfile.mkdtemp(prefix="rankfall-programs-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["XDG_CACHE_HOME"] = folder
 
 
 VARIANTS = {"machine": MEMBERS, "autograd on the stack": MEMBERS, "autograd alone": 1}
@@ -131,10 +144,8 @@ def main() -> None:
     sys.path.insert(0, str(OWN))
     torch.set_num_threads(1)
     print(processor())
-    with tempfile.TemporaryDirectory() as folder:
-        prepare_all()  # from the usual cache
-        os.environ["XDG_CACHE_HOME"] = folder
-        report(sys.argv[1:] or list(NETWORKS))
+    forget_programs()
+    report(sys.argv[1:] or list(NETWORKS))
 
 
 def report(names: Sequence[str]) -> None:
