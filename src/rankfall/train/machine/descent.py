@@ -20,7 +20,7 @@ from rankfall.train.machine.program.build import Program, finish
 from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode
 from rankfall.train.machine.program.fusion import Divide, reads_in_order
-from rankfall.train.machine.record import OfNumber, OfTensor, OptimizerOperation, Recorded, record
+from rankfall.train.machine.record import Noted, OfNumber, OfTensor, OptimizerOperation, Recorded, record
 from rankfall.train.machine.trace import Untraceable
 from rankfall.train.members import Members, Optimizer
 
@@ -30,6 +30,15 @@ OF_MEMBER = 3
 SLOTS = (FIRST_SLOT, FIRST_SLOT + 1, NORM + 1, NORM + 2)
 CHANGING, CHANGES = NORM + 3, 64  # the buffer of numbers that change with the step, and its size
 LOOKED_AT = (1, 2, 3, 1000)  # steps whose numbers are compared before the first
+
+
+@dataclass(eq=False)
+class DescentProgram:
+    """Of the operations of one step, and the numbers that they had there."""
+
+    program: Program
+    numbers: list[float]
+    changing: list[int]  # which of them are inputs
 
 
 @dataclass
@@ -42,9 +51,8 @@ class Descent:
     clips: bool
     dtype: torch.dtype
     divide: Divide | None = None  # see `fuse`
-    changing: dict[Recorded, list[int]] = field(default_factory=dict)  # which numbers are inputs
-    seen: dict[Recorded, list[float]] = field(default_factory=dict)
-    programs: dict[Recorded, Program] = field(default_factory=dict)
+    programs: dict[Recorded, DescentProgram] = field(default_factory=dict)
+    noted: Noted = field(default_factory=Noted)
 
     @staticmethod
     def of(members: Members, divide: Divide | None = None) -> "Descent":
@@ -59,20 +67,23 @@ class Descent:
 
     def at(self, t: int) -> tuple[Program, np.ndarray]:
         """The program of step t, and its numbers that change (CHANGES,)."""
-        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t)
-        changing = self.changing.setdefault(recorded, [])
-        before = self.seen.setdefault(recorded, numbers)
-        new = [i for i, (one, other) in enumerate(zip(before, numbers)) if one != other and i not in changing]
-        if new or recorded not in self.programs:
-            changing += new
-            self.programs[recorded] = self.write_program(recorded, numbers)
+        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.noted)
+        own = self.programs.get(recorded)
+        if own is None:
+            own = DescentProgram(self.write_program(recorded, numbers, []), numbers, [])
+            self.programs[recorded] = own
+        pairs = enumerate(zip(own.numbers, numbers))
+        new = [i for i, (one, other) in pairs if one != other and i not in own.changing]
+        if new:
+            own.changing += new
+            own.program = self.write_program(recorded, numbers, own.changing)
         found = np.zeros(CHANGES)
-        found[: len(changing)] = [numbers[i] for i in changing]
-        return self.programs[recorded], found
+        found[: len(own.changing)] = [numbers[i] for i in own.changing]
+        return own.program, found
 
-    def write_program(self, recorded: Recorded, numbers: Sequence[float]) -> Program:
+    def write_program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
         try:
-            return self.program(recorded, numbers)
+            return self.program(recorded, numbers, changing)
         except Unsupported as error:
             raise Untraceable(f"the optimiser: {error}") from error
         except (KeyError, TypeError, AttributeError) as error:
@@ -80,9 +91,8 @@ class Descent:
                 f"the optimiser: no program can be written of it ({type(error).__name__}: {error})"
             ) from error
 
-    def program(self, recorded: Recorded, numbers: Sequence[float]) -> Program:
+    def program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
         draft, shape = ProgramDraft(), (1, self.weights)
-        changing = self.changing[recorded]
         if len(changing) > CHANGES:
             raise Unsupported(f"{len(changing)} numbers that change with the step")
         row = lambda buffer: contiguous(Value(self.weights, (buffer, 0)), shape)  # noqa: E731

@@ -5,8 +5,8 @@ one that gives a new one. Numbers of Python, such as learning rates' corrections
 of the same operations they alone differ.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -29,26 +29,34 @@ NUMBERS = (
 )  # arguments that are no size or axis
 
 
-RESULTS: dict[Any, tuple[torch.Size, torch.dtype]] = {}  # of operations on tensors of some shapes and formats
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OfTensor:
     number: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OfNumber:
     place: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OptimizerOperation:
     target: Any
     args: tuple[Any, ...]
     kwargs: tuple[tuple[str, Any], ...]
-    shape: tuple[int, ...]
+    shape: torch.Size
     dtype: torch.dtype
+
+
+of_tensor, of_number = cache(OfTensor), cache(OfNumber)  # one of each, so that they are compared in no time
+
+
+@dataclass(eq=False)
+class Noted:
+    """An operation, and those that have followed it, by what they are and of what: what came before says which shapes tensors have."""
+
+    operation: OptimizerOperation | None = None
+    following: dict[Any, "Noted"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,14 +68,15 @@ class Recorded:
 
 
 def record(
-    optimizer: Optimizer, weights: int, decays: bool, dtype: torch.dtype, t: int
+    optimizer: Optimizer, weights: int, decays: bool, dtype: torch.dtype, t: int, before: Noted
 ) -> tuple[Recorded, list[float]]:
-    """Step t on rows (1, P); given are weights, gradient, slots, learning rate, scratch, and decay if there is one."""
+    """Step t on rows (1, P); given are weights, gradient, slots, learning rate, scratch, and decay if there is one. `before`: what was
+    noted of other steps of the same."""
     row, one = ((lambda n=n: torch.empty(1, n, dtype=dtype, device="meta")) for n in (weights, 1))
     w, grads, slots, lr, scratch = row(), row(), tuple(row() for _ in range(optimizer.slots)), one(), row()
     decay = one() if decays else None
     given = [w, grads, *slots, lr, scratch, *([] if decay is None else [decay])]
-    recorder = OptimizerRecorder(given)
+    recorder = OptimizerRecorder(given, before)
     try:
         with recorder, torch.no_grad():
             optimizer.step(w, grads, slots, lr, decay, t, scratch)
@@ -84,8 +93,9 @@ class OptimizerRecorder(TorchDispatchMode):
         """Nothing here is compiled; else torch imports its compiler at the first operation, which takes most of a second."""
         return False
 
-    def __init__(self, given: Sequence[Tensor]) -> None:
+    def __init__(self, given: Sequence[Tensor], before: Noted) -> None:
         super().__init__()
+        self.last = before
         self.held = list(given)  # so that none is freed and another takes its name
         self.now = {id(x): i for i, x in enumerate(given)}
         self.first = len(given)
@@ -95,14 +105,14 @@ class OptimizerRecorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        target, changed = new_one(func, args, kwargs)
-        kwargs.pop("out", None)
-        if name_of(func) == "copy_" and args[0].shape == args[1].shape:
+        known = known_operation(func, "out" in kwargs)
+        changed = kwargs.pop("out") if "out" in kwargs else args[0] if known.in_place else None
+        if known.copies and args[0].shape == args[1].shape:
             found = args[1]
-        elif name_of(target) in LOWERINGS:
-            found = self.note(target, args, kwargs)
+        elif known.lowered:
+            found = self.note(known, args, kwargs)
         else:
-            found = self.by_others(target, args, kwargs)
+            found = self.by_others(known.target, args, kwargs)
         if changed is None:
             return found
         if id(changed) in self.shared or changed.shape != found.shape or changed.dtype != found.dtype:
@@ -118,43 +128,38 @@ class OptimizerRecorder(TorchDispatchMode):
         with self:
             return made(*args, **kwargs)
 
-    def note(self, target: Any, args: Any, kwargs: Any) -> Tensor:
-        numbers, aliases = about(target)
-        noted = tuple(self.note_value(x, name in numbers) for x, name in zip(args, arguments(target)))
-        others = tuple((name, self.note_value(x, name in numbers)) for name, x in kwargs.items())
-        shapes = tuple(shape_of(x) for x in (*args, *kwargs.values()))
-        ident = target, noted, others, shapes
-        if ident not in RESULTS:  # what it gives has always the same shape
-            found = target(*map(of_zeros, args), **{name: of_zeros(x) for name, x in kwargs.items()})
+    def note(self, known: "KnownOperation", args: Any, kwargs: Any) -> Tensor:
+        noted = tuple([self.note_value(x, is_number) for x, is_number in zip(args, known.numbers)])
+        others = tuple([(name, self.note_value(x, known.named[name])) for name, x in kwargs.items()])
+        ident = known, noted, others
+        if ident not in self.last.following:
+            found = known.target(*map(of_zeros, args), **{name: of_zeros(x) for name, x in kwargs.items()})
             if not isinstance(found, Tensor):
-                raise Untraceable(f"the optimiser's operation {target}, which gives no tensor")
-            RESULTS[ident] = found.shape, found.dtype
-        value = torch.empty(RESULTS[ident][0], dtype=RESULTS[ident][1], device="meta")
-        if aliases:
+                raise Untraceable(f"the optimiser's operation {known.target}, which gives no tensor")
+            made = OptimizerOperation(known.target, noted, others, found.shape, found.dtype)
+            self.last.following[ident] = Noted(made)
+        self.last = self.last.following[ident]
+        operation = self.last.operation
+        assert operation is not None
+        value = torch.empty(operation.shape, dtype=operation.dtype, device="meta")
+        if known.aliases:
             self.shared |= {id(args[0]), id(value)}
         self.held.append(value)
         self.now[id(value)] = self.first + len(self.operations)
-        self.operations.append(OptimizerOperation(target, noted, others, tuple(value.shape), value.dtype))
+        self.operations.append(operation)
         return value
 
     def note_value(self, x: Any, is_number: bool) -> Any:
-        if isinstance(x, Tensor) and id(x) in self.now:
-            return OfTensor(self.now[id(x)])
-        if isinstance(x, Tensor) and x.device.type == "cpu" and x.numel() == 1:
+        if isinstance(x, Tensor):
+            if id(x) in self.now:
+                return of_tensor(self.now[id(x)])
+            if x.device.type != "cpu" or x.numel() != 1:
+                raise Untraceable("a tensor that the optimiser holds")
             x = x.item()
-        elif isinstance(x, Tensor):
-            raise Untraceable("a tensor that the optimiser holds")
         if is_number and isinstance(x, (int, float)) and not isinstance(x, bool):
             self.numbers.append(float(x))
-            return OfNumber(len(self.numbers) - 1)
+            return of_number(len(self.numbers) - 1)
         return tuple(self.note_value(one, False) for one in x) if isinstance(x, (list, tuple)) else x
-
-
-def shape_of(x: Any) -> Any:
-    """Of a tensor, or of those in a list, what the shape of a result may depend on."""
-    if isinstance(x, (list, tuple)):
-        return tuple(shape_of(one) for one in x)
-    return (x.shape, x.dtype) if isinstance(x, Tensor) else None
 
 
 def of_zeros(x: Any) -> Any:
@@ -165,16 +170,34 @@ def of_zeros(x: Any) -> Any:
     return torch.zeros(x.shape, dtype=x.dtype) if isinstance(x, Tensor) and x.is_meta else x
 
 
-def new_one(func: Any, args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, Tensor | None]:
-    """The operation that gives a new tensor, and which tensor it is to replace."""
-    if "out" in kwargs:
-        return like(func, name_of(func)), kwargs["out"]
-    if name_of(func).endswith("_") and func._schema.is_mutable:
-        return like(func, name_of(func)[:-1]), args[0]
-    return func, None
+@dataclass(frozen=True, eq=False)
+class KnownOperation:
+    """What is the same at every call of one of PyTorch's operations."""
+
+    target: Any  # the one that gives a new tensor
+    in_place: bool  # it is to replace the first argument
+    copies: bool  # the first argument becomes the second
+    lowered: bool
+    numbers: tuple[bool, ...]  # of each argument of the target: whether it may be a number of Python
+    named: dict[str, bool]  # the same by their names
+    aliases: bool  # what it gives shares memory with what it is given
 
 
 @cache
+def known_operation(func: Any, writes_out: bool) -> KnownOperation:
+    name, in_place = name_of(func), False
+    target = func
+    if writes_out:
+        target = like(func, name)
+    elif name.endswith("_") and func._schema.is_mutable:
+        target, in_place = like(func, name[:-1]), True
+    schema = target._schema
+    named = {one.name: str(one.type) in NUMBERS for one in schema.arguments}
+    aliases = schema.returns[0].alias_info is not None
+    lowered = name_of(target) in LOWERINGS
+    return KnownOperation(target, in_place, name == "copy_", lowered, tuple(named.values()), named, aliases)
+
+
 def like(func: Any, name: str) -> Any:
     """The operation of this name with the arguments that `func` has, but for where it writes."""
     wanted = [str(one.type) for one in func._schema.arguments if not one.is_out]
@@ -184,20 +207,6 @@ def like(func: Any, name: str) -> Any:
         if not found._schema.is_mutable and [str(one.type) for one in found._schema.arguments] == wanted:
             return found
     return func
-
-
-@cache
-def arguments(target: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in target._schema.arguments)
-
-
-@cache
-def about(target: Any) -> tuple[frozenset[str], bool]:
-    """Its arguments that may be numbers of Python, and whether what it gives shares memory with what it is given."""
-    schema = target._schema
-    return frozenset(one.name for one in schema.arguments if str(one.type) in NUMBERS), schema.returns[
-        0
-    ].alias_info is not None
 
 
 def name_of(target: Any) -> str:
