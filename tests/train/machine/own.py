@@ -147,8 +147,12 @@ def stretched(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> 
     """Classes, of scores times a number that is drawn for each member and batch."""
     batch = draw_stretched(batch)
     assert batch.drawn is not None
-    factor = batch.drawn[0].view(-1, 1, 1, 1)
-    return classes(lambda *given: factor * module(*given), batch, drop)  # type: ignore[arg-type]
+    factor = batch.drawn[0]
+    return classes(lambda *given: scaled_by(factor, module(*given)), batch, drop)  # type: ignore[arg-type]
+
+
+def scaled_by(factor: Tensor, scores: Tensor) -> Tensor:
+    return factor.to(scores.dtype).view(-1, 1, 1, 1) * scores
 
 
 def draw_stretched(batch: Samples) -> Samples:

@@ -344,6 +344,7 @@ DRAWING = {
     "masked_tokens": Component("masked_tokens", {"rate": 0.4, "hidden": 0.5, "random": 0.3}),
     "prefixes": Component("prefixes", {"shortest": 3}),
     "own:weighted": Component("own:weighted", {"least": 0.25}),
+    "own:stretched": Component("own:stretched"),  # a number for each member
 }
 
 
