@@ -246,3 +246,23 @@ class Counting:
     def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
         self.count += 1
         weights.sub_(lr * grads * self.count)
+
+
+def rearranged(x: Tensor) -> Tensor:
+    """Features and tokens in one row, cut again at other places."""
+    return x.movedim(-1, 2).reshape(x.shape)
+
+
+def every_other(x: Tensor) -> Tensor:
+    """A gradient goes back through a slice with a step."""
+    return x * x[..., ::2].sum(-1, keepdim=True)
+
+
+class Rearranged(Mlp):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, rearranged)
+
+
+class EveryOther(Mlp):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, every_other)
