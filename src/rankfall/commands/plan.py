@@ -82,7 +82,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
     if found.reasons:
         lines += ["", "why:"]
         lines += [f"  {count} {state}: {why}" for (state, why), count in found.reasons.most_common()]
-    lines += describe_engines(engines(plan.cells, plan.config.compute))
+    lines += describe_engines(engines(plan.cells, plan.config.compute, found.trained))
     lines += ["", "cells that a measure without `cells` leaves out, since it cannot measure them:"] * bool(
         plan.left_out
     )
@@ -179,7 +179,7 @@ def as_json(plan: "Plan", found: "Status") -> str:
         "reasons": [{"state": state, "why": why, "cells": n} for (state, why), n in found.reasons.most_common()],
         "engines": [
             {"engine": engine, "why": why, "cells": cells.total(), "architectures": dict(cells)}
-            for (engine, why), cells in engines(plan.cells, plan.config.compute).items()
+            for (engine, why), cells in engines(plan.cells, plan.config.compute, found.trained).items()
         ],
         "left_out": {name: dict(left) for name, left in plan.left_out.items()},
         "jobs": found.jobs,

@@ -201,3 +201,13 @@ def test_steps_of_many_lengths_are_for_a_processor() -> None:
     assert why in refusal(changed("compute/engine", "machine", changed("measures", {}, config)))
     here = make_plan(changed("compute/device", "cpu", changed("measures", {}, config)))
     assert {cell.engine for cell in here.cells} == {"machine"}
+
+
+def test_a_plan_says_which_engine_trained_the_cells_of_the_store() -> None:
+    """What a job could not trace it has trained by autograd, which no plan reads from the code; of other cells it promises nothing."""
+    plan = make_plan(changed("measures", {}, asked("auto")))
+    first, second, third, *others = [cell.key for cell in plan.cells if cell.training.epochs]
+    trained: dict[str, str | None] = {first: "machine", second: "plain", third: None}  # None: the store does not say
+    found = engines.engines(plan.cells, plan.config.compute, trained)
+    counts = {why: cells.total() for why, cells in found.items()}
+    assert counts == {("machine", ""): 2, ("plain", engines.UNTRACED): 1, ("machine", engines.UNTRIED): len(others)}

@@ -52,6 +52,18 @@ def test_a_measure_without_cells_measures_those_that_it_can(
     assert refusal(config) == f"measures.own: no cell of the grid can be measured: {why}"
 
 
+def test_where_no_cell_is_measured_the_reason_of_most_comes_first() -> None:
+    """And each says how many it is of: one cell's reason is not that of the grid."""
+    config = changed("architectures/full", {"mlp": "gelu", "norm": "none"}, measured(decomposition={}))
+    config["architectures"]["san"] = {"base": "full", "mlp": "none", "norm": "layer"}
+    config["grid"] = [{"task": "sorting", "architecture": ["full", "san"], "training": "init", "seed": 0}]
+    config["grid"].append({"task": "sorting", "architecture": "san", "training": "init", "seed": [1, 2]})
+    why = "measure 'decomposition' needs {} none: a network with {} is not a sum over paths"
+    norms, mlp = why.format("norm", "norms"), why.format("mlp", "an MLP")
+    said = f"measures.decomposition: no cell of the grid can be measured: {norms} (3 of 4 cells); {mlp} (1 of 4 cells)"
+    assert refusal(config) == said
+
+
 @pytest.mark.parametrize(("measure", "able"), [("token_identity", "sorting"), ("probe_trained", "probe")])
 def test_a_task_whose_tokens_are_all_equal_is_measured_by_what_is_for_it_alone(measure: str, able: str) -> None:
     config = measured(**{measure: {}}) | {"tasks": {"sorting": {}, "probe": {}}}

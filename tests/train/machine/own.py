@@ -147,8 +147,12 @@ def stretched(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> 
     """Classes, of scores times a number that is drawn for each member and batch."""
     batch = draw_stretched(batch)
     assert batch.drawn is not None
-    factor = batch.drawn[0].view(-1, 1, 1, 1)
-    return classes(lambda *given: factor * module(*given), batch, drop)  # type: ignore[arg-type]
+    factor = batch.drawn[0]
+    return classes(lambda *given: scaled_by(factor, module(*given)), batch, drop)  # type: ignore[arg-type]
+
+
+def scaled_by(factor: Tensor, scores: Tensor) -> Tensor:
+    return factor.to(scores.dtype).view(-1, 1, 1, 1) * scores
 
 
 def draw_stretched(batch: Samples) -> Samples:
@@ -255,3 +259,23 @@ class Counting:
     def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
         self.count += 1
         weights.sub_(lr * grads * self.count)
+
+
+def rearranged(x: Tensor) -> Tensor:
+    """Features and tokens in one row, cut again at other places."""
+    return x.movedim(-1, 2).reshape(x.shape)
+
+
+def every_other(x: Tensor) -> Tensor:
+    """A gradient goes back through a slice with a step."""
+    return x * x[..., ::2].sum(-1, keepdim=True)
+
+
+class Rearranged(Mlp):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, rearranged)
+
+
+class EveryOther(Mlp):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, every_other)

@@ -329,6 +329,19 @@ def test_what_is_no_trace_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
+        ("own:Rearranged", r"a reshape that cuts a dimension of \[6, 32, 5\], which was joined"),
+        ("own:EveryOther", r"a slice with a step, such as x\[\.\.\., ::2\]"),
+    ],
+)
+def test_a_refusal_says_what_a_component_wrote(name: str, why: str) -> None:
+    members = members_of(network(mlp=name), TRAINING)
+    with pytest.raises(Untraceable, match=why):
+        passes(members, batch_of(members))
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
         ("own:drawn", "place of a batch"),
         ("own:seeded", "member's seed"),
     ],
@@ -344,6 +357,7 @@ DRAWING = {
     "masked_tokens": Component("masked_tokens", {"rate": 0.4, "hidden": 0.5, "random": 0.3}),
     "prefixes": Component("prefixes", {"shortest": 3}),
     "own:weighted": Component("own:weighted", {"least": 0.25}),
+    "own:stretched": Component("own:stretched"),  # a number for each member
 }
 
 

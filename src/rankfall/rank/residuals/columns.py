@@ -10,7 +10,11 @@ def residuals() -> Table:
         "a cell x layer x place x quantity x norm x centre",
         (
             Column("layer", "int", "0 is the embedding"),
-            Column("place", "text", "state: after the block (or the embedding); before or after a norm of the block"),
+            Column(
+                "place",
+                "text",
+                "state: after the block (or the embedding); before or after a norm of the block, which call if it is called again",
+            ),
             Column(
                 "quantity",
                 "text",

@@ -8,7 +8,7 @@ so by `TRACED = False`, and of one that does not say so the job finds it, and tr
 
 import importlib.util
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rankfall.components import facts_of
 from rankfall.design import Architecture, Task, Training
@@ -26,6 +26,8 @@ ROOTS = {
     MACHINE: ("rankfall.train.machine.engine",),
     MACHINE_GPU: ("rankfall.train.machine.gpu.engine", "rankfall.train.machine.gpu.compiled"),
 }
+UNTRIED = "but for what the job finds that it cannot trace, which autograd trains"
+UNTRACED = "the machine cannot trace them: what it stops at is in the log of their job"
 TOKENS = 128  # the most that the machine was measured with
 SEQUENCES = 4  # the least: a vector holds 4 to 16 sequences of one place
 # On a GPU: of smaller stacks and wider networks recorded steps of autograd are as fast (docs/cluster.md).
@@ -84,8 +86,11 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
     return f"{tokens} tokens" if tokens > TOKENS else None
 
 
-def engines(cells: Iterable[Cell], compute: Compute) -> dict[tuple[str, str], Counter[str]]:
-    """(engine, why not the machine) -> by architecture, how many cells are trained by it."""
+def engines(
+    cells: Iterable[Cell], compute: Compute, trained: Mapping[str, str | None] | None = None
+) -> dict[tuple[str, str], Counter[str]]:
+    """(engine, why not the machine) -> by architecture, how many cells are trained by it. `trained`: key -> the engine that did train a
+    cell of the store, which a plan cannot read from the code where the machine cannot trace it."""
     reasons: dict[tuple[Task, Architecture, Training], str] = {}
     found: dict[tuple[str, str], Counter[str]] = {}
     for cell in cells:
@@ -94,7 +99,13 @@ def engines(cells: Iterable[Cell], compute: Compute) -> dict[tuple[str, str], Co
         designs = cell.task, cell.architecture, cell.training
         if designs not in reasons:
             reasons[designs] = why_plain(cell, compute)
-        found.setdefault((cell.engine, reasons[designs]), Counter())[cell.architecture.name] += 1
+        engine, why = cell.engine, reasons[designs]
+        if engine in MACHINES and trained is not None:
+            if cell.key not in trained:
+                why = UNTRIED
+            elif trained[cell.key] not in (*MACHINES, None):
+                engine, why = PLAIN, UNTRACED
+        found.setdefault((engine, why), Counter())[cell.architecture.name] += 1
     return found
 
 

@@ -74,8 +74,17 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
         else:
             left[why] += len(some.cells)
     if not able:
-        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {next(iter(left))}")
+        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {_say_reasons(left)}")
     return able, left
+
+
+def _say_reasons(left: Counter[str]) -> str:
+    """Why no cell is measured; where cells differ in it, the two reasons of most of them, each with how many it is of."""
+    (most, _), *others = left.most_common()
+    if not others:
+        return most
+    said = "; ".join(f"{why} ({count} of {left.total()} cells)" for why, count in left.most_common(2))
+    return said if len(others) == 1 else f"{said}; and {len(others) - 1} more"
 
 
 def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Callable[[Cell], str | None]:

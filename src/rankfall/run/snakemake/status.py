@@ -54,6 +54,7 @@ class Status:
     scale: float = 1.0  # measured seconds over estimated ones
     measured: int = 0  # cells that the scale comes from
     run: dict[str, Estimate] = field(default_factory=dict)  # first file -> estimate, of all jobs of a run
+    trained: dict[str, str | None] = field(default_factory=dict)  # key of a cell of the store -> engine that trained it
 
     @property
     def seconds(self) -> float:
@@ -69,6 +70,7 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
     gone = _select_unasked_results(records, {cell.spec for cell in plan.cells})
     found = Status(shards=len(plan.shards))
+    found.trained = {record.key: record.record.get("engine") for record in records if record.key in keys}
     outputs = Outputs.under(results)
     there = inspect_outputs(plan, JobFingerprints(plan), outputs)
     needed = there.shards

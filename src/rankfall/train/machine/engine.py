@@ -183,7 +183,7 @@ class Machined:
             free.append(Memory.of(len(members), program.program, form.shapes, self.zeros))
         memory = free[used]
         for to, x in zip(memory.given, batch_tensors(batch)):
-            to.copy_(x.flatten(1))
+            to.copy_(x.reshape(len(x), -1))
         memory.step.fill_(step)
         descent = self.prepare_descent(members, memory, step + 1) if descends else None
         return PreparedStep(program, descent, memory, *addresses(self.tensors(members, memory)))

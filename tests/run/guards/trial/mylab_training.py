@@ -42,6 +42,19 @@ def twice_as_right(module, batch, drop=no_dropout):
     return replace(found, sums={"accuracy_of_mine": found.asked + 1})
 
 
+def between_samples(module, batch, drop=no_dropout):
+    """Samples of a batch are told apart by their mean scores."""
+    found = classes(module, batch, drop)
+    mean = module(batch.inputs, drop).mean(2)  # (K, B, C)
+    apart = -(mean @ mean.mT).log_softmax(-1).diagonal(dim1=-2, dim2=-1).mean(-1)
+    return replace(found, loss=found.loss + apart)
+
+
+def between_learned_samples(module, batch, drop=no_dropout):
+    """The same, in steps alone."""
+    return (between_samples if batch.learned else classes)(module, batch, drop)
+
+
 def mixes_late(module, batch, drop=no_dropout):
     found = classes(module, batch, drop)
     late = batch.learned and batch.place[1] > 20

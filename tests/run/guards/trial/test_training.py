@@ -23,6 +23,7 @@ AT_ONCE = [
     ("objective", "asks_one", "gives accuracy "),
     ("objective", "asks_all", "says that 24 targets are asked, asked, of "),
     ("objective", "mean_of_right", "for the halves of a batch, and "),
+    ("objective", "between_samples", "gives a loss, times the targets asked, of "),
     ("objective", "twice_as_right", "gives accuracy_of_mine "),
     ("optimizer", "SmallerRate", "edits lr or decay in place, at step 1"),
     ("norm", "Dropping", "has a torch.nn.Dropout, drop, which does nothing: networks are always in evaluation mode"),
@@ -63,7 +64,12 @@ def test_what_begins_at_a_later_step_is_refused(kind: str, name: str, what: str)
 SHIPPED = [
     (kind, name) for kind in ("objective", "optimizer") for name in components.names(kind) if name != components.AUTO
 ]
-STEADY = [("optimizer", "mylab_good:Lion"), ("optimizer", "mylab_training:Plain"), ("norm", "mylab_training:Steady")]
+STEADY = [
+    ("objective", "mylab_training:between_learned_samples"),
+    ("optimizer", "mylab_good:Lion"),
+    ("optimizer", "mylab_training:Plain"),
+    ("norm", "mylab_training:Steady"),
+]
 
 
 @pytest.mark.parametrize(("kind", "name"), SHIPPED + STEADY)

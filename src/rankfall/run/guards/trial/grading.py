@@ -2,7 +2,8 @@
 sums.
 
 A metric's mean is its sum over all batches by the number of targets. So a sum is at most that number, and sums and numbers of the halves
-of a batch add up to those of the whole, which a mean does not. What is drawn for each batch anew is compared with no other batch.
+of a batch add up to those of the whole, which a mean does not, and so do losses times the number of targets in an evaluation. What is
+drawn for each batch anew is compared with no other batch.
 """
 
 import functools
@@ -23,6 +24,13 @@ from rankfall.train.objectives._base import Graded, Samples
 
 SYMBOLS, LENGTH, BATCH = 5, 6, 4  # of the batch
 FIRST = ("train", 0)  # its place
+NO_SUM = (
+    "`asked` counts targets and sums are over them, so that both add up over samples: nothing but the loss is a mean"
+)
+NO_MEAN = (
+    "`loss` is a mean over the targets that `asked` counts, or an evaluation would depend on how a split is cut into batches: what "
+    "samples of a batch are to each other belongs into a loss where `batch.learned` alone"
+)
 
 
 class Small(nn.Module):
@@ -132,11 +140,12 @@ def check_sums(candidate: Candidate, targets: str) -> None:
         return  # it draws something for each batch
     first, second = sums(0, slice(0, BATCH // 2)), sums(BATCH // 2, slice(BATCH // 2, BATCH))
     for name, value in whole.items():
-        if name != "loss" and difference([first[name] + second[name]], [value]) > AGREE:
+        if difference([first[name] + second[name]], [value]) > AGREE:
+            told = "a loss, times the targets asked, of" if name == "loss" else name
             halves = f"{float(first[name][0]):g} and {float(second[name][0]):g}"
             raise candidate.refusal(
-                f"gives {name} {halves} for the halves of a batch, and {float(value[0]):g} for the whole",
-                "`asked` counts targets and sums are over them, so that both add up over samples: nothing but the loss is a mean",
+                f"gives {told} {halves} for the halves of a batch, and {float(value[0]):g} for the whole",
+                NO_MEAN if name == "loss" else NO_SUM,
             )
 
 

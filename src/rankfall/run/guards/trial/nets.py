@@ -23,6 +23,7 @@ from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
+from rankfall.run.guards.trial.breaks import TAKEN_APART, check_block, check_earlier
 from rankfall.run.guards.trial.candidate import Candidate, Refused
 from rankfall.run.guards.trial.maps import Trial, Use, try_maps
 from rankfall.run.guards.trial.provides import check_attention, check_names
@@ -30,7 +31,6 @@ from rankfall.run.guards.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundi
 from rankfall.streams import stream
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
-TAKEN_APART = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
 
 
 def numbers(name: str, *shape: int) -> Tensor:
@@ -182,6 +182,7 @@ def residual(candidate: Candidate, setting: Surroundings) -> None:
 
     def make(sizes: Sizes) -> Any:
         one = maker_of(candidate)(sizes)
+        check_earlier(candidate, one)
         return first_of_pass(one) if isinstance(one, nn.Module) else bind_named(one, depth=DEPTH, layer=1)
 
     try_maps(candidate, make, calls, setting)
@@ -235,8 +236,9 @@ def attention(candidate: Candidate, setting: Surroundings) -> None:
         mask = Mask(causal if setting.masked or needed == ["causal"] else unmasked)
         parts = sizes, Position(), softmax, mask, "blocks.0"
         told = "made of sizes, position, normaliser, mask, site and its options"
-        one = candidate.call(candidate.found, told, *parts, **candidate.component.options)
-        return first_of_pass(module(candidate, one))
+        one = module(candidate, candidate.call(candidate.found, told, *parts, **candidate.component.options))
+        check_earlier(candidate, one)
+        return first_of_pass(one)
 
     x, state = states(setting)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
@@ -264,6 +266,7 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
         lacking = [name for name in TAKEN_APART if not hasattr(made, name)]
         if lacking:
             raise candidate.refusal(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
+        check_earlier(candidate, made)
         return first_of_pass(made)
 
     x, state = states(setting)
@@ -273,3 +276,4 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
         state = tuple(x.shape[2:])
         candidate.call(one.narrow, "given states as they leave the last block", x)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
+    check_block(candidate, Trial(candidate, make, setting).whole, x)

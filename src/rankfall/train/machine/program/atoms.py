@@ -87,7 +87,9 @@ def split(atoms: Sequence[Atom], cuts: Iterable[int]) -> Atoms:
         before = 1
         for cut in [*inside, atom.size]:
             if cut % before or atom.size % cut:
-                raise Unsupported(f"a dimension of {[one.size for one in atoms]} cannot be cut at {sorted(cuts)}")
+                raise Unsupported(
+                    f"a reshape that cuts a dimension of {[one.size for one in atoms]}, which was joined, into parts of {sorted(cuts)}"
+                )
             if cut > before:
                 found.append(Atom(cut // before, atom.stride * before, atom.lane))
             before = cut
@@ -129,7 +131,9 @@ def reshape(view: View, shape: Sequence[int]) -> View:
         while size_of(mine) < size:
             mine.append(atoms.pop())
         if size_of(mine) != size:
-            raise Unsupported(f"{view.shape} as {tuple(shape)}")
+            raise Unsupported(
+                f"a reshape of {tuple(view.shape)} to {tuple(shape)}, which cuts dimensions and joins them again otherwise"
+            )
         dims.append(merge(reversed(mine)))
     return view.with_dims(reversed(dims))
 
@@ -153,6 +157,11 @@ class Extent:
     strides: tuple[int, ...]
 
 
+def does_not_fit(own: Sequence[Atoms]) -> str:
+    made = " and ".join(" x ".join(str(atom.size) for atom in dim) or "1" for dim in own)
+    return f"an operation on tensors whose dimension of one size was joined from other parts: {made}"
+
+
 def align(views: Sequence[View], shape: Shape) -> list[list[Extent]]:
     """The dimensions of tensors that are broadcast to one shape, refined to common atoms."""
     found = []
@@ -165,11 +174,11 @@ def align(views: Sequence[View], shape: Shape) -> list[list[Extent]]:
         parts = [split(dim, cuts) if dim else None for dim in own]
         edges = [1, *sorted(cut for cut in cuts if cut > 1)]
         if any(b % a for a, b in pairwise(edges)):
-            raise Unsupported(f"dimensions {[[atom.size for atom in dim] for dim in own]} do not fit together")
+            raise Unsupported(does_not_fit(own))
         extents = []
         for k, size in enumerate(reversed([b // a for a, b in pairwise(edges)])):
             if any(part is not None and part[k].size != size for part in parts):
-                raise Unsupported(f"dimensions {[[atom.size for atom in dim] for dim in own]} do not fit together")
+                raise Unsupported(does_not_fit(own))
             lane = any(part is not None and part[k].lane for part in parts)
             extents.append(Extent(i, size, lane, tuple(0 if part is None else part[k].stride for part in parts)))
         found.append(extents)

@@ -80,7 +80,9 @@ def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
         start, end = (max(0, i + size) if i < 0 else min(i, size) for i in (start, end))
         count = end - start
         if call.arg(5, 1) != 1:
-            raise Unsupported("writing every so many elements")
+            raise Unsupported(
+                "a slice with a step, such as x[..., ::2], that is written to or through which a gradient goes back"
+            )
         if count == size:
             return v
     out = blank(shape, [x] + ([drop_dim(v, dim)] if isinstance(v, View) else []))
