@@ -73,9 +73,16 @@ def test_steps_are_those_of_the_first_epoch_at_the_threshold() -> None:
         for split in ("train", "test")
     ]
     curves[0]["value"] = 1.0  # of the training set
-    found = steps_to(pd.DataFrame(curves), cells, {}, 0.5)
+    sizes = {"sorting": 25 * int(cells.batch[0])}
+    found = steps_to(pd.DataFrame(curves), cells, sizes, {}, 0.5)
     assert found.iloc[0] == 75 and math.isnan(found.iloc[1])
-    assert steps_to(pd.DataFrame(curves), cells, {"sorting": 0.1}, 0.5).tolist() == [50, 50]
+    assert steps_to(pd.DataFrame(curves), cells, sizes, {"sorting": 0.1}, 0.5).tolist() == [50, 50]
+    stopped = cells.assign(steps=80)  # diverged, or below its loss, in the fourth epoch
+    assert steps_to(pd.DataFrame(curves), stopped, sizes, {}, 0.5).iloc[0] == 75
+    part = {
+        "sorting": 25 * int(cells.batch[0]) - int(cells.batch[0]) // 2
+    }  # the last batch of an epoch is a part of one
+    assert steps_to(pd.DataFrame(curves), cells, part, {}, 0.5).iloc[0] == 75
 
 
 def test_fates() -> None:
@@ -121,7 +128,13 @@ def tables() -> dict[str, pd.DataFrame]:
         for quantity, value in (("residual", 10.0 ** -(place + layer)), ("norm", 2.0 * 10**layer), ("cosine", 0.5))
     ]
     sizes = [{"key": one["key"], "part": part, "count": 7} for one in born for part in ("all", "mlp")]
-    return {"cells": pd.DataFrame(cells), "states": pd.DataFrame(states), "parameters": pd.DataFrame(sizes)}
+    data = [{"task": "sorting", "split": split, "samples": 100} for split in ("train", "test")]
+    return {
+        "cells": pd.DataFrame(cells),
+        "datasets": pd.DataFrame(data),
+        "states": pd.DataFrame(states),
+        "parameters": pd.DataFrame(sizes),
+    }
 
 
 def test_a_network_stands_beside_itself_at_birth() -> None:
@@ -188,6 +201,7 @@ def test_predictors_by_hand() -> None:
         (lambda cells: cells[cells.epochs > 0], "left at birth"),
         (lambda cells: cells[cells.epochs == 0], "no network of this run is trained"),
         (lambda cells: cells[cells.seed != 3], r"selection: \[3\] must be some, and not all"),
+        (lambda cells: cells.assign(chance=math.nan), "networks on sorting have no accuracy over chance"),
         (lambda cells: pd.concat([cells, cells[cells.lr == 0.9].head(1)]), "trained twice at lr 0.9"),
     ],
 )

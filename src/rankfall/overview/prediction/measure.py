@@ -14,7 +14,15 @@ import pandas as pd
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.prediction.outcomes import PLACE, chosen_rates, fate, largest_depths, over_chance, steps_to
+from rankfall.overview.prediction.outcomes import (
+    PLACE,
+    chosen_rates,
+    fate,
+    largest_depths,
+    over_chance,
+    samples,
+    steps_to,
+)
 from rankfall.overview.prediction.predictors import of_network, sizes
 from rankfall.overview.prediction.rows import BIRTH, column
 from rankfall.report.variants import number_variants
@@ -25,6 +33,7 @@ NEEDS = "tables"
 TABLES = [
     "cells",
     "training",
+    "datasets",
     "parameters",
     "states",
     "gradients",
@@ -67,8 +76,7 @@ def networks(
     check(trained, born, selection)
     rates = chosen_rates(trained, selection)
     counted = trained[~trained.seed.isin(selection)].merge(rates, on=[*PLACE, "lr"])
-    curves = table("training")
-    steps = steps_to(pd.DataFrame() if curves is None else curves, counted, thresholds, threshold)
+    steps = steps_to(table("training"), counted, samples(table("datasets")), thresholds, threshold)
     wanted = counted.task.map(lambda task: thresholds.get(task, threshold)).astype(float)
     share = over_chance(counted)
     found = counted[[*PLACE, "seed", "lr"]].assign(
@@ -100,6 +108,13 @@ def check(trained: DataFrame, born: DataFrame, selection: list[int]) -> None:
     if not len(trained) or not len(born):
         lacking = "trained" if not len(trained) else "left at birth (a training with `epochs: 0`)"
         raise RankfallError(f"prediction: no network of this run is {lacking}; name both trainings in the grid")
+    alive = trained[trained.status == "done"]
+    unjudged = alive[~np.isfinite(over_chance(alive))]
+    if len(unjudged):
+        raise RankfallError(
+            f"prediction: networks on {unjudged.task.iloc[0]} have no accuracy over chance, by which they would be judged; name tasks that "
+            "have one in the grid"
+        )
     if not trained.seed.isin(selection).any() or trained.seed.isin(selection).all():
         raise RankfallError(
             f"prediction: selection: {selection} must be some, and not all, of the seeds of trained networks; there are "

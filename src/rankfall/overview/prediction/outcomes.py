@@ -30,16 +30,25 @@ def chosen_rates(cells: DataFrame, selection: Iterable[int]) -> DataFrame:
     return best.drop_duplicates(PLACE)[[*PLACE, "lr"]].reset_index(drop=True)
 
 
-def steps_to(curves: DataFrame, cells: DataFrame, threshold: Mapping[str, float], usual: float) -> Series:
-    """Optimiser steps until test accuracy over chance is first at the threshold of the task, by key; null where it never is."""
+def samples(datasets: DataFrame) -> Mapping[str, int]:
+    """Samples of an epoch, by task."""
+    rows = datasets[datasets.split == "train"]
+    return dict(zip(rows.task, rows.samples.astype(int)))
+
+
+def steps_to(
+    curves: DataFrame, cells: DataFrame, samples: Mapping[str, int], threshold: Mapping[str, float], usual: float
+) -> Series:
+    """Optimiser steps until test accuracy over chance is first at the threshold of the task, by key; null where it never is. `samples`: of
+    an epoch, by task: a network that diverged or stopped has taken fewer steps than its epochs have."""
     rows = select(curves[curves.epoch > 0], TESTED)
-    known = cells.set_index("key")[["chance", "steps", "epochs"]].astype(float)
+    known = cells.set_index("key")[["chance", "batch"]].astype(float)
     rows = rows[rows.key.isin(known.index)]
     about = known.loc[rows.key]
     wanted = rows.task.map(lambda task: threshold.get(task, usual)).astype(float).to_numpy()
     reached = (rows.value.astype(float).to_numpy() - about.chance.to_numpy()) / (1 - about.chance.to_numpy()) >= wanted
     first = rows[reached].groupby("key").epoch.min().astype(float)
-    each = known.steps / known.epochs  # of an epoch
+    each = np.ceil(cells.set_index("key").task.map(samples) / known.batch)  # steps of an epoch
     found: Series = (first * each.reindex(first.index)).reindex(cells.key)
     return found
 

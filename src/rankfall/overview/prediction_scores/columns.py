@@ -9,7 +9,7 @@ def prediction_scores() -> Table:
         "prediction_scores",
         "a task x outcome x statistic x model",
         (
-            Column("task", "text", "the task's name in the config; all: mean over tasks"),
+            Column("task", "text", "the task's name in the config; all: mean over tasks that have a value"),
             Column(
                 "outcome",
                 "text",

@@ -4,7 +4,18 @@ from typing import Literal
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.overview.prediction_scores.rows import ALL, MARGIN, MEANS, NOTHING, STATISTICS, TITLES, by_gain, null, of
+from rankfall.overview.prediction_scores.rows import (
+    ALL,
+    MARGIN,
+    MEANS,
+    NOTHING,
+    STATISTICS,
+    TITLES,
+    by_gain,
+    null,
+    of,
+    say_where,
+)
 from rankfall.report.colours import BLUE, CHANCE, GREY, RED
 from rankfall.report.labels import join, many
 from rankfall.report.lines import below, collect_labels
@@ -50,7 +61,7 @@ def prediction_scores(
     axes[0][0].set(xlabel=f"{MEANS[chosen]} of it alone", title=TITLES[outcome])
     axes[0][1].set(xlabel=f"{MEANS[chosen]} that it adds to depth and parameters")
     below(figure, collect_labels([axes[0][0], axes[0][1]]), 3)
-    return Picture(figure, caption(added, usual, outcome, chosen, task), rows)
+    return Picture(figure, caption(added, usual, outcome, chosen, say_where(table, task, usual.tasks)), rows)
 
 
 def dots(panel: Axes, rows: DataFrame, middle: str, low: str, high: str) -> None:
@@ -64,14 +75,14 @@ def dots(panel: Axes, rows: DataFrame, middle: str, low: str, high: str) -> None
     panel.grid(visible=False, axis="y")
 
 
-def caption(added: DataFrame, usual: object, outcome: str, statistic: str, task: str) -> str:
+def caption(added: DataFrame, usual: object, outcome: str, statistic: str, where: str) -> str:
     value, low, high = (getattr(usual, name) for name in ("value", "low", "high"))
     networks, architectures = (int(getattr(usual, name)) for name in ("networks", "architectures"))
-    where = "mean over tasks" if task == ALL else task
+    interval = f" [{low:.2f}, {high:.2f}]" if low == low else ", of which too few draws have a value for an interval"
     return (
         f"How well what is measured before training predicts {TITLES[outcome]}, for architectures that no model has seen ({where}; "
         f"{many(networks, 'network')} of {many(architectures, 'architecture')}): {MEANS[statistic]} of each predictor alone and what it "
-        f"adds to depth and parameters, which by themselves have {value:.2f} [{low:.2f}, {high:.2f}]. Lines are intervals of 95% over "
+        f"adds to depth and parameters, which by themselves have {value:.2f}{interval}. Lines are intervals of 95% over "
         "architectures. " + describe_additions(added)
     )
 

@@ -10,13 +10,14 @@ from rankfall.overview.prediction_scores.pairs import Sums, auc, explain_varianc
 from rankfall.overview.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, STATISTICS, TAU, TRAINS
 
 Array = NDArray[np.float64]
+DIGITS = 6  # of scores, which are of the order of 1: beyond are rounding and the small penalty of the intercept
 
 
 def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Array]:
     """The networks of one task that are asked, what a model learns, and what it is judged by; both rise with what is better.
 
     `steps`: all networks, those that never reach the threshold as equally last. `largest_depth`: of each architecture the mean of its
-    deepest networks. A network that diverged is as good as chance.
+    networks of the task's largest depth. A network that diverged is as good as chance.
     """
     if outcome == DEPTH:
         networks = networks[networks.depth == networks.depth.max()]
@@ -35,8 +36,21 @@ def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Arr
     return networks, rank / max(1, rank.max()), value
 
 
+def why_no_value(networks: DataFrame, outcome: str) -> str:
+    """Why no model of one task has a statistic."""
+    asked, _, value = of_outcome(networks, outcome)
+    if len(np.unique(value)) < 2:
+        return "all networks end alike: there is no pair to put in order"
+    if asked.fold.nunique() < 2:
+        return "all networks are of one fold: there is none to learn from"
+    return (
+        "networks of one fold end alike, or are one alone: there is no pair to put in order; fewer folds may have some"
+    )
+
+
 def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: list[str]) -> dict[str, Sums]:
-    """Each statistic of a model of these columns, for networks of one task."""
+    """Each statistic of a model of these columns, for networks of one task. What is learned from networks that all end alike puts none
+    before another, and networks that a model cannot tell apart tie, whatever rounding makes of their scores."""
     asked, learned, judged_by = of_outcome(networks, outcome)
     values = asked[columns].astype(float).to_numpy()
     fold = asked.fold.astype(int).to_numpy()
@@ -45,10 +59,14 @@ def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: 
         out = fold == one
         if out.all():
             continue
+        seen = learned[~out]
+        usual[out] = np.clip(seen.mean(), seen.min(), seen.max())  # of equal numbers their mean, to the last digit
+        if seen.min() == seen.max():
+            score[out] = usual[out]
+            continue
         train, test = features(values[~out], values[out])
         fit = logistic if outcome == TRAINS else linear
-        score[out] = scores(test, fit(train, learned[~out]))
-        usual[out] = learned[~out].mean()
+        score[out] = np.round(scores(test, fit(train, seen)), DIGITS)
     code = {name: place for place, name in enumerate(architectures)}
     about = np.array([code[name] for name in asked.architecture], dtype=np.int64), fold
     made = {

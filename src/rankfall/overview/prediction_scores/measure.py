@@ -18,10 +18,10 @@ from rankfall.measure.context import Context
 from rankfall.overview.prediction.measure import TABLES as READ
 from rankfall.overview.prediction.measure import networks as all_networks
 from rankfall.overview.prediction.rows import BIRTH, column
-from rankfall.overview.prediction_scores.held_out import judge
+from rankfall.overview.prediction_scores.held_out import judge, why_no_value
 from rankfall.overview.prediction_scores.pairs import Sums
 from rankfall.overview.prediction_scores.rows import ALL, NULL, STATISTICS
-from rankfall.overview.prediction_scores.verdict import LEVEL, of_alone, of_gain
+from rankfall.overview.prediction_scores.verdict import LEVEL, UNDECIDED, enough, of_alone, of_gain
 from rankfall.streams import stream
 
 TABLE = "prediction_scores"
@@ -29,6 +29,7 @@ NEEDS = "tables"
 TABLES = [
     "cells",
     "training",
+    "datasets",
     "parameters",
     "states",
     "gradients",
@@ -115,7 +116,9 @@ def rows(
     }  # each (tasks, draws + 1)
     kept = np.isfinite(whole[NULL][:, 0])  # whether a task has pairs does not depend on the model
     asked = pd.concat([part for part, has in zip(tasks.values(), kept) if has or not kept.any()])
+    reason = "; ".join(dict.fromkeys(why_no_value(part, about["outcome"]) for part in tasks.values()))
     values = {name: (made[kept] if kept.any() else made).mean(0) for name, made in whole.items()}
+    decided = all(enough(*one.deciding()) for one, has in zip(sums[NULL], kept) if has)
     each = max(1, len(predictors))
     for model in models(predictors):
         value, gain = values[model.name], values[model.name] - values[NULL]
@@ -127,17 +130,21 @@ def rows(
             gain_low, gain_high, gain_low_of_all = ends(gain, each)
             row |= {"gain": number(gain[0]), "gain_low": number(gain_low), "gain_high": number(gain_high)}
             if model.kind == "added":
-                row["verdict"] = of_gain(about["statistic"], gain_low_of_all, gain_high)
+                row["verdict"] = of_gain(about["statistic"], gain_low_of_all, gain_high) if decided else UNDECIDED
             elif model.kind == "alone":
-                row["verdict"] = of_alone(about["statistic"], low_of_all, high)
+                row["verdict"] = of_alone(about["statistic"], low_of_all, high) if decided else UNDECIDED
         known = asked[column(model.predictor)].notna().mean() if model.predictor else None
         yield row | {
             "tasks": int(kept.sum()),
             "networks": len(asked),
             "architectures": asked.architecture.nunique(),
-            "pairs": int(sum(one.below.sum() if one.below.ndim == 2 else len(asked) for one in sums[model.name])),
+            "pairs": sum(
+                int(one.below.sum()) if one.below.ndim == 2 else len(part)
+                for one, part, has in zip(sums[model.name], tasks.values(), kept)
+                if has
+            ),
             "known": None if known is None else float(known),
-            "value_reason": "" if np.isfinite(value[0]) else "all networks end alike: there is no pair to put in order",
+            "value_reason": "" if np.isfinite(value[0]) else reason,
         }
 
 

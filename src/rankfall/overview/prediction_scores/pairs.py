@@ -3,7 +3,7 @@
 A pair of networks of one fold is right if the one with the higher score has the higher outcome, half right if scores tie, and does not
 count if outcomes tie. With outcomes 0 and 1 the share of right pairs is the AUC; with any outcome twice the share less 1 is Kendall's rank
 correlation, among pairs whose outcomes differ. Pairs of two folds do not count: their scores are of two models, whose intercepts have seen
-each other's outcomes.
+each other's outcomes. A network without a score (NaN: there was none to learn from) makes no pair.
 
 An architecture that is drawn w times stands for w architectures like it. Its networks make pairs with those of one drawn v times w v times,
 and among themselves w times: copies of a network are no pairs, since the one would be judged by the other.
@@ -38,6 +38,14 @@ class Sums:
         found: Array = self.scale * ratio + self.shift
         return found
 
+    def deciding(self) -> tuple[int, int]:
+        """Architectures that count, and how many of them have the better, or the worse, network of a pair: the fewer of both."""
+        if self.below.ndim == 1:
+            count = int((self.below > 0).sum())
+            return count, count
+        better, worse = (self.below > 0).any(1), (self.below > 0).any(0)
+        return int((better | worse).sum()), int(min(better.sum(), worse.sum()))
+
 
 def sum_pairs(drawn: Array, pairs: Array) -> Array:
     """Pairs (A, A) between and within architectures that are drawn so often (B, A): sums (B,)."""
@@ -50,7 +58,7 @@ def count_pairs(score: Array, outcome: Array, architecture: Codes, fold: Codes, 
     """Right pairs and pairs that count, (A, A) each, of A = `count` architectures; outcomes may be infinite."""
     right, pairs = np.zeros((count, count)), np.zeros((count, count))
     for one in np.unique(fold):
-        here = fold == one
+        here = (fold == one) & np.isfinite(score)
         s, y, a = score[here], outcome[here], architecture[here]
         higher = y[:, None] > y[None, :]
         good = np.where(s[:, None] > s[None, :], 1.0, np.where(s[:, None] == s[None, :], 0.5, 0.0)) * higher
@@ -71,7 +79,7 @@ def rank_correlation(score: Array, outcome: Array, architecture: Codes, fold: Co
 
 def explain_variance(predicted: Array, outcome: Array, usual: Array, architecture: Codes, count: int) -> Sums:
     """1 - sum of squared errors over that of `usual`, the mean of the networks that were learned from: below 0 it is worse than that."""
-    errors, spread = np.zeros(count), np.zeros(count)
-    np.add.at(errors, architecture, (outcome - predicted) ** 2)
-    np.add.at(spread, architecture, (outcome - usual) ** 2)
+    errors, spread, known = np.zeros(count), np.zeros(count), np.isfinite(predicted)
+    np.add.at(errors, architecture[known], (outcome - predicted)[known] ** 2)
+    np.add.at(spread, architecture[known], (outcome - usual)[known] ** 2)
     return Sums(errors, spread, scale=-1.0, shift=1.0)

@@ -31,6 +31,14 @@ def null(rows: DataFrame) -> DataFrame:
     return rows[rows.model == NULL]
 
 
+def say_where(table: DataFrame, task: str, counted: int) -> str:
+    """What a number is of: a task, or the mean over those that have it."""
+    names = [name for name in table.task.unique() if name != ALL]
+    if task != ALL or len(names) == 1:
+        return names[0] if task == ALL else task
+    return f"mean over {len(names)} tasks" if counted == len(names) else f"mean over {counted} of {len(names)} tasks"
+
+
 def by_gain(rows: DataFrame) -> DataFrame:
     """The rows of predictors beside depth and parameters, the largest gain first."""
     return rows[rows.kind == "added"].sort_values(["gain", "predictor"], ascending=[False, True])

@@ -1,7 +1,7 @@
 """Whether what is lost at birth matters, in a sentence."""
 
 from rankfall.overview.prediction_scores.figure import describe_additions
-from rankfall.overview.prediction_scores.rows import by_gain, null, of
+from rankfall.overview.prediction_scores.rows import ALL, by_gain, null, of, say_where
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import Read, TableQuestion
 
@@ -20,7 +20,8 @@ def say_prediction(read: Read) -> tuple[str, str]:
     better = f"{join(known)} {'does' if len(known) == 1 else 'do'}" if known else "none does"
     return (
         f"Depth and parameters alone put {usual.value:.0%} of pairs of networks in the right order by whether they train, on "
-        f"architectures left out ({many(int(usual.networks), 'network')}, {many(int(usual.architectures), 'architecture')}). "
+        f"architectures left out ({say_where(table, ALL, usual.tasks)}; {many(int(usual.networks), 'network')}, "
+        f"{many(int(usual.architectures), 'architecture')}). "
         f"Of {many(len(added), 'predictor')}, {better} better than nothing (50%) for sure, alone. "
         f"Beside depth and parameters: {verdicts[0].lower()}{verdicts[1:]}",
         "",
