@@ -288,7 +288,7 @@ def test_what_is_learned_from_networks_that_end_alike_puts_none_before_another()
 
 
 def test_networks_that_a_model_cannot_tell_apart_tie() -> None:
-    """Of the networks learned from depth decides nothing, of those judged all: scores differ by rounding and the penalty of the intercept."""
+    """Of the networks learned from depth decides nothing, of those judged all: scores differ by rounding and the intercept's penalty."""
     found = networks(architectures=40, seeds=1)
     names = sorted(found.architecture.unique())
     share = found.architecture.map({name: place / len(names) for place, name in enumerate(names)})

@@ -48,6 +48,9 @@ TRAINING = Training("t", objective=Component("classes"), epochs=1, batch=6, drop
 TOKENS = Shape("tokens", "classes", 5, 7, 6)
 
 
+OPERATIONS = ("Kinked", "Largest", "Rounded", "Sorted", "Sparse", "Few", "Multiplied", "Diagonal", "Fused")
+
+
 @pytest.fixture(autouse=True)
 def own_components(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
@@ -202,6 +205,11 @@ def test_gradients_are_autograds_in_other_networks(name: str) -> None:
     check(OTHERS[name])
 
 
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_gradients_are_autograds_of_what_pytorch_has_kernels_for(name: str) -> None:
+    check(network(mlp=f"own_operations:{name}"))
+
+
 def test_gradients_are_autograds_for_vectors_and_values() -> None:
     vectors = network(embedding="coordinates", head="regression", position="none", normaliser="l2")
     check(vectors, replace(TRAINING, objective=Component("values")), Shape("vectors", "values", 4, 2, 3))
@@ -331,6 +339,7 @@ def test_what_is_no_trace_is_refused(name: str) -> None:
     [
         ("own:Rearranged", r"a reshape that cuts a dimension of \[6, 32, 5\], which was joined"),
         ("own:EveryOther", r"a slice with a step, such as x\[\.\.\., ::2\]"),
+        ("own_operations:SortedFar", r"sort of \d\d numbers, more than 32"),
     ],
 )
 def test_a_refusal_says_what_a_component_wrote(name: str, why: str) -> None:

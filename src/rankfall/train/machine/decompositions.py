@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from rankfall.train.machine import apart
+
 
 @torch.library.custom_op("rankfall::normal_below", mutates_args=())
 def normal_below(x: Tensor, e: Tensor) -> Tensor:
@@ -46,9 +48,19 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         *(aten._softmax, aten._log_softmax, aten.native_layer_norm, aten.native_layer_norm_backward, aten.var_mean),
         *(aten.var, aten.linalg_vector_norm, aten.silu, aten.sigmoid_backward),
         *(aten.tanh_backward, aten.embedding_dense_backward, aten.nll_loss_forward, aten.nll_loss_backward),
-        *(aten.cumsum, aten.expm1, aten.log1p),
+        *(
+            aten.cumsum,
+            aten.expm1,
+            aten.log1p,
+            aten.leaky_relu,
+            aten.leaky_relu_backward,
+            aten.hardtanh,
+            aten.hardtanh_backward,
+        ),
+        *(aten.hardswish, aten.hardswish_backward, aten.hardsigmoid, aten.hardsigmoid_backward),
     )
     table.update(get_decompositions(further))
+    table |= apart.table()
     by_erf = get_decompositions([aten.gelu, aten.gelu_backward])
     for function, of in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):
         table[function] = partial(of, by_erf[function])

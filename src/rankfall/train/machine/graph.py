@@ -12,6 +12,10 @@ import torch
 from torch import Tensor
 
 
+class Untraceable(Exception):
+    """The message says what cannot be traced."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ref:
     """The tensor of this number, as an argument or a result."""

@@ -12,17 +12,13 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rankfall.train.machine.decompositions import decompositions
-from rankfall.train.machine.graph import AtenGraph, Form, Ref, form_of, numbers_in, replace_in
+from rankfall.train.machine.graph import AtenGraph, Form, Ref, Untraceable, form_of, numbers_in, replace_in
 
 KEPT = 4096  # of each of the following, for networks whose tensors have the same forms
 RESULTS: dict[tuple[Any, str], Any] = {}  # the forms of what an operation gives, by those of its arguments
 PARTS: dict[tuple[Any, str], AtenGraph] = {}  # what an operation is made of
 CPU = torch.device("cpu")
 CONSTANTS = Tensor, nn.Parameter  # kinds of tensors that a module may hold
-
-
-class Untraceable(Exception):
-    """The message says what cannot be traced."""
 
 
 class Numberless(Tensor):

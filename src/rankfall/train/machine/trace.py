@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from rankfall.nets.dropout import no_dropout
 from rankfall.streams import words
@@ -123,7 +124,8 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
 def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
     """Of ATen operations, few kinds of them, none of which changes a tensor."""
     try:
-        return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, given))
+        with sdpa_kernel(SDPBackend.MATH):  # PyTorch's own attention as the operations that it is made of
+            return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, given))
     except Untraceable:
         raise
     except Exception as error:

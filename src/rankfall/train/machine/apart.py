@@ -1,0 +1,110 @@
+"""Operations that PyTorch takes for kernels of their own, as operations that the machine has."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankfall.train.machine.graph import Untraceable
+
+ORDERED = 32  # numbers that are put in order, or multiplied one after another, at most: each takes a pass over all
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    aten = torch.ops.aten
+    return {
+        aten.max.dim: largest,
+        aten.min.dim: smallest,
+        aten.round.default: round_half_to_even,
+        aten.cumprod.default: running_product,
+        aten.prod.dim_int: product,
+        aten.sort.default: order,
+        aten.topk.default: first_in_order,
+        aten.diagonal.default: diagonal,
+        aten.diagonal_backward.default: diagonal_gradient,
+        aten.max.default: lambda x: x.amax(),
+        aten.min.default: lambda x: x.amin(),
+    }
+
+
+def largest(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """And where it is."""
+    return x.amax(dim, keepdim), x.argmax(dim, keepdim)
+
+
+def smallest(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return x.amin(dim, keepdim), (-x).argmax(dim, keepdim)
+
+
+def round_half_to_even(x: Tensor) -> Tensor:
+    below = torch.floor(x)
+    rest, odd = x - below, below - 2 * torch.floor(below * 0.5)
+    return below + ((rest > 0.5) | ((rest == 0.5) & (odd == 1))).to(x.dtype)
+
+
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    x = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = x.shape[-2:]
+    on, first, count = diagonal_places(rows, columns, offset)
+    found = torch.where(on, x, torch.zeros_like(x)).sum(-1)
+    return found[..., first : first + count]
+
+
+def diagonal_gradient(gradient: Tensor, sizes: list[int], offset: int, dim1: int, dim2: int) -> Tensor:
+    rows, columns = sizes[dim1], sizes[dim2]
+    on, first, count = diagonal_places(rows, columns, offset)
+    whole = torch.nn.functional.pad(gradient, (first, rows - first - count)).unsqueeze(-1)  # (..., rows, 1)
+    return torch.where(on, whole, torch.zeros_like(whole)).movedim((-2, -1), (dim1, dim2))
+
+
+def diagonal_places(rows: int, columns: int, offset: int) -> tuple[Tensor, int, int]:
+    """Which entries are on it (rows, columns), its first row, and how many it has."""
+    on = torch.arange(rows).unsqueeze(1) + offset == torch.arange(columns)
+    first = max(0, -offset)
+    return on, first, max(0, min(rows - first, columns - max(0, offset)))
+
+
+def running_product(x: Tensor, dim: int) -> Tensor:
+    check_size(x, dim, "cumprod")
+    found = [x.select(dim, 0)]
+    for i in range(1, x.shape[dim]):
+        found.append(found[-1] * x.select(dim, i))
+    return torch.stack(found, dim)
+
+
+def product(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    last = running_product(x, dim).select(dim, x.shape[dim] - 1)
+    return last.unsqueeze(dim) if keepdim else last
+
+
+def order(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    check_size(x, dim, "sort")
+    return first_of(x, x.shape[dim], dim, descending)
+
+
+def first_in_order(
+    x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
+    check_size(x, dim, "topk")
+    return first_of(x, k, dim, largest)
+
+
+def first_of(x: Tensor, count: int, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
+    """One after another: the largest, then the largest of the others; of equal ones the first."""
+    key, indices = x if descending else -x, []
+    at = torch.arange(x.shape[dim]).view([-1 if i == dim % x.dim() else 1 for i in range(x.dim())])
+    free = torch.ones_like(x, dtype=torch.bool)
+    for _ in range(count):
+        ranked = torch.where(free, key, torch.full_like(key, -math.inf))
+        indices.append(ranked.argmax(dim, keepdim=True))
+        free = free & (at != indices[-1])
+    found = torch.cat(indices, dim)
+    return x.gather(dim, found), found
+
+
+def check_size(x: Tensor, dim: int, name: str) -> None:
+    """Raise where it takes so many passes that autograd is quicker."""
+    if x.shape[dim] > ORDERED:
+        raise Untraceable(f"{name} of {x.shape[dim]} numbers, more than {ORDERED}")

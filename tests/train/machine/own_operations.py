@@ -1,0 +1,98 @@
+"""MLPs of a stranger's with operations that PyTorch has kernels of its own for."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rankfall.nets.mlps._mlp import Mlp
+from rankfall.nets.primitives import Sizes
+
+
+class Own(Mlp):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, self.apply_own)
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        """x (K, B, T, D)"""
+        raise NotImplementedError
+
+
+class Kinked(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        x = functional.leaky_relu(x, 0.1) + functional.hardtanh(x, -0.3, 0.2)
+        return x + functional.hardswish(8 * x) + functional.relu6(9 * x)
+
+
+class Largest(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        found, place = x.max(2, keepdim=True)
+        return x + found + x.min(-1, keepdim=True).values * 0.5 + x.gather(2, place) * 0.1
+
+
+class Rounded(Own):
+    """Halves are rounded to the even number."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        halves = (x * 8).floor() / 2
+        return x + (halves.round() - x).detach() + (x * 3).round()
+
+
+class Sorted(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        down, place = x.sort(-1, descending=True)
+        return x.sort(2).values + down * torch.linspace(0, 1, x.shape[-1], dtype=x.dtype) + x.gather(-1, place.flip(-1))
+
+
+class Sparse(Own):
+    """Sparsemax over the features: sorted, added up, cut."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        ordered, count = x.sort(-1, descending=True).values, torch.arange(1, x.shape[-1] + 1, dtype=x.dtype)
+        total = ordered.cumsum(-1)
+        last = (1 + count * ordered > total).sum(-1, keepdim=True) - 1
+        return (x - (total.gather(-1, last) - 1) / (last + 1)).clamp(min=0)
+
+
+class Few(Own):
+    """What is not among the three largest is 0."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        largest, smallest = x.topk(3, -1).values, x.topk(2, 2, largest=False).values
+        return x.masked_fill(x < largest[..., -1:], 0.0) + largest.sum(-1, keepdim=True) + smallest.sum(2, keepdim=True)
+
+
+class Multiplied(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        kept = torch.sigmoid(x)
+        return kept.cumprod(2) + kept[..., :3].prod(-1, keepdim=True) + kept.prod(2, keepdim=True)
+
+
+class Diagonal(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        every = torch.einsum("kbtd,kbsd->kbts", x, x)
+        own, next_one = every.diagonal(dim1=-2, dim2=-1), every.diagonal(1, -2, -1)  # (K, B, T) and (K, B, T - 1)
+        return x * own.unsqueeze(-1) + functional.pad(next_one, (0, 1)).unsqueeze(-1)
+
+
+class Fused(Own):
+    """PyTorch's attention over four dimensions, of which it takes other kernels than over five."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        each = x.flatten(0, 1).unsqueeze(1)
+        return functional.scaled_dot_product_attention(each, each, each, is_causal=True).view(x.shape)
+
+
+class SortedFar(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        return functional.pad(x, (0, 40)).sort(-1).values[..., : x.shape[-1]]
