@@ -93,7 +93,9 @@ def step(kind: str, dropout: float) -> Callable[[], None]:
 
 def compiled_step(kind: str, dropout: float) -> Callable[[], None]:
     """By code that PyTorch compiles for it, as it does the first time."""
+    from torch import _dynamo
     from torch._inductor import config
 
     config.force_disable_caches = True
+    _dynamo.reset()
     return step_of(KINDS[kind], dropout, torch.compile)
