@@ -100,6 +100,7 @@ def test_the_sentence_counts_what_is_eligible() -> None:
     assert say_census(lambda name: None) == ("", "")
 
 
+@pytest.mark.long
 def test_every_column_that_a_stream_fills_is_declared() -> None:
     """Of the rows that a type makes, by measuring one."""
     from rankfall.census.types import rows_of_type

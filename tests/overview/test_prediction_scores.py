@@ -272,6 +272,7 @@ def test_networks_that_end_alike_have_no_explained_variance(share: float) -> Non
     assert rows.value.isna().all()
 
 
+@pytest.mark.long
 def test_what_is_learned_from_networks_that_end_alike_puts_none_before_another() -> None:
     found = networks()
     for outcome, share in (
@@ -297,6 +298,7 @@ def test_networks_that_a_model_cannot_tell_apart_tie() -> None:
     assert tau.value == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.long
 def test_an_r2_is_of_each_network_once() -> None:
     found = networks(tasks=("a", "b", "c"))
     found = ended(found.assign(over_chance=np.where(found.task == "c", 0.9, found.over_chance)))
@@ -306,6 +308,7 @@ def test_an_r2_is_of_each_network_once() -> None:
         assert row.pairs == count and (row.networks == 480 or task != "all")
 
 
+@pytest.mark.long
 def test_of_few_architectures_nothing_is_decided() -> None:
     """Intervals over few are too narrow: of noise, half of the tables of four architectures said that something predicts."""
     decides = {n: networks(architectures=n) for n in (4, 12, 20)}
@@ -319,6 +322,7 @@ def test_of_few_architectures_nothing_is_decided() -> None:
     assert set(rows[rows.outcome == "trains"].verdict) == {"", "undecided"}
 
 
+@pytest.mark.long
 def test_what_is_said_is_of_the_tasks_that_have_it() -> None:
     found = networks(tasks=("a", "b", "c"))
     alike = ended(found.assign(over_chance=np.where(found.task == "c", 0.9, found.over_chance)))
