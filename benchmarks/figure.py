@@ -42,7 +42,11 @@ def named(variant: str, members: float) -> str:
 
 def colour(variant: str, members: float) -> str:
     """The same in every panel: of an engine one for networks alone, one for stacks."""
-    return f"C{2 * ('clean', 'plain', 'machine').index(variant.split()[0]) + (members > 1)}"
+    return (
+        "C1"
+        if "compiled" in variant
+        else f"C{2 * ('clean', 'plain', 'machine').index(variant.split()[0]) + (members > 1)}"
+    )
 
 
 def beside_clean(ax: "Axes", data: "DataFrame") -> None:
@@ -58,8 +62,11 @@ def beside_clean(ax: "Axes", data: "DataFrame") -> None:
             for n, d in zip(part.network, part.dropout)
         ]
         ax.bar(at, part.ratio, 0.8 / len(shown), label=named(variant, members), color=colour(variant, members))
-    ax.set(title="Member-steps a second", ylabel="times the clean module's two processes", xticks=range(len(labels)))
-    ax.set_xticklabels(labels, fontsize=6)
+    ax.set(title="Member-steps a second", ylabel="times two clean processes", xticks=range(len(labels)))
+    several = len(labels) > 6
+    ax.set_xticklabels(
+        [label.replace("\n", ", ") for label in labels] if several else labels, fontsize=6, rotation=90 * several
+    )
     ax.set_ylim(0, 1.35 * data.ratio.max())  # room for the legend
     ax.legend(fontsize=7, ncols=2)
 

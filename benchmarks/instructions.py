@@ -11,7 +11,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -87,7 +86,7 @@ def seconds_of(run: Callable[[], Any]) -> float:
         for _ in range(count):
             run()
         found.append((time.perf_counter() - began) / count)
-    return min(found) if count > 1 else median(found)
+    return min(found)
 
 
 def profile(members: Any, objective: Any, batch: Any) -> tuple[list[Spent], float]:

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "train" / "machine")]  # benchmarks are not installed
 
 from benchmarks import clean, clean_kinds, machine  # noqa: E402
+from rankfall.streams import stream  # noqa: E402
 
 NAMES = {  # ours to those of a clean module
     r"embedding\.table": "embedding",
@@ -45,6 +46,10 @@ def copy_weights(ours: nn.Module, module: nn.Module) -> None:
 @pytest.mark.parametrize("kind", clean_kinds.KINDS)
 def test_a_clean_module_computes_the_same(kind: str) -> None:
     members, _, batch = machine.stack_of(machine.NETWORKS[kind], "plain", 1)
+    noise = stream(0, "noise").normal(
+        0, 0.05, members.weights.shape
+    )  # gains and biases start alike, wherever they belong
+    members.weights += torch.from_numpy(noise).to(members.weights.dtype)
     module = clean.Network(clean_kinds.KINDS[kind], 0.0)
     copy_weights(members.module, module)
     with torch.no_grad():

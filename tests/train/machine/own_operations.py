@@ -48,15 +48,19 @@ class Sorted(Own):
         return x.sort(2).values + down * torch.linspace(0, 1, x.shape[-1], dtype=x.dtype) + x.gather(-1, place.flip(-1))
 
 
-class Sparse(Own):
-    """Sparsemax over the features: sorted, added up, cut."""
+def sparse(logits: Tensor) -> Tensor:
+    """A normaliser, sparsemax: sorted, added up, cut. Scores that a mask hides are -inf, several of them equal."""
+    hidden, count = logits == -torch.inf, torch.arange(1, logits.shape[-1] + 1, dtype=logits.dtype)
+    ordered, place = logits.sort(-1, descending=True)
+    ordered = ordered.masked_fill(hidden.to(logits.dtype).gather(-1, place) != 0, -100.0)
+    total = ordered.cumsum(-1)
+    last = (1 + count * ordered > total).sum(-1, keepdim=True) - 1
+    return (logits - (total.gather(-1, last) - 1) / (last + 1)).clamp(min=0)
 
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        ordered, count = x.sort(-1, descending=True).values, torch.arange(1, x.shape[-1] + 1, dtype=x.dtype)
-        total = ordered.cumsum(-1)
-        last = (1 + count * ordered > total).sum(-1, keepdim=True) - 1
-        return (x - (total.gather(-1, last) - 1) / (last + 1)).clamp(min=0)
+
+def two_largest(logits: Tensor) -> Tensor:
+    """A normaliser: of a row with one entry, the second is one that the mask hides."""
+    return logits.masked_fill(logits < logits.topk(2, -1).values[..., 1:], -torch.inf).softmax(-1)
 
 
 class Few(Own):

@@ -48,7 +48,7 @@ TRAINING = Training("t", objective=Component("classes"), epochs=1, batch=6, drop
 TOKENS = Shape("tokens", "classes", 5, 7, 6)
 
 
-OPERATIONS = ("Kinked", "Largest", "Rounded", "Sorted", "Sparse", "Few", "Multiplied", "Diagonal", "Fused")
+OPERATIONS = ("Kinked", "Largest", "Rounded", "Sorted", "Few", "Multiplied", "Diagonal", "Fused")
 
 
 @pytest.fixture(autouse=True)
@@ -208,6 +208,12 @@ def test_gradients_are_autograds_in_other_networks(name: str) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_gradients_are_autograds_of_what_pytorch_has_kernels_for(name: str) -> None:
     check(network(mlp=f"own_operations:{name}"))
+
+
+@pytest.mark.parametrize("name", ["sparse", "two_largest"])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_gradients_are_autograds_of_scores_in_order(name: str, mask: str) -> None:
+    check(network(normaliser=f"own_operations:{name}", mask=mask))
 
 
 def test_gradients_are_autograds_for_vectors_and_values() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from rankfall.train.machine.graph import Untraceable
 
-ORDERED = 32  # numbers that are put in order, or multiplied one after another, at most: each takes a pass over all
+ORDERED = 32  # numbers that are put in order, or multiplied one after another, at most: each takes a pass, so of more autograd is quicker
 
 
 def table() -> dict[Any, Callable[..., Any]]:
@@ -24,8 +25,6 @@ def table() -> dict[Any, Callable[..., Any]]:
         aten.topk.default: first_in_order,
         aten.diagonal.default: diagonal,
         aten.diagonal_backward.default: diagonal_gradient,
-        aten.max.default: lambda x: x.amax(),
-        aten.min.default: lambda x: x.amin(),
     }
 
 
@@ -68,15 +67,18 @@ def diagonal_places(rows: int, columns: int, offset: int) -> tuple[Tensor, int, 
 
 def running_product(x: Tensor, dim: int) -> Tensor:
     check_size(x, dim, "cumprod")
-    found = [x.select(dim, 0)]
-    for i in range(1, x.shape[dim]):
-        found.append(found[-1] * x.select(dim, i))
-    return torch.stack(found, dim)
+    return torch.stack(products(x, dim), dim)
 
 
 def product(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
-    last = running_product(x, dim).select(dim, x.shape[dim] - 1)
+    check_size(x, dim, "prod")
+    last = products(x, dim)[-1]
     return last.unsqueeze(dim) if keepdim else last
+
+
+def products(x: Tensor, dim: int) -> list[Tensor]:
+    """Of the first, of the first two, and so on."""
+    return list(accumulate(x.unbind(dim), torch.mul))
 
 
 def order(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
@@ -93,18 +95,19 @@ def first_in_order(
 
 def first_of(x: Tensor, count: int, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     """One after another: the largest, then the largest of the others; of equal ones the first."""
-    key, indices = x if descending else -x, []
+    # What was taken is -inf, and scores that a mask hides are too: those count as the least finite number.
+    key, indices = (x if descending else -x).clamp(min=torch.finfo(x.dtype).min), []
     at = torch.arange(x.shape[dim]).view([-1 if i == dim % x.dim() else 1 for i in range(x.dim())])
-    free = torch.ones_like(x, dtype=torch.bool)
     for _ in range(count):
-        ranked = torch.where(free, key, torch.full_like(key, -math.inf))
-        indices.append(ranked.argmax(dim, keepdim=True))
-        free = free & (at != indices[-1])
+        indices.append(key.argmax(dim, keepdim=True))
+        key = torch.where(at == indices[-1], torch.full_like(key, -math.inf), key)
     found = torch.cat(indices, dim)
     return x.gather(dim, found), found
 
 
 def check_size(x: Tensor, dim: int, name: str) -> None:
-    """Raise where it takes so many passes that autograd is quicker."""
+    """Raise where it takes more passes than are worth it, or numbers are integers."""
     if x.shape[dim] > ORDERED:
         raise Untraceable(f"{name} of {x.shape[dim]} numbers, more than {ORDERED}")
+    if not x.dtype.is_floating_point:
+        raise Untraceable(f"{name} of integers")

@@ -44,12 +44,6 @@ def unary(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise(UNARY[call.name], [x], call.shape)
 
 
-@lowers("isnan")
-def isnan(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = draft.solid(call.args[0])
-    return draft.pointwise("NE", [x, x], call.shape)
-
-
 @lowers("normal_below")
 def normal_below(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("CDF", [draft.solid(x) for x in call.args], call.shape)
@@ -99,13 +93,6 @@ def subtracted_from(draft: ProgramDraft, call: AtenCall) -> Any:
 @lowers("where")
 def where(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)
-
-
-@lowers("copy")
-def copied(draft: ProgramDraft, call: AtenCall) -> Any:
-    """The second, as large as the first: what `x[...] = y` is made of."""
-    number = number_of(call.args[1])
-    return draft.pointwise("COPY", [number], call.shape) if isinstance(number, View) else Full(number, call.shape)
 
 
 @lowers("masked_fill")
