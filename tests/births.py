@@ -1,10 +1,13 @@
 """Synthetic tables of networks at birth and their ends, of which the answer is known."""
 
+from typing import Any
+
 import numpy as np
 from pandas import DataFrame
 
 from rankfall.overview.prediction.measure import deal_folds
 from rankfall.overview.prediction.rows import BIRTH
+from rankfall.overview.prediction_scores.measure import analyse
 
 FEW = ("residual", "norm_growth", "gradient_queries", "own_share")  # predictors that are known
 
@@ -43,3 +46,14 @@ def ended(found: DataFrame) -> DataFrame:
         steps=np.where(trains, 1000 * (1 - found.over_chance), np.nan),
         largest_depth=[float(deep.get(place, 0)) for place in zip(found.task, found.architecture)],
     )
+
+
+def analysis(found: DataFrame, draws: int = 200) -> DataFrame:
+    return DataFrame(list(analyse(found, draws)))
+
+
+def one(rows: DataFrame, **labels: Any) -> Any:
+    for name, value in labels.items():
+        rows = rows[rows[name] == value]
+    assert len(rows) == 1, rows
+    return rows.iloc[0]

@@ -11,6 +11,7 @@ COMPONENT = "def own(scores, *, power: float = 2, sign: int = 0, words: list[int
 FACTS = {
     "LIMITS = {'power': 1}": "LIMITS must be a mapping of options to (lowest, highest), None for no bound, not {'power': 1}",
     "LIMITS = {'pover': (1, 2)}": "LIMITS names 'pover', which is no option of the component",
+    "FEWEST = 6\nLIMITS = {'power': (FEWEST, None)}": "LIMITS is computed, and a plan runs nothing: write literals",
     "REFUSES = {'mask': 'causal'}": "REFUSES must be a list of (filter of cells, reason), not",
     "REQUIRES = [('mask', 'causal')]": "REQUIRES must be a list of (filter of cells, reason), not",
     "DATA = 'facts.csv'": "DATA must be a list of files, not 'facts.csv'",

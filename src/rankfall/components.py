@@ -20,7 +20,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,7 @@ class Description:
     location: Location
     options: Mapping[str, Option]
     facts: Mapping[str, Any]
+    computed: tuple[str, ...] = ()  # names in capitals that are no literals
 
 
 def names(kind: str) -> list[str]:
@@ -252,7 +253,8 @@ def _describe(location: Location, content: bytes) -> Description:
     node = next((bodies[name] for name in location.attributes if name in bodies), None)
     if node is None:
         raise _lacking(location, bodies)
-    return Description(location, _options(node), _facts(tree))
+    computed = tuple(name for name, value in _capitals(tree) if not _literal(value)[0])
+    return Description(location, _options(node), _facts(tree), computed)
 
 
 def _lacking(location: Location, defined: Iterable[str]) -> RankfallError:
@@ -278,16 +280,15 @@ def _options(node: ast.FunctionDef | ast.ClassDef) -> dict[str, Option]:
 
 
 def _facts(tree: ast.Module) -> dict[str, Any]:
-    facts = {}
-    for node in tree.body:
-        if not isinstance(node, ast.Assign | ast.AnnAssign):
-            continue
+    return {name: value for name, node in _capitals(tree) for literal, value in [_literal(node)] if literal}
+
+
+def _capitals(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
+    """What a file sets in capitals."""
+    for node in (node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         if isinstance(target, ast.Name) and target.id.isupper():
-            literal, value = _literal(node.value)
-            if literal:
-                facts[target.id] = value
-    return facts
+            yield target.id, node.value
 
 
 def _literal(node: ast.expr | None) -> tuple[bool, Any]:

@@ -169,6 +169,31 @@ def test_residuals(tmp_path: Path) -> None:
     assert "After 4 layers less than 1% of it is left in 1 of 1 networks of net." in saved(picture, tmp_path)
 
 
+def test_an_absolute_residual_is_of_one_norm_and_centre(tmp_path: Path) -> None:
+    """It was drawn as the mean over all norms and both centres, whatever was asked for."""
+    rows = rows_of("residuals", residual="none", position="none")
+    for norm, centre in (("frobenius", "mean"), ("l1", "best")):
+        asked = {"quantity": "absolute_residual", "matrix_norm": norm, "centre": centre, "place": "state"}
+        values = pd.DataFrame([row for row in rows if all(row[name] == one for name, one in asked.items())])
+        picture = components.load("figure", "residuals")(
+            reader(tmp_path, "residuals", rows), quantity="absolute_residual", norm=norm, centre=centre
+        )
+        assert picture.numbers is not None and f"{norm} norm about the" in picture.caption
+        (line,) = [line for line in picture.figure.axes[0].lines if len(line.get_xdata()) == 5]
+        wanted = values.groupby("layer").value.mean()
+        assert line.get_ydata()[:2].tolist() == pytest.approx(
+            wanted.tolist()[:2]
+        )  # below are zeros, drawn as the smallest value
+
+
+def test_a_rank_is_lost_where_it_is_1(tmp_path: Path) -> None:
+    """Less than 1% of a rank, of which 1 is always left, was left nowhere."""
+    rows = rows_of("residuals", residual="none", position="none")
+    figure, read = components.load("figure", "residuals"), reader(tmp_path, "residuals", rows)
+    assert "After 4 layers it is below 1.01 in 1 of 1 networks of net." in figure(read, quantity="stable_rank").caption
+    assert "After 4 layers it is 1 in 1 of 1 networks of net." in figure(read, quantity="numerical_rank").caption
+
+
 def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path) -> None:
     """Two of three networks collapse to equal rows, and one keeps all: the line falls, where the mean of those that are left would rise."""
     (row, *_) = [row for row in rows_of("residuals") if row["quantity"] == "residual" and row["place"] == "state"]

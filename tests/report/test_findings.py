@@ -303,6 +303,8 @@ def test_networks_that_were_not_trained_are_named_by_their_training() -> None:
     both = [{"training": "fresh", "epochs": 0}, {"training": "long", "epochs": 5}]
     table = pd.DataFrame([cells | one | {"processor": "one"} for one in both])
     assert "1 of them trained and the others left at their random initial weights (training fresh)" in was_run(table)
+    took = table.assign(seconds=[600.0, 60.0])  # what is not trained is evaluated all the same
+    assert "training took 1.0 minutes of computing" in was_run(took)
 
 
 def test_what_no_training_can_teach_is_what_theory_says() -> None:

@@ -25,7 +25,7 @@ TABLE = "token_identity"
 NEEDS = "cells"
 INPUTS = "tokens"
 SEQUENCES = "different sequences"
-LIMITS = {"sentences": (FEWEST, None), "epochs": (0, None), "batch": (1, None), "hidden": (1, None)}
+LIMITS = {"sentences": (6, None), "epochs": (0, None), "batch": (1, None), "hidden": (1, None)}
 COST = {"seconds": 1, "megabytes": 200}  # of cells about as large as those of the default configuration
 AT_ONCE = 512  # words of the vocabulary
 

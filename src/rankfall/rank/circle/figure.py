@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
 
 TABLES = ["circle"]
+LIMITS = {"limit": (0.001, None)}
 MARKERS = ("o", "s")  # first and second token
 ITS_OWN = ("task", "task_component", "width", "head_width", "mlp_width")  # parts of a setting that have panels or lines
 NAMED = 8  # architectures whose roll-outs are counted one by one

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rankfall.annotations import DataFrame, Read
+from rankfall.errors import RankfallError
 from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colour, colours
@@ -37,7 +38,7 @@ def models(
     read: Read,
     *,
     models: list[str] | None = None,
-    metric: Literal["composite", "l1", "linf", "frobenius", "without_first", "without_largest"] = "composite",
+    metric: Literal["composite", "l1", "linf", "frobenius"] = "composite",
     centre: Literal["mean", "best"] = "mean",
     definition: Literal["clean", "published"] | None = None,
     log: bool = False,
@@ -50,6 +51,10 @@ def models(
         table = table[table.definition == definition]
     order = {name: place for place, name in enumerate(models or sorted(table.model.unique()))}
     table = table[table.model.isin(list(order))]
+    if table.empty:
+        raise RankfallError(
+            f"figure models: the table has no {metric} norm about centre {centre!r} of these models and this definition"
+        )
     table = table.assign(panel=name_measurements(table), seed=table.seed.fillna(-1), place=table.model.map(order))
     panels = (
         table[["place", "phase", "definition", "panel", "model", *SIZES]]

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.rank.residuals.rows import RESIDUAL, STATES
+from rankfall.rank.residuals.rows import STATES
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
@@ -22,7 +22,16 @@ from rankfall.report.selection import (
 from rankfall.report.style import Picture
 
 TABLES = ["residuals"]
-LABELS = {"residual": "|res(X)| / |X|", "sigma_ratio": "σ₂/σ₁"}
+LABELS = {
+    "residual": "|res(X)| / |X|",
+    "absolute_residual": "|res(X)|",
+    "sigma_ratio": "σ₂/σ₁",
+    "stable_rank": "stable rank",
+    "numerical_rank": "numerical rank",
+}
+RELATIVE = ("residual", "sigma_ratio")  # shares, with a floor of rounding
+OF_A_NORM = ("residual", "absolute_residual")
+RANKS = {"stable_rank": 1.01, "numerical_rank": 1.5}  # with what is as good as 1, the least there is
 
 
 def residuals(
@@ -36,11 +45,11 @@ def residuals(
     where: dict[str, Any] = {},
 ) -> Picture:
     """States after each block, of the deepest networks; one panel a training. All architectures of the task that most cells have, unless
-    named. `norm` and `centre` are for `residual` alone. `where`: only these cells, by any column."""
+    named. `norm` and `centre` are for both residuals. `where`: only these cells, by any column."""
     table, whole, (task,) = choose(read("residuals"), "residuals", where, task=task, architecture=architectures)
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     table = select(table, STATES | {"quantity": quantity})
-    if quantity == RESIDUAL["quantity"]:
+    if quantity in OF_A_NORM:
         table = select(table, {"matrix_norm": norm, "centre": centre})
     if table.empty:
         raise RankfallError(
@@ -58,7 +67,7 @@ def residuals(
     grid = lines(
         drawn, "layer", title, "architecture", colours(names), col="training", col_order=init_first(each.training), height=2.4, log="y"
     )  # fmt: skip
-    floor = quantity in LABELS and drawn[title].min() < 100 * FLOOR
+    floor = quantity in RELATIVE and drawn[title].min() < 100 * FLOOR
     if floor:
         grid.refline(y=FLOOR, color=CHANCE, linestyle=":", label="rounding of float64")
     mean = drawn.assign(log=np.log10(drawn[title])).groupby(by)[["log", "floor_share"]].mean().reset_index()
@@ -70,7 +79,7 @@ def residuals(
     legend_below(grid)
     said = (
         f" ({norm} norm about the {'token mean' if centre == 'mean' else 'best centre'})"
-        if quantity == "residual"
+        if quantity in OF_A_NORM
         else ""
     )
     dotted = f" (dotted: {FLOOR:.0e}, 16 units of its last digit)" if floor else ""
@@ -80,19 +89,28 @@ def residuals(
         f"{known.with_bands('bands one standard deviation of the logarithm over seeds')}; "
         f"open marks are at the floor of float64{dotted}, where rows that are equal to the last digit are drawn "
         "at the smallest value there is. "
-        + describe_finding(each, names)
+        + describe_finding(each, names, quantity)
         + coincide(drawn, "architecture", "layer", title, ["training"], log=True)
         + known.left_out,
         summary(drawn, by, title, log=True),
     )
 
 
-def describe_finding(each: DataFrame, names: list[str]) -> str:
-    """How many networks of each architecture have lost rank at their own last layer with a residual, which is not everybody's."""
+def describe_finding(each: DataFrame, names: list[str], quantity: str) -> str:
+    """How many networks of each architecture have lost rank at their own last layer with a number, which is not everybody's: less than 1%
+    of a residual is left, or a rank is 1."""
     network = ["architecture", "training", "seed"]
     lines = each.dropna(subset="value").sort_values("layer").groupby(network)
     ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()
-    ends = ends.assign(lost=ends.end < 0.01 * ends.start)
+    least = RANKS.get(quantity)
+    ends = ends.assign(lost=ends.end < (0.01 * ends.start if least is None else least))
+    gone = (
+        "less than 1% of it is left"
+        if least is None
+        else "it is 1"
+        if quantity != "stable_rank"
+        else f"it is below {least}"
+    )
     parts: list[str] = []
     for layers, deep in ends.astype({"layers": int}).groupby("layers"):
         lost = deep.groupby("architecture").lost.agg(["sum", "size"])
@@ -103,6 +121,6 @@ def describe_finding(each: DataFrame, names: list[str]) -> str:
             f"{some} of {every} networks {'each of' if len(those) > 1 else 'of'} {join(those)}"
             for (some, every), those in alike.items()
         ]
-        what = "" if parts else " less than 1% of it is left"
+        what = "" if parts else f" {gone}"
         parts.append(f"after {layers} layer{'' if layers == 1 else 's'}{what} in {', '.join(said)}")
     return f"A{'; '.join(parts)[1:]}."

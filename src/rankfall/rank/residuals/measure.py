@@ -11,7 +11,7 @@ else there are no values from there on, and `value_reason` says so: a state that
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +33,7 @@ def residuals(
     context: Context,
     *,
     samples: int = 8,
-    norms: list[str] = ["composite", "frobenius", "l1", "linf"],
+    norms: list[Literal["composite", "frobenius", "l1", "linf", "spectral"]] = ["composite", "frobenius", "l1", "linf"],
     best: bool = True,
 ) -> list[dict[str, Any]]:
     """`best`: also about the centre that minimises the norm, found by an approximate search (states only, because it is slow)."""

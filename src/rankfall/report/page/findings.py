@@ -62,7 +62,7 @@ def was_run(cells: DataFrame) -> str:
         return "No cells: what was measured needs no network of the grid."
     done = (cells.status == "done").sum()
     ends = [f"{count} {status}" for status, count in cells.status.value_counts().items() if status != "done"]
-    minutes = cells.seconds.fillna(0).sum() / 60
+    minutes = cells.seconds[cells.epochs > 0].fillna(0).sum() / 60
     seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
     trained = int((cells.epochs > 0).sum())

@@ -2,7 +2,8 @@
 
 Nothing is imported. What is checked is the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
 X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. An integer without
-limits is a size or a count, and so must not be negative. `PARTS = {"masks": "mask"}` says that an option names components of a kind, which
+limits is a size or a count, and so must not be negative; of measures and figures what is in LEAST has a bound by its name, and a list whose
+default has entries must have one. `PARTS = {"masks": "mask"}` says that an option names components of a kind, which
 are checked like those of an architecture.
 """
 
@@ -19,7 +20,8 @@ from rankfall.components import Description
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.run.config.bounds import NAME
-from rankfall.run.config.facts import FORMS
+from rankfall.run.config.facts import FORMS, READ_ALONE
+from rankfall.run.config.least import LEAST, check_heads
 from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
 from rankfall.run.config.values import Part, as_float
 
@@ -70,12 +72,19 @@ def resolve(kind: str, component: Component, path: str) -> Component:
         if name in component.options:
             check_plain(component.options[name], f"{path}.{name}")
             limits = found.facts.get("LIMITS", {}).get(name)
-            complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits)
+            least = LEAST.get(name) if kind in BESIDE else None
+            complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits, least)
+            if complete[name] == [] and kind in BESIDE and option.default:
+                raise problem(
+                    f"{path}.{name}", "[] has no entries", hint="name some, or leave the key out for its default"
+                )
             if name in found.facts.get("PARTS", {}):
                 _check_parts(found.facts["PARTS"][name], complete[name], f"{path}.{name}")
         elif option.literal:
             default = _reader(option.annotation)[1](option.default)  # `float = 1` is 1.0, as 1 is when it is written
             complete[name] = _plain(option.default) if default is _WRONG else default
+    if kind == "measure" and "." not in component.name and ":" not in component.name:
+        check_heads(complete, component.options, path)
     return Component(name=component.name, options=complete)
 
 
@@ -101,6 +110,11 @@ def description(kind: str, name: str, path: str) -> Description | None:
 
 
 def _check_facts(found: Description) -> None:
+    for fact in found.computed:
+        if fact in READ_ALONE:
+            raise RankfallError(
+                f"{found.location.file}: {fact} is computed, and a plan runs nothing: write literals, such as 6 and not FEWEST"
+            )
     for fact, (fits, wanted) in FORMS.items():
         if fact in found.facts and not fits(found.facts[fact]):
             raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, not {show_value(found.facts[fact])}")
@@ -123,15 +137,17 @@ def _check_parts(kind: str, value: Any, path: str) -> None:
         resolve(kind, part, where)
 
 
-def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] | None = None) -> Any:
-    """The value as the annotation has it (an integer for a float becomes one), or an error."""
+def check(
+    annotation: str, value: Any, path: str, limits: tuple[Any, Any] | None = None, least: int | None = None
+) -> Any:
+    """The value as the annotation has it (an integer for a float becomes one), or an error. `least`: where there are no `limits`."""
     wanted, test = _reader(annotation)
     found = test(value)
     if found is _WRONG:
         raise _mismatch(annotation, wanted, value, path)
     hint = ""
     if limits is None:
-        limits = (0 if _counts(annotation) else None, None)
+        limits = (least if least is not None else 0 if _counts(annotation) else None, None)
         hint = "a component says otherwise by LIMITS"
     low, high = limits
     for number in found if isinstance(found, list) else [found]:

@@ -42,6 +42,20 @@ MEASURED = {
     "times": "times",
     "definition": "definition",
 }
+# Where only some tables mean it so: table and option to the option of the measures that fill that table.
+MEASURED_FOR = {
+    ("orders", "heads"): "heads",
+    ("probe", "tokens"): "tokens",
+    ("probe", "attentions"): "attentions",
+    ("attention_identity", "tolerance"): "tolerances",
+    ("model_attention_identity", "tokens"): "lengths",
+    ("model_law", "variants"): "variants",
+    ("model_token_identity", "variants"): "variants",
+    ("model_token_identity", "phases"): "phase",
+}
+OF_A_NORM = ("residual", "absolute_residual")  # quantities of the table of residuals
+COLUMNS = ("lines", "panels", "x")  # options of these figures that name columns:
+OF_COLUMNS = ("sweep", "states", "attention_weights")
 LATE = ("key", "status", "reason")  # columns of cells that only a run fills
 KINDS = {"text": (str, dict), "int": (int,), "float": (int, float, str), "bool": (bool,)}  # how values are written
 NAMED = 12  # values that an error lists
@@ -59,21 +73,29 @@ def check_drawn(
     for option, name in MEASURED.items():
         if options.get(option) is not None:
             _check_measured(f"{path}.{option}", as_list(options[option]), name, feeding)
-    tables = [(components.load("table", name)(), name) for name in figure.tables]
-    first, where = tables[0][0], options.get("where")
+    for (table, option), name in MEASURED_FOR.items():
+        if table in figure.tables and options.get(option) not in (None, []):
+            _check_measured(f"{path}.{option}", as_list(options[option]), name, _filling(table, feeding))
+    _check_norm(path, figure.component.name, options, feeding)
+    tables = [components.load("table", name)() for name in figure.tables]
+    first, where = tables[0], options.get("where")
     filters = where if isinstance(where, Mapping) else {}
     for column, wanted in filters.items():
         _check_column(f"{path}.where.{column}", column, as_list(wanted), first)
-    of_columns = ("numbers", *(("lines", "panels", "x") if figure.component.name == "sweep" else ()))
-    for option in of_columns:
+    of_columns = COLUMNS if figure.component.name in OF_COLUMNS else ()
+    for option in ("numbers", *of_columns):
         for column in as_list(options.get(option, [])):
             if column not in {one.name for one in first.columns}:
                 names = sorted(one.name for one in first.columns)
                 raise problem(
                     f"{path}.{option}", f"{column!r} is no column of table {first.name!r}", allowed=names, given=column
                 )
-    if first.cells:
-        left = _check_cells(path, options, filters, _feeding_cells(first.name, feeding, cells, selected))
+    if "x" in of_columns:
+        _check_number(f"{path}.x", options["x"], first)
+    of_cells = next((table for table in tables if table.cells), None)
+    if of_cells is not None:
+        filtered = filters if of_cells is first else {}
+        left = _check_cells(path, options, filtered, _feeding_cells(of_cells.name, feeding, cells, selected))
         if first.name == "training":
             _check_graded(path, options, left)
     if first.name == "scorecard" and options.get("setting"):
@@ -84,20 +106,46 @@ def _feeding_cells(
     table: str, feeding: list["MeasurePlan"], cells: list[Alike], selected: Mapping[str, frozenset[str]]
 ) -> list[Alike]:
     """The cells that a table has rows of."""
-    filling = {selected[measure.name] for measure in feeding if measure.table == table}
+    filling = {selected[measure.name] for measure in _filling(table, feeding)}
     if not filling:  # the tables of all cells
         return cells
     there = ([cell for cell in some.cells if any(cell.key in keys for keys in filling)] for some in cells)
     return [Alike(left) for left in there if left]
 
 
+def _filling(table: str, feeding: list["MeasurePlan"]) -> list["MeasurePlan"]:
+    return [measure for measure in feeding if measure.table == table]
+
+
 def _check_measured(path: str, wanted: list[Any], option: str, feeding: list["MeasurePlan"]) -> None:
-    given = [measure.options[option] for measure in feeding if measure.options.get(option) is not None]
-    known = [value for one in given for value in as_list(one)]
-    for value in wanted if known else ():
+    """Of an option that is null a measure decides when it runs, so that all may be there."""
+    given = [measure.options[option] for measure in feeding if option in measure.options]
+    if not given or any(one is None for one in given):
+        return
+    known = [parts(value)[0] if isinstance(value, Mapping) else value for one in given for value in as_list(one)]
+    for value in wanted:
         if value not in known:
             there = ", ".join(map(str, dict.fromkeys(known)))
             raise problem(path, f"{show_value(value)} is not measured; there will be: {there}", given=value)
+
+
+def _check_norm(path: str, figure: str, options: Mapping[str, Any], feeding: list["MeasurePlan"]) -> None:
+    """That a residual is measured by this norm, and about the centre that takes long to find."""
+    best = {"residuals": "best", "models": "best_samples"}.get(figure)
+    if best is None or options.get("quantity", OF_A_NORM[0]) not in OF_A_NORM:
+        return
+    if figure == "residuals":
+        _check_measured(f"{path}.norm", [options["norm"]], "norms", feeding)
+    if options["centre"] == "best" and not any(measure.options.get(best) for measure in feeding):
+        hint = f"a measure has it with `{best}`"
+        raise problem(f"{path}.centre", "'best' is not measured; there will be: mean", hint=hint)
+
+
+def _check_number(path: str, name: str, table: Table) -> None:
+    """That an axis is of numbers; seeds are what lines are means over."""
+    numbers = [one.name for one in table.columns if one.type in ("int", "float") and one.name != "seed"]
+    if name not in numbers:
+        raise problem(path, f"column {name!r} is no number to draw along", allowed=sorted(numbers), given=name)
 
 
 def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None:

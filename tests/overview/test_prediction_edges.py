@@ -1,0 +1,99 @@
+"""The analysis where there is little to analyse: one fold, networks that end alike, ties, few architectures, tasks without a value."""
+
+import numpy as np
+import pytest
+from births import analysis, ended, networks, one
+
+from rankfall.overview.prediction_scores.figure import prediction_scores
+from rankfall.overview.prediction_scores.sentence import say_prediction
+
+
+def test_networks_without_any_to_learn_from_have_no_score() -> None:
+    """All of one fold: what was said is that every pair is in the wrong order."""
+    for found in (networks(architectures=1, seeds=4), networks().query("fold == 3")):
+        rows = analysis(found)
+        assert rows.value.isna().all() and set(rows.pairs) == {0}
+        assert set(rows.value_reason) - {"all networks end alike: there is no pair to put in order"} == {
+            "all networks are of one fold: there is none to learn from"
+        }
+
+
+def test_why_architectures_of_a_fold_each_have_no_order() -> None:
+    row = one(
+        analysis(networks(architectures=8)), task="all", outcome="largest_depth", kind="alone", predictor="residual"
+    )
+    assert np.isnan(row.value) and row.value_reason.startswith("networks of one fold end alike, or are one alone")
+
+
+@pytest.mark.parametrize("share", [0.1, 1 / 3, 0.9])
+def test_networks_that_end_alike_have_no_explained_variance(share: float) -> None:
+    """Their mean is not to the last digit what they are equal to, and a ratio of two roundings is no number."""
+    rows = analysis(ended(networks(architectures=12, seeds=1).assign(over_chance=share)))
+    assert rows.value.isna().all()
+
+
+@pytest.mark.long
+def test_what_is_learned_from_networks_that_end_alike_puts_none_before_another() -> None:
+    found = networks()
+    for outcome, share in (
+        ("trains", 0.1),
+        ("over_chance", 0.1),
+        ("trains", 0.9),
+        ("over_chance", 0.9),
+        ("steps", 0.1),
+    ):
+        ends_so = np.where(found.index == 7, 1 - share, share)
+        rows = analysis(ended(found.assign(over_chance=ends_so)))
+        rows = rows[(rows.outcome == outcome) & rows.statistic.isin(["auc", "tau"])]
+        assert set(rows.value) == {0.5 if outcome == "trains" else 0.0}, outcome
+
+
+def test_networks_that_a_model_cannot_tell_apart_tie() -> None:
+    """Of the networks learned from depth decides nothing, of those judged all; scores differ by rounding and the intercept."""
+    found = networks(architectures=40, seeds=1)
+    names = sorted(found.architecture.unique())
+    share = found.architecture.map({name: place / len(names) for place, name in enumerate(names)})
+    found["over_chance"] = np.where(found.fold == 3, (found.depth == 8) + 0.0, share)
+    tau = one(analysis(ended(found)), task="a", outcome="over_chance", statistic="tau", model="depth")
+    assert tau.value == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.long
+def test_an_r2_is_of_each_network_once() -> None:
+    found = networks(tasks=("a", "b", "c"))
+    found = ended(found.assign(over_chance=np.where(found.task == "c", 0.9, found.over_chance)))
+    rows = analysis(found)
+    for task, count in (("a", 240), ("c", 0), ("all", 480)):
+        row = one(rows, task=task, outcome="over_chance", statistic="r2", model="depth")
+        assert row.pairs == count and (row.networks == 480 or task != "all")
+
+
+@pytest.mark.long
+def test_of_few_architectures_nothing_is_decided() -> None:
+    """Intervals over few are too narrow: of noise, half of the tables of four architectures said that something predicts."""
+    decides = {n: networks(architectures=n) for n in (4, 12, 20)}
+    for n, found in decides.items():
+        rows = analysis(found.assign(birth_residual=-found.over_chance))
+        alone = one(rows, task="a", outcome="over_chance", statistic="tau", kind="alone", predictor="residual")
+        assert alone.value > 0.9 and alone.verdict == ("predicts" if n == 20 else "undecided")
+    found = networks()
+    found = ended(found.assign(over_chance=np.where(found.architecture == "net11", 0.9, 0.1)))
+    rows = analysis(found)
+    assert set(rows[rows.outcome == "trains"].verdict) == {"", "undecided"}
+
+
+@pytest.mark.long
+def test_what_is_said_is_of_the_tasks_that_have_it() -> None:
+    found = networks(tasks=("a", "b", "c"))
+    alike = ended(found.assign(over_chance=np.where(found.task == "c", 0.9, found.over_chance)))
+    for table, where in ((alike, "mean over 2 of 3 tasks; "), (found, "mean over 3 tasks; ")):
+        rows = analysis(table)
+        assert f"({where}" in prediction_scores(lambda name, rows=rows: rows).caption  # type: ignore[misc]
+        assert f"({where}" in say_prediction(lambda name, rows=rows: rows)[0]  # type: ignore[misc]
+    single = analysis(networks())
+    assert "(a; 240 networks" in say_prediction(lambda name: single)[0]
+
+
+def test_a_caption_without_an_interval_says_so() -> None:
+    rows = analysis(networks()).assign(low=None, high=None)
+    assert "nan" not in prediction_scores(lambda name: rows).caption
