@@ -159,6 +159,27 @@ def test_config_values_belong_to_initialisation(saved):
     assert "phase: init" in refused(ModelSource(str(saved), "pretrained", config={"num_hidden_layers": 1}))
 
 
+@pytest.mark.parametrize(
+    ("name", "config", "said"),
+    [
+        ("gpt2", {"num_hidden_layer": 3}, "config.num_hidden_layer: GPT2Config has no such value; did you mean num_hidden_layers?"),
+        ("bert", {"colour": 3}, "config.colour: BertConfig has no such value; it has "),
+        ("folder", {"hidden_sizes": 8}, "did you mean hidden_size?"),
+        ("gemma3", {"text_config": {"num_hidden_layer": 3}}, "config.text_config.num_hidden_layer: Gemma3TextConfig has"),
+    ],
+)  # fmt: skip
+def test_a_value_that_a_config_does_not_have_is_refused(saved, name, config, said):
+    """The library takes it, and nothing reads it."""
+    assert said in refused(ModelSource(str(saved) if name == "folder" else name, "init", config=config))
+
+
+def test_a_value_may_have_the_library_s_other_name():
+    from rankfall.models.load import read_config
+
+    assert read_config(ModelSource("gpt2", "init", config={"num_hidden_layers": 3})).n_layer == 3
+    assert read_config(ModelSource("gpt2", "init", config={"n_layer": 3})).num_hidden_layers == 3
+
+
 def test_encoder_decoders_other_than_t5_are_refused():
     assert "cross-attention" in refused(ModelSource("bart", config={"vocab_size": 99}))
 

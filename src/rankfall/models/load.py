@@ -7,8 +7,10 @@ needs a network; or a name on the hub. Weights are read from safetensors only, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -72,12 +74,13 @@ def read_config(source: ModelSource) -> Any:
     if folder is not None:
         with one_line(source):
             check_sizes(source.name, config_of(folder))
-            return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **source.config)
+            alone: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+            return with_values(source, partial(AutoConfig.from_pretrained, folder, **alone))
     if source.phase == "init":
         kind, values = SIZES.get(source.name, (source.name, {}))
         if kind in CONFIG_MAPPING:
             with one_line(source):
-                return CONFIG_MAPPING[kind](**{**values, **source.config})
+                return with_values(source, lambda **chosen: CONFIG_MAPPING[kind](**{**values, **chosen}))
         if "/" not in source.name:
             near = get_close_matches(source.name, [*SIZES, *CONFIG_MAPPING, *MINILM], n=1)
             if near and not hub_reachable():
@@ -87,7 +90,27 @@ def read_config(source: ModelSource) -> Any:
     where: dict[str, Any] = {"revision": source.revision or "main", "local_files_only": not hub_reachable()}
     with one_line(source):
         check_sizes(source.name, config_of(source.name, **where))
-        return AutoConfig.from_pretrained(source.name, trust_remote_code=False, **where, **source.config)
+        return with_values(source, partial(AutoConfig.from_pretrained, source.name, trust_remote_code=False, **where))
+
+
+def with_values(source: ModelSource, make: Callable[..., Any]) -> Any:
+    """The config with the values that the source chooses. The library ignores what a config does not have, or keeps it where nothing reads
+    it, so a misspelt name would change nothing."""
+    if source.config:
+        check_names(f"model {source.name!r}: config", make(), source.config)
+    return make(**source.config)
+
+
+def check_names(path: str, config: Any, chosen: dict[str, Any]) -> None:
+    for name, value in chosen.items():
+        if not hasattr(config, name):
+            known = {*config.to_dict(), *config.attribute_map}
+            near = get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sorted(known))}"
+            raise RankfallError(f"{path}.{name}: {type(config).__name__} has no such value{hint}")
+        inner = getattr(config, name)
+        if isinstance(value, dict) and hasattr(inner, "attribute_map"):
+            check_names(f"{path}.{name}", inner, value)
 
 
 def config_of(name: Any, **where: Any) -> dict[str, Any]:
