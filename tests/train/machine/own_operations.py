@@ -48,6 +48,39 @@ class Sorted(Own):
         return x.sort(2).values + down * torch.linspace(0, 1, x.shape[-1], dtype=x.dtype) + x.gather(-1, place.flip(-1))
 
 
+class SortedStably(Own):
+    """Half of the numbers are 0, and their places matter."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        up, place = x.relu().sort(dim=-1, stable=True)
+        ramp = torch.linspace(0, 1, x.shape[-1], dtype=x.dtype)
+        return x + up + x.gather(-1, place) * ramp + x.gather(-1, x.abs().argmin(-1, keepdim=True))
+
+
+class SortedAnyhow(Own):
+    """Of equal numbers PyTorch may take any, and the places matter."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        place, few = x.relu().sort(-1, descending=True).indices, x.relu().topk(24, -1).indices
+        ramp = torch.linspace(0, 1, x.shape[-1], dtype=x.dtype)
+        again = x.gather(2, (-x).relu().argsort(2)) * torch.linspace(0, 1, x.shape[2], dtype=x.dtype).view(-1, 1)
+        return x + x.gather(-1, place) * ramp + x.gather(-1, few).sum(-1, keepdim=True) + again
+
+
+class Constants(Own):
+    """What no data enter is computed at once, whatever it is."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        width = x.shape[-1]
+        mixed = torch.tensor([5 * i % width for i in range(width)]).argsort()
+        decay = torch.full((64,), 0.9).cumprod(0)[:width].to(x.dtype)
+        few = torch.linspace(-1, 1, 40).abs().topk(3).values.sum() + torch.tensor([2, 3]).prod(0)
+        return x[..., mixed] * decay * float(few) + (torch.arange(width) > 2).max(0).values
+
+
 def sparse(logits: Tensor) -> Tensor:
     """A normaliser, sparsemax: sorted, added up, cut. Scores that a mask hides are -inf, several of them equal."""
     hidden, count = logits == -torch.inf, torch.arange(1, logits.shape[-1] + 1, dtype=logits.dtype)
@@ -77,6 +110,19 @@ class Multiplied(Own):
     def apply_own(x: Tensor) -> Tensor:
         kept = torch.sigmoid(x)
         return kept.cumprod(2) + kept[..., :3].prod(-1, keepdim=True) + kept.prod(2, keepdim=True)
+
+
+class OfNothing(Own):
+    """Decays between two tokens, of which the nearest have none between them."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        kept, some = torch.sigmoid(x), []
+        for t in range(x.shape[2]):
+            some.append(sum(x[:, :, s] * kept[:, :, s + 1 : t + 1].prod(2) for s in range(t + 1)))
+        none = x[..., :0]
+        nothing = none.sort(-1).values.sum(-1) + x.topk(0, -1).values.sum(-1) + none.cumprod(-1).sum(-1)
+        return torch.stack(some, 2) + nothing.unsqueeze(-1)  # type: ignore[arg-type]
 
 
 class Diagonal(Own):

@@ -23,6 +23,7 @@ from rankfall.train import recipe
 from rankfall.train.machine.autograd import Result, by_autograd, initial, to_double
 from rankfall.train.machine.engine import NO_CODE, Machined
 from rankfall.train.machine.exact_zeros import find_remainder
+from rankfall.train.machine.ties import SortsStably
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
 
@@ -91,7 +92,9 @@ def disagreement(
 def evaluation_difference(machine: Members, training: Training, batch: Samples) -> str:
     """What differs in an evaluation, in which nothing is dropped."""
     objective, batch = recipe.objective(training), replace(batch, learned=False)
-    found, wanted = machine.grade(objective, batch), objective(machine.module, batch)
+    found = machine.grade(objective, batch)
+    with SortsStably():
+        wanted = objective(machine.module, batch)
     if what := count_difference(found, wanted, batch):
         return f"in an evaluation {what}"
     away, bound = (found.loss.double() - wanted.loss).abs(), EVALUATION * wanted.loss.abs().double()

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -13,15 +14,19 @@ from rankfall.train.machine.graph import Untraceable
 ORDERED = 32  # numbers that are put in order, or multiplied one after another, at most: each takes a pass, so of more autograd is quicker
 
 
+@cache
 def table() -> dict[Any, Callable[..., Any]]:
+    """Of constants PyTorch's own kernels are run, also those that are refused here."""
     aten = torch.ops.aten
     return {
         aten.max.dim: largest,
         aten.min.dim: smallest,
+        aten.argmin.default: place_of_smallest,
         aten.round.default: round_half_to_even,
         aten.cumprod.default: running_product,
         aten.prod.dim_int: product,
         aten.sort.default: order,
+        aten.sort.stable: order_stably,
         aten.topk.default: first_in_order,
         aten.diagonal.default: diagonal,
         aten.diagonal_backward.default: diagonal_gradient,
@@ -35,6 +40,10 @@ def largest(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]
 
 def smallest(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     return x.amin(dim, keepdim), (-x).argmax(dim, keepdim)
+
+
+def place_of_smallest(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return (-x).argmax(dim, keepdim)
 
 
 def round_half_to_even(x: Tensor) -> Tensor:
@@ -61,18 +70,18 @@ def diagonal_gradient(gradient: Tensor, sizes: list[int], offset: int, dim1: int
 def diagonal_places(rows: int, columns: int, offset: int) -> tuple[Tensor, int, int]:
     """Which entries are on it (rows, columns), its first row, and how many it has."""
     on = torch.arange(rows).unsqueeze(1) + offset == torch.arange(columns)
-    first = max(0, -offset)
+    first = min(rows, max(0, -offset))
     return on, first, max(0, min(rows - first, columns - max(0, offset)))
 
 
 def running_product(x: Tensor, dim: int) -> Tensor:
     check_size(x, dim, "cumprod")
-    return torch.stack(products(x, dim), dim)
+    return torch.stack(products(x, dim), dim) if x.shape[dim] else x.clone()
 
 
 def product(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     check_size(x, dim, "prod")
-    last = products(x, dim)[-1]
+    last = products(x, dim)[-1] if x.shape[dim] else torch.ones_like(x.sum(dim))
     return last.unsqueeze(dim) if keepdim else last
 
 
@@ -86,6 +95,13 @@ def order(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, T
     return first_of(x, x.shape[dim], dim, descending)
 
 
+def order_stably(
+    x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> tuple[Tensor, Tensor]:
+    """All sorting is."""
+    return order(x, dim, descending)
+
+
 def first_in_order(
     x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
@@ -95,13 +111,14 @@ def first_in_order(
 
 def first_of(x: Tensor, count: int, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     """One after another: the largest, then the largest of the others; of equal ones the first."""
-    # What was taken is -inf, and scores that a mask hides are too: those count as the least finite number.
-    key, indices = (x if descending else -x).clamp(min=torch.finfo(x.dtype).min), []
+    # What was taken is -inf, and scores that a mask hides are too: those count as the least finite number, and that as the next.
+    key, about, indices = x if descending else -x, torch.finfo(x.dtype), []
+    key = torch.where(key == -math.inf, about.min, key.clamp(min=about.min * (1 - about.eps)))
     at = torch.arange(x.shape[dim]).view([-1 if i == dim % x.dim() else 1 for i in range(x.dim())])
     for _ in range(count):
         indices.append(key.argmax(dim, keepdim=True))
         key = torch.where(at == indices[-1], torch.full_like(key, -math.inf), key)
-    found = torch.cat(indices, dim)
+    found = torch.cat(indices, dim) if indices else torch.empty_like(x.narrow(dim, 0, 0), dtype=torch.int64)
     return x.gather(dim, found), found
 
 

@@ -8,6 +8,7 @@ from rankfall.design import Architecture, Training
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
 from rankfall.train import recipe
+from rankfall.train.machine.ties import SortsStably
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Samples
 
@@ -20,7 +21,8 @@ def initial(architecture: Architecture, shape: Shape, training: Training, batch:
 
 def by_autograd(members: Members, training: Training, batch: Samples, step: int) -> Result:
     drop = members.dropout.at(step) if members.dropout else no_dropout
-    graded = recipe.objective(training)(members.module, batch, drop)
+    with SortsStably():
+        graded = recipe.objective(training)(members.module, batch, drop)
     members.differentiate(graded.loss)
     return replace(graded, loss=graded.loss.detach()), members.grads.clone()
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from rankfall.train.machine import apart
 from rankfall.train.machine.decompositions import decompositions
 from rankfall.train.machine.graph import AtenGraph, Form, Ref, Untraceable, form_of, numbers_in, replace_in
 
@@ -65,7 +66,7 @@ class AtenRecorder(TorchDispatchMode):
         args, kwargs = self.refs(args), self.refs(kwargs or {})
         given = numbers_in((args, kwargs))
         is_known = all(number in self.graph.known for number in given)
-        made = made_of(func)
+        made = None if is_known and func in apart.table() else made_of(func)
         if made is not None and is_known:  # it may decide by numbers
             with self:
                 return made(*self.tensors(args), **self.tensors(kwargs))
