@@ -105,6 +105,26 @@ class Few(Own):
         return x.masked_fill(x < largest[..., -1:], 0.0) + largest.sum(-1, keepdim=True) + smallest.sum(2, keepdim=True)
 
 
+def scattered_back(logits: Tensor) -> Tensor:
+    """The usual way to attend to the two largest."""
+    values, places = logits.topk(min(2, logits.shape[-1]), -1)
+    return torch.full_like(logits, -torch.inf).scatter(-1, places, values).softmax(-1)
+
+
+class PutBack(Own):
+    """In order, changed and back in its place, by the inverse of the order; and written and added into what is there."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        ordered, places = x.sort(-1)
+        changed = ordered * torch.linspace(0.5, 1.5, x.shape[-1])
+        back = torch.take_along_dim(changed, places.argsort(-1), -1)
+        behind = torch.take_along_dim(x, places[..., :2] - x.shape[-1], -1)  # the same places, counted from the end
+        first = places[..., :1]
+        written = x.scatter(-1, first, 2 * behind[..., :1]).scatter(2, first.argsort(2), 0.25)
+        return back + written + x.scatter_add(-1, places[..., 1:4], x[..., :3].tanh())
+
+
 class Multiplied(Own):
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:

@@ -34,6 +34,15 @@ def test_numbers_are_in_order(shape: tuple[int, ...]) -> None:
                 assert torch.equal(found[1], places.narrow(dim, 0, count))
 
 
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.bool])
+def test_integers_are_in_order(kind: torch.dtype) -> None:
+    x = torch.from_numpy(stream(0, "integers").integers(-3, 4, (5, 9))).to(kind)
+    for descending in (False, True):
+        assert all(
+            map(torch.equal, apart.order(x, -1, descending), torch.sort(x, dim=-1, descending=descending, stable=True))
+        )
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_largest_the_smallest_and_products_are_those_of_pytorch(shape: tuple[int, ...]) -> None:
     x, near = numbers(shape), numbers(shape).clamp(-3, 3)

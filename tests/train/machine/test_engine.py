@@ -49,7 +49,7 @@ TOKENS = Shape("tokens", "classes", 5, 7, 6)
 
 
 OPERATIONS = (
-    *("Kinked", "Largest", "Rounded", "Sorted", "SortedStably", "Few", "Multiplied", "Diagonal", "Fused"),
+    *("Kinked", "Largest", "Rounded", "Sorted", "SortedStably", "Few", "PutBack", "Multiplied", "Diagonal", "Fused"),
     *("Constants", "OfNothing"),
 )
 
@@ -213,7 +213,7 @@ def test_gradients_are_autograds_of_what_pytorch_has_kernels_for(name: str) -> N
     check(network(mlp=f"own_operations:{name}"))
 
 
-@pytest.mark.parametrize("name", ["sparse", "two_largest"])
+@pytest.mark.parametrize("name", ["sparse", "two_largest", "scattered_back"])
 @pytest.mark.parametrize("mask", ["none", "causal"])
 def test_gradients_are_autograds_of_scores_in_order(name: str, mask: str) -> None:
     check(network(normaliser=f"own_operations:{name}", mask=mask))

@@ -111,20 +111,28 @@ def first_in_order(
 
 def first_of(x: Tensor, count: int, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     """One after another: the largest, then the largest of the others; of equal ones the first."""
-    # What was taken is -inf, and scores that a mask hides are too: those count as the least finite number, and that as the next.
-    key, about, indices = x if descending else -x, torch.finfo(x.dtype), []
-    key = torch.where(key == -math.inf, about.min, key.clamp(min=about.min * (1 - about.eps)))
-    at = torch.arange(x.shape[dim]).view([-1 if i == dim % x.dim() else 1 for i in range(x.dim())])
+    key, taken = sort_key(x, descending)
+    at, indices = torch.arange(x.shape[dim]).view([-1 if i == dim % x.dim() else 1 for i in range(x.dim())]), []
     for _ in range(count):
         indices.append(key.argmax(dim, keepdim=True))
-        key = torch.where(at == indices[-1], torch.full_like(key, -math.inf), key)
+        key = torch.where(at == indices[-1], torch.full_like(key, taken), key)
     found = torch.cat(indices, dim) if indices else torch.empty_like(x.narrow(dim, 0, 0), dtype=torch.int64)
     return x.gather(dim, found), found
 
 
+def sort_key(x: Tensor, descending: bool) -> tuple[Tensor, float]:
+    """What is the larger, the sooner x comes, and what is less than all of it."""
+    if not x.dtype.is_floating_point:  # places
+        key = x.to(torch.int64)
+        return key if descending else -key, -(2**40)
+    # Scores that a mask hides are -inf: those count as the least finite number, and that as the next.
+    key, about = x if descending else -x, torch.finfo(x.dtype)
+    return torch.where(key == -math.inf, about.min, key.clamp(min=about.min * (1 - about.eps))), -math.inf
+
+
 def check_size(x: Tensor, dim: int, name: str) -> None:
-    """Raise where it takes more passes than are worth it, or numbers are integers."""
+    """Raise where it takes more passes than are worth it, or a product is of integers."""
     if x.shape[dim] > ORDERED:
         raise Untraceable(f"{name} of {x.shape[dim]} numbers, more than {ORDERED}")
-    if not x.dtype.is_floating_point:
+    if name in ("cumprod", "prod") and not x.dtype.is_floating_point:
         raise Untraceable(f"{name} of integers")

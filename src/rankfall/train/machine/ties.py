@@ -36,7 +36,7 @@ def msort(input: Tensor) -> Tensor:
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     if input.dim() == 0:
         return torch.topk(input, k)
-    return torch.return_types.topk(x.narrow(dim, 0, k) for x in sort(input, dim, largest))
+    return torch.return_types.topk(tuple(x.narrow(dim, 0, k) for x in sort(input, dim, largest)))
 
 
 STABLE: dict[Any, Callable[..., Any]] = {

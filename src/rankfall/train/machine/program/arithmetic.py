@@ -184,6 +184,16 @@ def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
     return Full(float(call.args[0]), ())
 
 
+@lowers("remainder")
+def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Of integers, such as places counted from either end."""
+    if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
+        raise Unsupported("remainder of numbers that are no integers")
+    a, b = (number_of(one) for one in call.args[:2])
+    times = draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
+    return draft.pointwise("SUB", [a, draft.pointwise("MUL", [times, b], call.shape)], call.shape)
+
+
 @lowers("addcmul", "addcdiv")
 def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
     """x + value * (a * b), or a / b."""

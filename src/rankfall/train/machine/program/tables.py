@@ -174,12 +174,21 @@ def one_hot(draft: ProgramDraft, dim: int, index: View, number: float, shape: Sh
 
 @lowers("scatter", "scatter_add")
 def lower_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Zeros, and v written or added at [i, index[i, j]]."""
-    x, dim, index, v = call.args[:4]
-    shape = call.shape
-    if not isinstance(x, Full) or x.number != 0 or call.kwargs.get("reduce"):
-        raise Unsupported("scatter but into zeros")
-    dim %= len(shape)
+    """x, and v written or added at [i, index[i, j]]."""
+    x, _, index, v = call.args[:4]
+    if call.kwargs.get("reduce"):
+        raise Unsupported("scatter that reduces")
+    if isinstance(x, Full) and x.number == 0:
+        return scatter_into_zeros(draft, call, v)
+    if call.name == "scatter_add":
+        return draft.pointwise("ADD", [number_of(x), scatter_into_zeros(draft, call, v)], call.shape)
+    there = scatter_into_zeros(draft, call, Full(1.0, tuple(index.shape)))
+    written = scatter_into_zeros(draft, call, v) if isinstance(v, View) else float(number_of(v))
+    return draft.pointwise("WHERE", [there, written, number_of(x)], call.shape)
+
+
+def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
+    dim, index, shape = call.args[1] % len(call.shape), call.args[2], call.shape
     index = inside(draft, index, shape[dim])
     if isinstance(v, Full | float | int) and index.shape == resize(shape, dim, 1):
         return one_hot(draft, dim, index, float(number_of(v)), shape)
