@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import torch
 
-FEWEST = (
-    20  # steps that say how long one takes: what the first prepare, and one interruption, is most of the time of a few
-)
+# Steps that say how long one takes: what the first prepare, and one interruption, is most of the time of a few.
+FEWEST = 20
 
 
 class StepClock:

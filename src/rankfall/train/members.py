@@ -186,14 +186,8 @@ class Members:
     def state(self) -> dict[str, Tensor]:
         """Everything that changes while training; random streams need no state, since they depend on the step number."""
         slots = {f"slot{i}": slot for i, slot in enumerate(self.slots)}
-        count = torch.tensor(self.step_count)
-        return {
-            "weights": self.weights,
-            **slots,
-            "status": self.status,
-            "last_step": self.last_step,
-            "step_count": count,
-        }
+        counts = {"status": self.status, "last_step": self.last_step, "step_count": torch.tensor(self.step_count)}
+        return {"weights": self.weights, **slots, **counts}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         for name, value in self.state().items():

@@ -29,11 +29,7 @@ class Untrained:
 
 
 def initial(
-    architecture: Architecture,
-    shape: Shape,
-    seeds: Sequence[int],
-    trainings: Sequence[Training],
-    device: torch.device,
+    architecture: Architecture, shape: Shape, seeds: Sequence[int], trainings: Sequence[Training], device: torch.device
 ) -> Members:
     """Networks at their initial values, one a seed. Trainings may differ in the hyperparameters that a stack has for each member."""
     shared = trainings[0]

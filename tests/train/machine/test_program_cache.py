@@ -12,7 +12,7 @@ from rankfall.streams import stream
 from rankfall.train import recipe
 
 pytest.importorskip("numba")
-from rankfall.train.machine import forms, program_cache
+from rankfall.train.machine import forms, kept
 from rankfall.train.machine.engine import Machined
 from rankfall.train.objectives._base import Samples
 
@@ -25,7 +25,7 @@ CODE = {"mylab/attn.py": "0123456789ab"}
 
 @pytest.fixture(autouse=True)
 def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(program_cache, "cache_home", lambda: tmp_path)
+    monkeypatch.setattr(kept, "cache_home", lambda: tmp_path)
     return tmp_path / "programs"
 
 

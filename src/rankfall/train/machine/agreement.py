@@ -35,6 +35,7 @@ LAST_BIT = 2.0**-24  # the most that rounding changes, relative
 STEPS = (0, 1)  # of dropout
 DIFFERS = "the machine does not agree with autograd: "
 REMEDY = "say `compute: {engine: plain}`, or `TRACED = False` in the file of the component that makes the difference"
+NOT_COMPARED = "its passes are not compared with autograd: a last bit of its weights changes most of its gradient"
 SYMMETRIC = (
     "data that are symmetric, such as tokens x and -x, and Adam would make whole steps of this rounding. Say `compute: {engine: plain}`, "
     "or `SYMMETRIC = True` in the file of the task"
@@ -61,18 +62,13 @@ def disagreement(
         double.weights.copy_(plain.weights)
         for step in STEPS if training.dropout else STEPS[:1]:
             machine.step_count = step
-            wanted = by_autograd(
-                plain, training, batch, step
-            )  # first: what a component raises by itself is not the machine's
+            again = plain, training, batch, step
+            wanted = by_autograd(*again)  # first: what a component raises by itself is not the machine's
             exact = by_autograd(double, training, to_double(batch), step)
             found = engine.passes(machine, batch), machine.grads
-            what = count_difference(found[0], wanted[0], batch) or far(
-                found, wanted, exact, (plain, training, batch, step)
-            )
-            if what and is_mostly_rounding(exact, (plain, training, batch, step)):
-                note(
-                    "its passes are not compared with autograd: a last bit of its weights changes most of its gradient"
-                )
+            what = count_difference(found[0], wanted[0]) or far(found, wanted, exact, again)
+            if what and is_mostly_rounding(exact, again):
+                note(NOT_COMPARED)
                 break
             if what:
                 return f"{DIFFERS}{what} (batch of {batch.inputs.shape[1]}, step {step}); {REMEDY}"
@@ -81,7 +77,7 @@ def disagreement(
                 return f"the gradient of {left.parameter} is 0 by autograd and {left.value:.1g} by the machine: {SYMMETRIC}"
         else:
             what = evaluation_difference(machine, training, batch)
-            if what and not is_mostly_rounding(exact, (plain, training, batch, step)):
+            if what and not is_mostly_rounding(exact, again):
                 return f"{DIFFERS}{what}; {REMEDY}"
         if what := step_difference(engine, machine, plain, wanted[0].loss):
             return f"{DIFFERS}{what}; {REMEDY}"
@@ -95,7 +91,7 @@ def evaluation_difference(machine: Members, training: Training, batch: Samples) 
     found = machine.grade(objective, batch)
     with SortsStably():
         wanted = objective(machine.module, batch)
-    if what := count_difference(found, wanted, batch):
+    if what := count_difference(found, wanted):
         return f"in an evaluation {what}"
     away, bound = (found.loss.double() - wanted.loss).abs(), EVALUATION * wanted.loss.abs().double()
     bad = ~(away <= bound) & wanted.loss.isfinite()
@@ -115,10 +111,8 @@ def step_difference(engine: Machined, machine: Members, plain: Members, loss: Te
         plain.update(loss)
         machine.step_count = plain.step_count
         moved = (plain.weights - before).norm(dim=1)
-        bounds = [
-            LEAST * moved + 4 * LAST_BIT * before.norm(dim=1),
-            *(LEAST * slot.norm(dim=1) for slot in plain.slots),
-        ]
+        of_weights = LEAST * moved + 4 * LAST_BIT * before.norm(dim=1)
+        bounds = [of_weights, *(LEAST * slot.norm(dim=1) for slot in plain.slots)]
         pairs = zip((machine.weights, *machine.slots), (plain.weights, *plain.slots), bounds)
         ended = plain.status != RUNNING
         if not all(
@@ -129,7 +123,7 @@ def step_difference(engine: Machined, machine: Members, plain: Members, loss: Te
     return ""
 
 
-def count_difference(found: Graded, wanted: Graded, batch: Samples) -> str:
+def count_difference(found: Graded, wanted: Graded) -> str:
     """Counts: of what is asked exactly; of what is right but for answers that are as good."""
     if not torch.equal(found.asked, wanted.asked):
         return f"{found.asked.tolist()} targets are counted, where autograd counts {wanted.asked.tolist()}"

@@ -25,6 +25,7 @@ import llvmlite
 import numba
 from numba.core import caching
 
+from rankfall.disk import cache_home
 from rankfall.errors import RankfallError
 from rankfall.train.machine.kernels.compiled import SETTINGS
 from rankfall.train.machine.kernels.registers import LANES
@@ -156,12 +157,14 @@ def compile_in_fork(entry: Any, given: tuple[Any, ...]) -> None:
 
 def cache_folder(sources: tuple[str, ...]) -> Path | None:
     """The folder for this code on this machine; None where none can be made."""
+    home = cache_home()
+    if home is None:
+        return None
+    folder = home / "kernels" / digest(sources)
     try:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = home / "rankfall" / "kernels" / digest(sources)
         folder.mkdir(parents=True, exist_ok=True)
         return folder if os.access(folder, os.W_OK) else None
-    except (OSError, RuntimeError):
+    except OSError:
         return None
 
 
@@ -185,18 +188,17 @@ def text_of(name: str) -> bytes:
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """While this lasts the folder is there, and this process's alone. One that nobody has used for long may be removed by who holds the
-    lock (`caches.py`): who has waited for it makes the folder again.
-    """
+    lock (`caches.py`): who has waited for it makes the folder again."""
     file = None
     while file is None:
         folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
-            file = _open_lock(folder / LOCK)
+            file = open_lock(folder / LOCK)
     with file:
         yield
 
 
-def _open_lock(path: Path) -> TextIO | None:
+def open_lock(path: Path) -> TextIO | None:
     """The lock's file, locked; None if it is another by now, or FileNotFoundError if there is none."""
     file = path.open("a")
     try:

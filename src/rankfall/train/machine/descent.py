@@ -87,9 +87,8 @@ class Descent:
         except Unsupported as error:
             raise Untraceable(f"the optimiser: {error}") from error
         except (KeyError, TypeError, AttributeError) as error:
-            raise Untraceable(
-                f"the optimiser: no program can be written of it ({type(error).__name__}: {error})"
-            ) from error
+            what = f"no program can be written of it ({type(error).__name__}: {error})"
+            raise Untraceable(f"the optimiser: {what}") from error
 
     def program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
         draft, shape = ProgramDraft(), (1, self.weights)
@@ -103,9 +102,8 @@ class Descent:
             norm = draft.pointwise("ADD", [one(NORM, 0), NORM_EPS], (1, 1))
             factor = draft.pointwise("MINI", [draft.pointwise("DIV", [one(RATES, CLIP), norm], (1, 1)), 1.0], (1, 1))
             gradient = draft.pointwise("MUL", [gradient, factor], shape)
-        tensors: dict[int, Any] = dict(
-            enumerate([row(PARAM), gradient, *slots, one(RATES, LR), None, one(RATES, DECAY)])
-        )
+        given = [row(PARAM), gradient, *slots, one(RATES, LR), None, one(RATES, DECAY)]
+        tensors: dict[int, Any] = dict(enumerate(given))
         first = len(recorded.results)
 
         def get(x: Any) -> Any:
@@ -120,9 +118,9 @@ class Descent:
 
         for i, operation in enumerate(recorded.operations):
             tensors[first + i] = lower_operation(draft, operation, get, self.dtype)
-        for given, buffer in zip((0, *range(2, 2 + len(slots))), (PARAM, *SLOTS)):
-            if recorded.results[given] != given:
-                draft.write(tensors[recorded.results[given]], (buffer, 0), shape)
+        for i, buffer in zip((0, *range(2, 2 + len(slots))), (PARAM, *SLOTS)):
+            if recorded.results[i] != i:
+                draft.write(tensors[recorded.results[i]], (buffer, 0), shape)
         return finish(draft, (PARAM, *SLOTS), check_order, self.divide)
 
 

@@ -35,9 +35,6 @@ from rankfall.train.machine.trace import Untraceable, batch_tensors
 from rankfall.train.members import DIVERGED, RUNNING, Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
-EVALUATED = 32  # samples at once, at most: more leave the processor's cache
-KEPT = 256  # programs, of all shapes of the last few networks; an objective that draws a length has one for each
-
 STRAYED = "an index that the network or its objective computes lies outside of its table"
 NO_CODE: Mapping[str, str] = MappingProxyType({})
 
@@ -237,7 +234,12 @@ class Machined:
         }
 
     def check_batch(self, batch: Samples) -> None:
-        check_symbols(batch)
+        """Raise where a symbol is none: a table has no such row."""
+        x = batch.inputs
+        if not x.is_floating_point() and x.numel() and not (int(x.min()) >= 0 and int(x.max()) < batch.size_in):
+            raise RankfallError(
+                f"inputs from {int(x.min())} to {int(x.max())}, where the task has {batch.size_in} symbols"
+            )
 
     def read(self, one: PreparedStep) -> Graded:
         strayed = one.program.strayed
@@ -248,13 +250,6 @@ class Machined:
 
 def workers(members: int) -> int:
     return max(1, min(torch.get_num_threads(), members))
-
-
-def check_symbols(batch: Samples) -> None:
-    """Raise where a symbol is none: a table has no such row."""
-    x = batch.inputs
-    if not x.is_floating_point() and x.numel() and not (int(x.min()) >= 0 and int(x.max()) < batch.size_in):
-        raise RankfallError(f"inputs from {int(x.min())} to {int(x.max())}, where the task has {batch.size_in} symbols")
 
 
 def read_graded(program: StepProgram, out: Tensor) -> Graded:

@@ -29,9 +29,8 @@ from rankfall.train.objectives._base import Samples
 
 WITHOUT_EFFECT = "attention.key.bias"
 STEP = 1e-4  # share of a whole step that Adam must make of a remainder, g / (g + eps)
-ROUNDING = (
-    1e-5  # of a remainder in float32: float64 leaves 2e-9 of it, and data that are symmetric but for rounding 1e-8
-)
+# Of a remainder in float32: float64 leaves 2e-9 of it, and data that are symmetric but for rounding 1e-8.
+ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)

@@ -62,14 +62,8 @@ def program_of(
     """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew.
     `code`: the digest of all code that the program depends on, under which it is kept for other processes; empty: it is not kept.
     `divide`: see `fuse`."""
-    designs = {
-        "architecture": replace(architecture, name=""),
-        "shape": shape,
-        "dtype": dtype,
-        "objective": objective,
-        "dropout": dropout,
-    }
-    name = name_program(code, designs | {"gradient": gradient, "divide": divide is not None}, form) if code else None
+    made_from = replace(architecture, name=""), shape, dtype, objective, dropout, gradient, divide is not None
+    name = name_program(code, *made_from, repr(form)) if code else None
     found = load_program(name) if name else None
     if found is None:
         module = build(architecture, shape, 1, getattr(torch, dtype))

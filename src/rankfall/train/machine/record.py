@@ -12,21 +12,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from rankfall.train.machine.decompositions import decompositions
 from rankfall.train.machine.program.calls import LOWERINGS
-from rankfall.train.machine.recorder import Untraceable
+from rankfall.train.machine.recorder import Recorder, Untraceable
 from rankfall.train.members import Optimizer
 
-NUMBERS = (
-    "number",
-    "Optional[number]",
-    "Tensor",
-    "Optional[Tensor]",
-    "float",
-    "Optional[float]",
-)  # arguments that are no size or axis
+NUMBERS = ("number", "Tensor", "float")  # types of arguments that are no size or axis; or None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +79,7 @@ def record(
     return Recorded(tuple(recorder.operations), tuple(recorder.now[id(x)] for x in given)), recorder.numbers
 
 
-class OptimizerRecorder(TorchDispatchMode):
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Nothing here is compiled; else torch imports its compiler at the first operation, which takes most of a second."""
-        return False
-
+class OptimizerRecorder(Recorder):
     def __init__(self, given: Sequence[Tensor], before: Noted) -> None:
         super().__init__()
         self.last = before
@@ -192,7 +179,7 @@ def known_operation(func: Any, writes_out: bool) -> KnownOperation:
     elif name.endswith("_") and func._schema.is_mutable:
         target, in_place = like(func, name[:-1]), True
     schema = target._schema
-    named = {one.name: str(one.type) in NUMBERS for one in schema.arguments}
+    named = {one.name: str(one.type).removeprefix("Optional[").removesuffix("]") in NUMBERS for one in schema.arguments}
     aliases = schema.returns[0].alias_info is not None
     lowered = name_of(target) in LOWERINGS
     return KnownOperation(target, in_place, name == "copy_", lowered, tuple(named.values()), named, aliases)

@@ -42,16 +42,18 @@ class Numberless(Tensor):
         raise Untraceable(f"{func} outside of the trace")
 
 
-class AtenRecorder(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.graph = AtenGraph()
-        self.constants: dict[int, tuple[Tensor, Ref]] = {}  # by name, and held, so that no other takes its name
-
+class Recorder(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Nothing here is compiled; else torch imports its compiler at the first operation, which takes a second."""
         return False
+
+
+class AtenRecorder(Recorder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.graph = AtenGraph()
+        self.constants: dict[int, tuple[Tensor, Ref]] = {}  # by name, and held, so that no other takes its name
 
     def run(self, function: Callable[..., Any], *given: Any, **others: Any) -> AtenGraph:
         """The graph of `function`, given a tensor for each form among its arguments."""

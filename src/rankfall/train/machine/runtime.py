@@ -9,10 +9,7 @@ from rankfall.train.machine import cache, codes, pages
 from rankfall.train.machine.kernels.interpreter import run_members
 
 # What the names of the modules begin with that the machine is compiled of.
-SOURCES = (
-    "rankfall.train.machine.kernels.",
-    "rankfall.train.machine.codes",
-)
+SOURCES = ("rankfall.train.machine.kernels.", "rankfall.train.machine.codes")
 NOTHING = np.zeros(1, np.int64)
 
 
@@ -43,16 +40,16 @@ ARGUMENTS = {dtype: partial(of_its_types, dtype) for dtype in ("float32", "float
 
 
 class Machine:
-    def __init__(self, dtype: Any, numbers: int = codes.ROOM) -> None:
+    def __init__(self, dtype: Any) -> None:
         prepare(np.dtype(dtype).name)
-        self.scratch = room(codes.REGISTERS * codes.APART + numbers, dtype)
+        self.scratch = room(codes.REGISTERS * codes.APART + codes.ROOM, dtype)
         self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)
 
     def run(
         self, program: np.ndarray, count: int, bases: np.ndarray, strides: np.ndarray, first: int, last: int
     ) -> None:
         """A program for members first .. last - 1."""
-        counts = np.array([count, 0, 0, 0])
+        counts = np.array([count, 0, 0])
         run_members(self.scratch, self.table, bases, strides, first, last, 0, program, NOTHING, counts, NOTHING)
 
     def step(
@@ -67,8 +64,7 @@ class Machine:
         last: int,
         weights: int,
         alive: np.ndarray,
-        loss_at: int = 0,
     ) -> None:
         """The gradient, and where it and the loss are finite, the optimiser's program."""
-        counts = np.array([count, instructions, loss_at, weights])
+        counts = np.array([count, instructions, weights])
         run_members(self.scratch, self.table, bases, strides, first, last, 1, program, optimiser, counts, alive)

@@ -129,6 +129,5 @@ def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
     except Untraceable:
         raise
     except Exception as error:
-        raise Untraceable(
-            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
-        ) from error
+        first = str(error).strip().splitlines()[0] if str(error) else ""
+        raise Untraceable(f"{type(error).__name__}: {first}") from error

@@ -31,9 +31,8 @@ class Graded:
     loss: Tensor  # (K,), with its graph
     asked: Tensor  # (K,) of integers
     sums: Mapping[str, Tensor] = field(default_factory=dict)  # metric -> (K,)
-    asked_of: Mapping[str, Tensor] = field(
-        default_factory=dict
-    )  # metric -> (K,) targets, of metrics that count a part of them
+    # metric -> (K,) targets, of metrics that count a part of them
+    asked_of: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Objective(Protocol):

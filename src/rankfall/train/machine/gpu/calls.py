@@ -1,8 +1,6 @@
 """Each instruction of a program, but for pointwise groups, as a call of a function of `instructions.py` or `products.py`: in how many parts
 it is done is decided here, by the threads that there are."""
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
 from rankfall.train.machine.codes import ARENA, ARGMAX, KEY, STEP
@@ -35,10 +33,9 @@ def linear(writer: Writer, p: WordReader) -> None:
         own = (rows, run, columns, terms, flag, *places, writer.table(rw), writer.table(rc))
         writer.call("linear_by_row", own, (out, x, w, bias))
         return
-    lanes, wide = cheapest(
-        [(l, n) for l in (1, 2, 4) for n in (4, 8, 12, 16, 24) if l * n <= HELD_OUTPUTS],
-        lambda l, n: tasks(-(-rows * run // l) * -(-columns // n), writer) * (l * n + 4 * l + n),
-    )
+    cost = lambda l, n: tasks(-(-rows * run // l) * -(-columns // n), writer) * (l * n + 4 * l + n)  # noqa: E731
+    tiles = [(l, n) for l in (1, 2, 4) for n in (4, 8, 12, 16, 24) if l * n <= HELD_OUTPUTS]
+    lanes, wide = min(tiles, key=lambda pair: cost(*pair))
     first = "true" if terms > 1 and abs(kw[1] - kw[0]) == 1 else "false"
     weights = w[0], w[1] + rw[0]
     own = (rows, run, columns, terms, lanes, wide, flag, first, *places, writer.table(rc))
@@ -48,10 +45,6 @@ def linear(writer: Writer, p: WordReader) -> None:
 def tasks(count: int, writer: Writer) -> int:
     """How often a thread has one."""
     return -(-count // writer.threads)
-
-
-def cheapest(pairs: Sequence[tuple[int, int]], cost: Callable[[int, int], float]) -> tuple[int, int]:
-    return min(pairs, key=lambda pair: cost(*pair))
 
 
 def weight_gradient(writer: Writer, p: WordReader) -> None:
@@ -78,10 +71,9 @@ def product(writer: Writer, p: WordReader, with_lanes: bool) -> None:
     lanes = p.one() if with_lanes else 1
     sizes = (count, count, count, rows, terms, columns, terms, rows, columns)
     tables = [writer.table(p.some(size)) for size in sizes]
-    tall, wide = cheapest(
-        [(m, n) for m in (1, 2, 4, 6, 8) for n in (1, 2, 4, 6, 8) if m * n <= HELD_OUTPUTS],
-        lambda m, n: tasks(count * -(-rows // m) * -(-columns // n) * lanes, writer) * (m * n + 4 * (m + n)),
-    )
+    cost = lambda m, n: tasks(count * -(-rows // m) * -(-columns // n) * lanes, writer) * (m * n + 4 * (m + n))  # noqa: E731
+    tiles = [(m, n) for m in (1, 2, 4, 6, 8) for n in (1, 2, 4, 6, 8) if m * n <= HELD_OUTPUTS]
+    tall, wide = min(tiles, key=lambda pair: cost(*pair))
     own = (count, rows, columns, terms, lanes, la, lb, tall, wide, *tables)
     writer.call("product", own, (out, a, b))
 
@@ -105,13 +97,6 @@ def scattering(writer: Writer, p: WordReader) -> None:
     tables = [writer.table(one) for one in (io[order], xo[order], vo[order], xd, vd)]
     own = (zeros, "true" if adds else "false", groups, places // groups, features, stride, *tables)
     writer.call("scatter", own, (out, index, v))
-
-
-def running_sum(writer: Writer, p: WordReader) -> None:
-    x, out = p.place(), p.place()
-    rows, terms = p.some(2)
-    tables = [writer.table(p.some(size)) for size in (rows, rows, terms, terms)]
-    writer.call("running_sums", (rows, terms, *tables), (out, x))
 
 
 def dropout(writer: Writer, p: WordReader) -> None:

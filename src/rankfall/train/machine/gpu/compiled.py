@@ -7,15 +7,12 @@ said where a version has moved them.
 import functools
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from rankfall.caches import use
-from rankfall.disk import StoreError, atomic, cache_home
 from rankfall.errors import NoKernel
+from rankfall.train.machine.kept import keep, read_kept
 
 OPTIONS = ("-std=c++17",)
 NO_COMPILER = (
@@ -32,10 +29,11 @@ def load_kernel(text: str, name: str, device: torch.device) -> Launch:
         try:
             from torch.cuda._utils import _cuda_load_module, _nvrtc_compile
 
-            code = read_kept(text, device)
+            file = name_of(text, device)
+            code = read_kept("gpu", file)
             if code is None:
                 code = bytes(_nvrtc_compile(text, name, nvcc_options=list(OPTIONS))[0])
-                keep(text, device, code)
+                keep("gpu", file, code)
             loaded: Any = _cuda_load_module(code, [name])
         except (ImportError, OSError, RuntimeError) as error:
             raise NoKernel(NO_COMPILER.format(torch.__version__, str(error).splitlines()[0])) from error
@@ -48,30 +46,6 @@ def load_kernel(text: str, name: str, device: torch.device) -> Launch:
     return launch
 
 
-def path_of(text: str, device: torch.device) -> Path | None:
+def name_of(text: str, device: torch.device) -> str:
     about = text, OPTIONS, torch.__version__, torch.version.cuda, torch.cuda.get_device_capability(device)
-    home = cache_home()
-    return None if home is None else home / "gpu" / f"{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}.cubin"
-
-
-def read_kept(text: str, device: torch.device) -> bytes | None:
-    """The machine code, if it was kept whole."""
-    path = path_of(text, device)
-    if path is None:
-        return None
-    try:
-        digest, _, code = path.read_bytes().partition(b"\n")
-    except OSError:
-        return None
-    if digest != hashlib.sha256(code).hexdigest().encode():
-        return None
-    use(path)
-    return code
-
-
-def keep(text: str, device: torch.device, code: bytes) -> None:
-    path = path_of(text, device)
-    if path is None:
-        return
-    with suppress(StoreError), atomic(path) as file:
-        file.write(hashlib.sha256(code).hexdigest().encode() + b"\n" + code)
+    return f"{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}.cubin"

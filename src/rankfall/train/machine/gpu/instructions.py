@@ -172,15 +172,6 @@ __device__ __noinline__ void scatter(real* out, const real* index, const real* v
   }
 }
 
-template <int ROWS, int TERMS, class IO, class OO, class XK, class OK>
-__device__ __noinline__ void running_sums(real* out, const real* x) {
-  GLOBAL(out); GLOBAL(x);
-  EACH(i, ROWS) {
-    real total = 0;
-    for (int k = 0; k < TERMS; ++k) total += x[IO::at(i) + XK::at(k)], out[OO::at(i) + OK::at(k)] = total;
-  }
-}
-
 // Philox-4x64-10 (Salmon et al. 2011), block `block` of NumPy's generator: sixteen draws of 16 bits.
 __device__ __forceinline__ void random_block(const word* key, word place, word step, word block, word* into) {
   word k0 = key[0], k1 = key[1], c0 = block + 1, c1 = 0, c2 = place, c3 = step;

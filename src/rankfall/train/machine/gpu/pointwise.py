@@ -9,10 +9,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rankfall.train.machine.codes import OPERATIONS
+from rankfall.train.machine.codes import ADDED_UP, OPERATIONS
 from rankfall.train.machine.gpu.writer import Place, WordReader, Writer, literal
 from rankfall.train.machine.program.atoms import run_strides
-from rankfall.train.machine.program.emit_pointwise import ADDED_UP
 
 UNROLLED = 4  # numbers that a thread has at once, so that it waits for memory once
 HELD = 96  # numbers that it then holds, about
@@ -33,8 +32,6 @@ EXPRESSIONS = {
     "AND": "real({a} != real(0) && {b} != real(0))",
     "OR": "real({a} != real(0) || {b} != real(0))",
     "NOT": "real({a} == real(0))",
-    "FMA": "R(fma)({a}, {b}, {c})",
-    "FMS": "R(fma)(-{a}, {b}, {c})",
     "MULADD": "{a} * {b} + {c}",
     "MULSUB": "{c} - {a} * {b}",
     "MULMUL": "{a} * {b} * {c}",

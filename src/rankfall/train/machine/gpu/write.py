@@ -8,23 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankfall.train.machine.codes import (
-    ARENA,
-    BMM,
-    BUFFERS,
-    CUMSUM,
-    GATHER,
-    GEN,
-    GRAD,
-    LIN,
-    MASK,
-    NORM,
-    OUT,
-    PW,
-    RED,
-    SCATTER,
-    WGRAD,
-)
+from rankfall.train.machine import codes
 from rankfall.train.machine.gpu import calls, instructions, products
 from rankfall.train.machine.gpu.pointwise import pointwise
 from rankfall.train.machine.gpu.writer import WordReader, Writer
@@ -33,16 +17,15 @@ from rankfall.train.machine.program.build import Program
 LINE = 64  # numbers; every block's arena begins a line of the cache
 
 WRITERS: dict[int, Callable[[Writer, WordReader], None]] = {
-    PW: pointwise,
-    RED: calls.reduction,
-    LIN: calls.linear,
-    WGRAD: calls.weight_gradient,
-    BMM: lambda writer, p: calls.product(writer, p, True),
-    GEN: lambda writer, p: calls.product(writer, p, False),
-    GATHER: calls.gathering,
-    SCATTER: calls.scattering,
-    CUMSUM: calls.running_sum,
-    MASK: calls.dropout,
+    codes.PW: pointwise,
+    codes.RED: calls.reduction,
+    codes.LIN: calls.linear,
+    codes.WGRAD: calls.weight_gradient,
+    codes.BMM: lambda writer, p: calls.product(writer, p, True),
+    codes.GEN: lambda writer, p: calls.product(writer, p, False),
+    codes.GATHER: calls.gathering,
+    codes.SCATTER: calls.scattering,
+    codes.MASK: calls.dropout,
 }
 
 
@@ -143,8 +126,8 @@ def write_kernel(
         row[: len(record)] = record
     functions = [f"__device__ __noinline__ void {name}{body}" for body, name in writer.pointwise.items()]
     cases = "\n    ".join(f"case {number}: {call} break;" for call, number in writer.calls.items())
-    buffers = {"buffers": BUFFERS, "arena": ARENA, "grad": GRAD, "out": OUT, "norm": NORM}
-    kernel = KERNEL.format(cases=cases, blocks=blocks, **buffers)
+    buffers = {"arena": codes.ARENA, "grad": codes.GRAD, "out": codes.OUT, "norm": codes.NORM}
+    kernel = KERNEL.format(cases=cases, blocks=blocks, buffers=codes.BUFFERS, **buffers)
     text = write_header(writer, dtype, width) + instructions.TEXT + products.TEXT + "\n" + "\n".join(functions) + kernel
     return Kernel(text, records, program.count, writer.arena + -(-writer.scratch // LINE) * LINE)
 

@@ -4,10 +4,11 @@
     | constants: register, bits | operations: number, d, a, b, c | sums: buffer, offset, count, bits of a factor
 
 The iteration space has `sizes`; a block is `steps` of dimension `split` and all of the dimensions behind it, `inner` numbers a step.
-A stream is read where it lies (DIRECT), copied to a register (LOADED), copied there and back (BACK), or is what sums are added to (SUMS).
+A stream is read where it lies (IN_PLACE), copied to a register (COPIED_IN), written from one (COPIED_OUT), or is what sums are added to
+(ADDED_UP).
 """
 
-from rankfall.train.machine.codes import APART, AT, BLOCK, INSIDE, REGISTERS
+from rankfall.train.machine.codes import ADDED_UP, APART, AT, BLOCK, COPIED_IN, COPIED_OUT, IN_PLACE, INSIDE, REGISTERS
 from rankfall.train.machine.kernels.inner import compiled, joint
 from rankfall.train.machine.kernels.lanes import sum_of_lanes
 from rankfall.train.machine.kernels.memory import (
@@ -24,7 +25,6 @@ from rankfall.train.machine.kernels.memory import (
 )
 from rankfall.train.machine.kernels.pointwise import apply
 
-DIRECT, LOADED, BACK, SUMS = range(4)
 FILL, EMPTY, ADD = range(3)
 
 
@@ -141,12 +141,12 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
             n = steps * inner
             for k in range(streams):
                 q = ahead(first, k * each)
-                if q[2] == SUMS:
+                if q[2] == ADDED_UP:
                     continue
                 x = stream_at(scratch, bases, q, at, split, j)
-                if q[2] == DIRECT:
+                if q[2] == IN_PLACE:
                     table[q[3]] = address_of(x)
-                elif q[2] == LOADED:
+                elif q[2] == COPIED_IN:
                     strides = ahead(q, 4 + split)
                     between(FILL, register(scratch, table, q[3]), x, behind, strides, levels, steps, inner, inside)
             for k in range(operations):
@@ -155,9 +155,9 @@ def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
                 apply(u[0], d, a, register(scratch, table, u[3]), register(scratch, table, u[4]), n)
             for k in range(streams):
                 q = ahead(first, k * each)
-                if q[2] >= BACK:
+                if q[2] >= COPIED_OUT:
                     x, strides = stream_at(scratch, bases, q, at, split, j), ahead(q, 4 + split)
-                    d, kind = register(scratch, table, q[3]), ADD if q[2] == SUMS else EMPTY
+                    d, kind = register(scratch, table, q[3]), ADD if q[2] == ADDED_UP else EMPTY
                     between(kind, d, x, behind, strides, levels, steps, inner, inside)
         following(at, sizes, split)
     finish(scratch, bases, sum_, sums)

@@ -1,14 +1,13 @@
-"""GATHER, SCATTER and CUMSUM: numbers read and written where others say, and running sums. Indices are whole numbers in the arena.
+"""GATHER and SCATTER: numbers read and written where others say. Indices are whole numbers in the arena.
 
 GATHER: x, index, out (buffer, offset each), places, features, step | index offsets (places) | x offsets | out offsets
 | x offsets (features) | out offsets
 SCATTER: out, index, values, zeros, adds, places, features, step | index offsets (places) | out offsets | value offsets
 | out offsets (features) | value offsets
-CUMSUM: x, out, rows, count | x offsets (rows) | out offsets | x offsets (count) | out offsets
 """
 
 from rankfall.train.machine.kernels.inner import compiled, joint
-from rankfall.train.machine.kernels.memory import ahead, pointer_to, real
+from rankfall.train.machine.kernels.memory import ahead, pointer_to
 
 
 @joint
@@ -51,17 +50,3 @@ def scatter(scratch, table, bases, p):  # type: ignore[no-untyped-def]
         else:
             for d in range(features):
                 y[feature[d]] = z[value_feature[d]]
-
-
-@compiled
-def running_sums(scratch, table, bases, p):  # type: ignore[no-untyped-def]
-    x, out, rows, count = place(scratch, bases, p, 0), place(scratch, bases, p, 2), p[4], p[5]
-    from_ = ahead(p, 6)
-    to = ahead(from_, rows)
-    step = ahead(to, rows)
-    out_step = ahead(step, count)
-    for o in range(rows):
-        z, y, total = ahead(x, from_[o]), ahead(out, to[o]), real(x, 0.0)
-        for k in range(count):
-            total += z[step[k]]
-            y[out_step[k]] = total

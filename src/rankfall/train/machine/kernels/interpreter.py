@@ -5,7 +5,7 @@ import math
 from rankfall.train.machine import codes
 from rankfall.train.machine.kernels.blocks import pointwise
 from rankfall.train.machine.kernels.compiled import entry
-from rankfall.train.machine.kernels.gather import gather, running_sums, scatter
+from rankfall.train.machine.kernels.gather import gather, scatter
 from rankfall.train.machine.kernels.general import general
 from rankfall.train.machine.kernels.inner import compiled
 from rankfall.train.machine.kernels.lanes import fma, sum_of_lanes
@@ -14,13 +14,13 @@ from rankfall.train.machine.kernels.linear import linear, weights_gradient
 from rankfall.train.machine.kernels.mask import mask
 from rankfall.train.machine.kernels.memory import (
     ahead,
-    integers_at,
     lanes_of,
     load,
     load_some,
     pointer_to,
     real,
     spread,
+    whole_numbers,
 )
 from rankfall.train.machine.kernels.reduce import reduce
 
@@ -46,8 +46,6 @@ def execute(scratch, table, bases, program, count):  # type: ignore[no-untyped-d
             gather(scratch, table, bases, body)
         elif kind == codes.SCATTER:
             scatter(scratch, table, bases, body)
-        elif kind == codes.CUMSUM:
-            running_sums(scratch, table, bases, body)
         else:
             mask(scratch, table, bases, body)
         program = ahead(program, program[1])
@@ -78,18 +76,18 @@ def square_of(x, count):  # type: ignore[no-untyped-def]
 @entry
 def run_members(scratch, table, bases, strides, first, last, steps, gradient, optimiser, counts, alive):  # type: ignore[no-untyped-def]
     """Members first .. last - 1. bases (B,): addresses of the buffers of member 0, and strides (B,) from member to member, in bytes.
-    `gradient` and `optimiser`: programs, of counts[0] and counts[1] instructions; `steps`: whether the second is run, where the loss, at
-    counts[2] of the results, and the gradient, of counts[3] numbers, are finite; else alive[m] becomes 0."""
-    now, work = integers_at(table.ctypes.data + 8 * codes.TABLE), integers_at(table.ctypes.data)
-    program, after = integers_at(gradient.ctypes.data), integers_at(optimiser.ctypes.data)
+    `gradient` and `optimiser`: programs, of counts[0] and counts[1] instructions; `steps`: whether the second is run, where the loss, which
+    is the first result, and the gradient, of counts[2] numbers, are finite; else alive[m] becomes 0."""
+    now, work = whole_numbers(table.ctypes.data + 8 * codes.TABLE), whole_numbers(table.ctypes.data)
+    program, after = whole_numbers(gradient.ctypes.data), whole_numbers(optimiser.ctypes.data)
     for m in range(first, last):
         for i in range(codes.BUFFERS):
             now[i] = bases[i] + m * strides[i]
         execute(scratch, work, now, program, counts[0])
         if not steps:
             continue
-        norm = math.sqrt(square_of(pointer_to(scratch, now[codes.GRAD], 0), counts[3]))
-        loss = pointer_to(scratch, now[codes.OUT], counts[2])[0]
+        norm = math.sqrt(square_of(pointer_to(scratch, now[codes.GRAD], 0), counts[2]))
+        loss = pointer_to(scratch, now[codes.OUT], 0)[0]
         if not (math.isfinite(norm) and math.isfinite(loss)):
             alive[m] = 0
         if alive[m]:

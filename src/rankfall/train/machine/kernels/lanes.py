@@ -8,8 +8,8 @@ from numba import types
 from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
-from rankfall.train.machine.kernels.registers import declare_function, shuffle
-from rankfall.train.machine.kernels.vector import Vector, suffix
+from rankfall.train.machine.kernels.registers import call_lanewise, shuffle
+from rankfall.train.machine.kernels.vector import Vector
 
 
 @intrinsic
@@ -17,9 +17,8 @@ def fma(context, x, y, z):  # type: ignore[no-untyped-def]
     """x y + z, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        cast = [context.cast(builder, one, given, kind) for one, given, kind in zip(args, signature.args, [kind] * 3)]
-        vector = cast[0].type
-        return builder.call(declare_function(builder, f"llvm.fma.{suffix(vector)}", vector, [vector] * 3), cast)
+        cast = (context.cast(builder, one, given, kind) for one, given in zip(args, signature.args))
+        return call_lanewise(builder, "fma", *cast)
 
     kind = next(one for one in (x, y, z) if isinstance(one, Vector))
     return kind(x, y, z), generate
@@ -43,15 +42,14 @@ def one_by_one(name: str) -> Any:
     @intrinsic
     def function(context, x):  # type: ignore[no-untyped-def]
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            vector = args[0].type
-            return builder.call(declare_function(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector]), args)
+            return call_lanewise(builder, name, *args)
 
         return x(x), generate
 
     return function
 
 
-square_root, absolute, floor, nearest = (one_by_one(name) for name in ("sqrt", "fabs", "floor", "rint"))
+square_root, absolute, floor = one_by_one("sqrt"), one_by_one("fabs"), one_by_one("floor")
 
 
 def two_by_two(name: str) -> Any:
@@ -60,8 +58,7 @@ def two_by_two(name: str) -> Any:
     @intrinsic
     def function(context, x, y):  # type: ignore[no-untyped-def]
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            vector = args[0].type
-            return builder.call(declare_function(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector] * 2), args)
+            return call_lanewise(builder, name, *args)
 
         return x(x, y), generate
 
@@ -197,10 +194,9 @@ def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = args[0].type
-            both = declare_function(builder, f"llvm.fma.{suffix(vector)}", vector, [vector] * 3)
             value = fill_vector(vector, terms[-1])
             for term in terms[-2::-1]:
-                value = builder.call(both, [value, args[0], fill_vector(vector, term)])
+                value = call_lanewise(builder, "fma", value, args[0], fill_vector(vector, term))
             return value
 
         return x(x), generate

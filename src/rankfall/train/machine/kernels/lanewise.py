@@ -100,9 +100,7 @@ def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lan
         for i in range(most):
             apart[i] = i * count * each
     for beyond in range(0, lanes, each):
-        lane = max(
-            0, min(beyond, lanes - each)
-        )  # the last vector lies over the one before: processors write parts of vectors slowly
+        lane = max(0, min(beyond, lanes - each))  # the last vector lies over the one before, as in `pointwise.py`
         left, b, c = lanes - lane, ahead(B, lane), ahead(C, lane)
         a = ahead(A, lane) if both else A
         if packs:

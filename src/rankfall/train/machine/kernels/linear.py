@@ -16,9 +16,8 @@ from rankfall.train.machine.kernels.memory import ahead, copy, pointer_to, regis
 from rankfall.train.machine.kernels.tiles import ADDED, BIAS, MOST_ROWS, MOST_VECTORS, tile
 from rankfall.train.machine.kernels.transpose import part_block, whole_block
 
-TERMS = (
-    256  # of one sum over a batch: a sum of sums rounds less than one long sum, and what it is of stays in the cache
-)
+# Of one sum over a batch: a sum of sums rounds less than one long sum, and what it is of stays in the cache.
+TERMS = 256
 
 
 def strip(columns: int, masked: bool) -> Any:
@@ -79,9 +78,8 @@ def panels(A, ma, ka, B, kb, C, mc, rows, count, run, first, mf, how, packs, roo
     for r in range(0, run, wide):
         left = run - r
         whole = -(-left // lanes) * lanes
-        if (
-            left < wide and whole <= run and how != ADDED
-        ):  # whole vectors, of which the first lies over what was computed before
+        if left < wide and whole <= run and how != ADDED:
+            # Whole vectors, of which the first lies over what was computed before.
             r, left = run - whole, whole
         y = ahead(C, r)
         if packs:

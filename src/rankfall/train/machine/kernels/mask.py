@@ -6,34 +6,18 @@ Of row r, lane l is element e[r] + l step.
 """
 
 from numba import types
-from numba.extending import intrinsic
 
 from rankfall.train.machine.codes import APART, KEY, REGISTERS, STEP
 from rankfall.train.machine.kernels.gather import place
 from rankfall.train.machine.kernels.inner import compiled
-from rankfall.train.machine.kernels.memory import address_of, ahead, double_of, pointer_to, real
+from rankfall.train.machine.kernels.memory import address_of, ahead, double_of, pointer_from, pointer_to, real
 from rankfall.train.machine.kernels.philox import blocks_of_words
 from rankfall.train.machine.kernels.registers import LANES
 
 WORDS = 4  # of a block of Philox, each for four elements
 
 
-@intrinsic
-def words_at(context, address):  # type: ignore[no-untyped-def]
-    """A pointer to words of 64 bits."""
-    kind = types.CPointer(types.uint64)
-    return kind(types.int64), lambda context, builder, signature, args: builder.inttoptr(
-        args[0], context.get_value_type(kind)
-    )
-
-
-@intrinsic
-def draws_at(context, address):  # type: ignore[no-untyped-def]
-    """A pointer to numbers of 16 bits."""
-    kind = types.CPointer(types.uint16)
-    return kind(types.int64), lambda context, builder, signature, args: builder.inttoptr(
-        args[0], context.get_value_type(kind)
-    )
+words_at, draws_at = pointer_from(types.uint64), pointer_from(types.uint16)
 
 
 @compiled

@@ -4,19 +4,25 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.cgutils import int32_t
 from numba.extending import intrinsic
 
-from rankfall.train.machine.kernels.registers import LANES, broadcast, declare_function, first_of
-from rankfall.train.machine.kernels.vector import INT, Truths, Vector, suffix, width
+from rankfall.train.machine.kernels.registers import (
+    INT,
+    LANES,
+    broadcast,
+    declare_function,
+    first_of,
+    load_masked,
+    store_masked,
+)
+from rankfall.train.machine.kernels.vector import Vector, width
+
+REGISTER = 4 * LANES  # bytes of a vector register of this processor
 
 
 def at(builder: Any, pointer: Any, index: Any, kind: Any) -> Any:
     """Where a vector begins, `index` numbers behind a pointer."""
     return builder.bitcast(builder.gep(pointer, [index]), kind.as_pointer())
-
-
-REGISTER = 4 * LANES  # bytes of a vector register of this processor
 
 
 @intrinsic
@@ -77,10 +83,8 @@ def load_some(context, pointer, index, count):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = context.get_value_type(kind)
-        place, some = at(builder, args[0], args[1], vector), first_of(builder, args[2], vector.count)
-        kinds = [place.type, int32_t, some.type, vector]
-        masked = declare_function(builder, f"llvm.masked.load.{suffix(vector)}.p0", vector, kinds)
-        return builder.call(masked, [place, int32_t(width(vector)), some, ir.Constant(vector, [0.0] * vector.count)])
+        place = at(builder, args[0], args[1], vector)
+        return load_masked(builder, place, first_of(builder, args[2], vector.count), vector, width(vector))
 
     return kind(pointer, types.int64, types.int64), generate
 
@@ -92,9 +96,7 @@ def store_some(context, pointer, index, value, count):  # type: ignore[no-untype
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer, index, value, count = args
         place, some = at(builder, pointer, index, value.type), first_of(builder, count, value.type.count)
-        kinds = [value.type, place.type, int32_t, some.type]
-        masked = declare_function(builder, f"llvm.masked.store.{suffix(value.type)}.p0", ir.VoidType(), kinds)
-        builder.call(masked, [value, place, int32_t(width(value.type)), some])
+        store_masked(builder, value, place, some, width(value.type))
         return context.get_dummy_value()
 
     return types.void(pointer, types.int64, value, types.int64), generate
@@ -116,17 +118,6 @@ def lanes_of(context, pointer):  # type: ignore[no-untyped-def]
     """How many numbers a vector of those has that a pointer points to; a constant."""
     kind = Vector(pointer.dtype)
     return types.int64(pointer), lambda context, builder, signature, args: INT(kind.lanes)
-
-
-@intrinsic
-def first_lanes(context, pointer, count):  # type: ignore[no-untyped-def]
-    """True for the first `count` lanes of a vector."""
-    kind = Vector(pointer.dtype)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return first_of(builder, args[1], kind.lanes)
-
-    return Truths(kind.lanes)(pointer, types.int64), generate
 
 
 @intrinsic
@@ -165,10 +156,18 @@ def register_lanes(context, pointer):  # type: ignore[no-untyped-def]
     return types.int64(pointer), lambda context, builder, signature, args: INT(lanes)
 
 
-@intrinsic
-def integers_at(context, address):  # type: ignore[no-untyped-def]
-    """A pointer to integers."""
-    kind = types.CPointer(types.int64)
-    return kind(types.int64), lambda context, builder, signature, args: builder.inttoptr(
-        args[0], context.get_value_type(kind)
-    )
+def pointer_from(number: Any) -> Any:
+    """A function that makes an address a pointer to numbers of this type."""
+    kind = types.CPointer(number)
+
+    @intrinsic
+    def function(context, address):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], context.get_value_type(kind))
+
+        return kind(types.int64), generate
+
+    return function
+
+
+whole_numbers = pointer_from(types.int64)

@@ -18,7 +18,7 @@ from rankfall.train.machine.kernels.functions import (
     sine,
 )
 from rankfall.train.machine.kernels.inner import compiled, joint
-from rankfall.train.machine.kernels.lanes import absolute, as_numbers, floor, fma, select, square_root
+from rankfall.train.machine.kernels.lanes import absolute, as_numbers, floor, select, square_root
 from rankfall.train.machine.kernels.memory import lanes_of, load, load_some, store, store_some
 
 # The last vector of a block lies over the one before, since processors write parts of vectors slowly; it is computed first, for d may be a.
@@ -71,8 +71,6 @@ divide = joint(lambda x, y: x / y)
 # NaN where either is
 larger = joint(lambda x, y: select((x > y) | (x != x), x, y))
 smaller = joint(lambda x, y: select((x < y) | (x != x), x, y))
-multiply_add = joint(lambda x, y, z: fma(x, y, z))
-subtract_product = joint(lambda x, y, z: fma(-x, y, z))
 multiply_and_add = joint(lambda x, y, z: x * y + z)
 subtract_what_is_multiplied = joint(lambda x, y, z: z - x * y)
 multiply_three = joint(lambda x, y, z: x * y * z)
@@ -193,9 +191,5 @@ def apply(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
         one(whole_part, d, a, n)
     elif op == codes.WHERE:
         three(choose, d, a, b, c, n)
-    elif op == codes.FMA:
-        three(multiply_add, d, a, b, c, n)
-    elif op == codes.FMS:
-        three(subtract_product, d, a, b, c, n)
     else:
         apply_function(op, d, a, b, c, n)

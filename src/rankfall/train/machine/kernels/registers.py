@@ -40,6 +40,30 @@ def declare_function(builder: Any, name: str, returned: Any, kinds: list[Any]) -
     return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(returned, kinds), name)
 
 
+def suffix(vector: Any) -> str:
+    """What the names of LLVM's functions of such vectors end with."""
+    return f"v{vector.count}{'f32' if vector.element == ir.FloatType() else 'f64'}"
+
+
+def call_lanewise(builder: Any, name: str, *args: Any) -> Any:
+    """A function of LLVM's own, of each lane of one vector or more."""
+    vector = args[0].type
+    return builder.call(declare_function(builder, f"llvm.{name}.{suffix(vector)}", vector, [vector] * len(args)), args)
+
+
+def load_masked(builder: Any, place: Any, some: Any, vector: Any, align: int) -> Any:
+    """A vector of whose lanes `some` are read; the others are zeros, and what lies there is not touched."""
+    kinds = [place.type, SHORT, some.type, vector]
+    function = declare_function(builder, f"llvm.masked.load.{suffix(vector)}.p0", vector, kinds)
+    return builder.call(function, [place, SHORT(align), some, ir.Constant(vector, [0.0] * vector.count)])
+
+
+def store_masked(builder: Any, value: Any, place: Any, some: Any, align: int) -> None:
+    kinds = [value.type, place.type, SHORT, some.type]
+    function = declare_function(builder, f"llvm.masked.store.{suffix(value.type)}.p0", ir.VoidType(), kinds)
+    builder.call(function, [value, place, SHORT(align), some])
+
+
 def shuffle(builder: Any, x: Any, y: Any, places: list[int]) -> Any:
     """A vector of the elements of x and y at these places, y's counted after x's."""
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(SHORT, len(places)), places))

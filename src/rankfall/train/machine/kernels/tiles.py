@@ -13,8 +13,15 @@ from numba import types
 from numba.extending import intrinsic
 
 from rankfall.train.machine.kernels.memory import REGISTER
-from rankfall.train.machine.kernels.registers import broadcast, declare_function, first_of, host_features
-from rankfall.train.machine.kernels.vector import INT
+from rankfall.train.machine.kernels.registers import (
+    INT,
+    broadcast,
+    call_lanewise,
+    first_of,
+    host_features,
+    load_masked,
+    store_masked,
+)
 
 REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16
 MOST_ROWS, MOST_VECTORS = (8, 3) if REGISTERS == 32 else (4, 3)  # of numbers times vectors
@@ -48,7 +55,6 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
             self.builder, self.vector, self.align = builder, vector, REGISTER // vector.count
             (self.A, self.ma, self.ka, self.B, self.nb, self.kb, self.C, self.mc, self.nc) = args[:9]
             self.count, self.left, self.first, self.mf, self.how = args[9:]
-            self.kind = f"v{vector.count}{'f32' if vector.element == ir.FloatType() else 'f64'}"
             self.wanted: list[Any] = [None] * columns
             if masked:
                 for j in range(columns):
@@ -66,38 +72,30 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
             place = self.builder.bitcast(self.builder.gep(pointer, [offset]), self.vector.as_pointer())
             if self.wanted[j] is None:
                 return self.builder.load(place, align=self.align)
-            kinds = [place.type, ir.IntType(32), self.wanted[j].type, self.vector]
-            load = declare_function(self.builder, f"llvm.masked.load.{self.kind}.p0", self.vector, kinds)
-            return self.builder.call(load, [place, ir.IntType(32)(self.align), self.wanted[j], self.zero()])
+            return load_masked(self.builder, place, self.wanted[j], self.vector, self.align)
 
         def write(self, value: Any, pointer: Any, offset: Any, j: int) -> None:
             place = self.builder.bitcast(self.builder.gep(pointer, [offset]), self.vector.as_pointer())
             if self.wanted[j] is None:
                 self.builder.store(value, place, align=self.align)
-                return
-            kinds = [self.vector, place.type, ir.IntType(32), self.wanted[j].type]
-            store = declare_function(self.builder, f"llvm.masked.store.{self.kind}.p0", ir.VoidType(), kinds)
-            self.builder.call(store, [value, place, ir.IntType(32)(self.align), self.wanted[j]])
+            else:
+                store_masked(self.builder, value, place, self.wanted[j], self.align)
 
         def spread(self, pointer: Any, offset: Any) -> Any:
             number = self.builder.load(self.builder.gep(pointer, [offset]))
             return broadcast(self.builder, number, self.vector.count)
 
-        def zero(self) -> Any:
-            return ir.Constant(self.vector, [0.0] * self.vector.count)
-
         def term(self, a: Any, b: Any, total: Any) -> Any:
             if rounded:
                 return self.builder.fadd(total, self.builder.fmul(a, b))
-            both = declare_function(self.builder, f"llvm.fma.{self.kind}", self.vector, [self.vector] * 3)
-            return self.builder.call(both, [a, b, total])
+            return call_lanewise(self.builder, "fma", a, b, total)
 
     def build(self: Loop) -> None:
         builder = self.builder
         begins = [builder.gep(self.A, [self.entry(self.ma, i)]) for i in range(rows)]
         at_b, at_c = ([self.column(t, j) for j in range(columns)] for t in (self.nb, self.nc))
         has_first = builder.icmp_signed("!=", builder.and_(self.how, INT(BIAS)), INT(0))
-        zeros = [self.zero()] * rows
+        zeros = [ir.Constant(self.vector, [0.0] * self.vector.count)] * rows
         before = builder.block
         with builder.if_then(has_first):
             given = [self.spread(self.first, self.entry(self.mf, i)) for i in range(rows)]

@@ -7,8 +7,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from rankfall.train.machine.kernels.memory import REGISTER
-from rankfall.train.machine.kernels.registers import declare_function, first_of, shuffle
-from rankfall.train.machine.kernels.vector import INT
+from rankfall.train.machine.kernels.registers import INT, first_of, load_masked, shuffle
 
 
 def block(masked: bool) -> Any:
@@ -17,7 +16,6 @@ def block(masked: bool) -> Any:
     @intrinsic
     def transposed(context, x, rows, last, y, row, count):  # type: ignore[no-untyped-def]
         lanes = REGISTER * 8 // x.dtype.bitwidth
-        letter = "f32" if x.dtype == types.float32 else "f64"
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             x_, rows_, last_, y_, row_, count_ = args
@@ -28,10 +26,7 @@ def block(masked: bool) -> Any:
                 place = builder.gep(x_, [builder.load(builder.gep(rows_, [index]))])
                 place = builder.bitcast(place, vector.as_pointer())
                 if masked:
-                    kinds = [place.type, ir.IntType(32), some.type, vector]
-                    load = declare_function(builder, f"llvm.masked.load.v{lanes}{letter}.p0", vector, kinds)
-                    nothing = ir.Constant(vector, [0.0] * lanes)
-                    found.append(builder.call(load, [place, ir.IntType(32)(align), some, nothing]))
+                    found.append(load_masked(builder, place, some, vector, align))
                 else:
                     found.append(builder.load(place, align=align))
             for j, value in enumerate(exchange(builder, found)):

@@ -18,7 +18,6 @@ from numba.extending import lower_builtin, register_model
 from rankfall.train.machine.kernels.registers import broadcast
 
 BYTES = 64  # of a vector
-INT = ir.IntType(64)
 
 
 class Vector(types.Type):
@@ -54,10 +53,6 @@ class TruthsModel(models.PrimitiveModel):
 def spread_number(context, builder, given, kind, number):  # type: ignore[no-untyped-def]
     """A number next to a vector stands for a vector of it."""
     return broadcast(builder, context.cast(builder, number, given, kind.number), kind.lanes)
-
-
-def suffix(kind: Any) -> str:
-    return f"v{kind.count}{'f32' if kind.element == ir.FloatType() else 'f64'}"
 
 
 def width(kind: Any) -> int:

@@ -22,9 +22,7 @@ def allocate(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> i
             for x in node.ins:
                 if isinstance(x, View):
                     x.value.last = max(x.value.last, g)
-                    if writes_here.get(id(x.value), {g}) != {
-                        g
-                    }:  # made by another instruction, so it has to be in memory
+                    if writes_here.get(id(x.value), {g}) != {g}:  # made by another instruction: it has to be in memory
                         x.value.stored = True
             value.first = g if value.first < 0 else value.first
             value.last = max(value.last, g)

@@ -14,7 +14,6 @@ UNARY = {
     "reciprocal": "RECIP",
     "logical_not": "NOT",
     "bitwise_not": "NOT",
-    "sgn": "SIGN",
 }
 BINARY = {
     "add": "ADD",
@@ -95,18 +94,10 @@ def where(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)
 
 
-@lowers("masked_fill")
-def masked_fill(draft: ProgramDraft, call: AtenCall) -> Any:
-    x, mask, number = (number_of(x) for x in call.args)
-    return draft.pointwise("WHERE", [mask, number, x], call.shape)
-
-
-@lowers("clamp", "clamp_min", "clamp_max")
+@lowers("clamp")
 def clamp(draft: ProgramDraft, call: AtenCall) -> Any:
     x = number_of(call.args[0])
     lo, hi = call.kwargs.get("min", call.arg(1)), call.kwargs.get("max", call.arg(2))
-    if call.name == "clamp_max":
-        lo, hi = None, call.arg(1, hi)
     if lo is not None:
         x = draft.pointwise("MAXI", [x, number_of(lo)], call.shape)
     if hi is not None:
@@ -163,17 +154,14 @@ def lower_conversion(draft: ProgramDraft, call: AtenCall) -> Any:
     return x
 
 
-@lowers("full_like", "zeros_like", "ones_like", "new_zeros", "new_full", "new_ones", "full", "zeros", "ones")
+@lowers("full_like", "full")
 def full(draft: ProgramDraft, call: AtenCall) -> Any:
-    if "full" in call.name:
-        number = call.args[2] if call.name == "new_full" else call.args[1]
-        if isinstance(number, View):
-            raise Unsupported(f"{call.name} with a number that data enter")
-        return Full(float(number_of(number)), call.shape)
-    return Full(1.0 if "ones" in call.name else 0.0, call.shape)
+    if isinstance(call.args[1], View):
+        raise Unsupported(f"{call.name} with a number that data enter")
+    return Full(float(number_of(call.args[1])), call.shape)
 
 
-@lowers("empty_like", "empty_permuted", "new_empty", "empty")
+@lowers("empty_permuted", "empty")
 def empty(draft: ProgramDraft, call: AtenCall) -> Any:
     """Whoever reads it before writing it would read anything; here zeros."""
     return Full(0.0, call.shape)

@@ -215,6 +215,11 @@ def offsets(sizes: Iterable[int], strides: Iterable[int]) -> np.ndarray:
     return found
 
 
+def offsets_of(extents: Sequence[Extent], k: int) -> np.ndarray:
+    """Where tensor k has the elements over which these extents run."""
+    return offsets([extent.size for extent in extents], [extent.strides[k] for extent in extents])
+
+
 def run_strides(sizes: Sequence[int]) -> list[int]:
     """Of numbers that lie one behind the other."""
     found, stride = [], 1

@@ -22,6 +22,7 @@ from rankfall.train.machine.program.atoms import (
     contiguous,
     flat,
     merge,
+    offsets,
 )
 
 LARGEST = 2**24  # integers are held as numbers of the program's format; float32 has all up to this
@@ -73,16 +74,15 @@ class ProgramDraft:
         if out is None and (same := unchanged_operand(op, ins, views, shape)) is not None:
             return same
         extents = flat(align(views + ([out] if out else []), shape))
+        what: dict[str, Any] = {"op": op}
         if out is None:
             order = order_like(extents, len(views))
             out = laid(order, extents, len(shape))
-            node = ProgramNode(PW, out, list(ins), {"op": op})
         else:
             order = sorted(extents, key=lambda extent: -extent.strides[-1])
-            node = ProgramNode(PW, out, list(ins), {"op": op, "written": [extent.strides[-1] for extent in order]})
-        node.order = tuple(extent.size for extent in order)
-        node.strides = [[extent.strides[k] for extent in order] for k in range(len(views))]
-        self.nodes.append(node)
+            what["written"] = [extent.strides[-1] for extent in order]
+        strides = [[extent.strides[k] for extent in order] for k in range(len(views))]
+        self.nodes.append(ProgramNode(PW, out, list(ins), what, tuple(extent.size for extent in order), strides))
         return out
 
     def write(self, x: Any, given: tuple[int, int], shape: Shape) -> None:
@@ -148,6 +148,11 @@ def places(order: Sequence[Extent]) -> tuple[dict[int, int], int]:
         where[id(extent)] = stride
         stride *= extent.size
     return where, stride
+
+
+def offsets_in(where: dict[int, int], extents: Sequence[Extent]) -> np.ndarray:
+    """Where a tensor that lies as `places` says has the elements over which these extents run."""
+    return offsets([extent.size for extent in extents], [where[id(extent)] for extent in extents])
 
 
 def is_integer(dtype: torch.dtype) -> bool:

@@ -1,11 +1,12 @@
 """Nodes as instructions: int64 words, whose layout `codes.py` and the functions that run them agree on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from rankfall.train.machine.codes import BMM, CUMSUM, GATHER, GEN, LIN, MASK, PW, RED, SCATTER, WGRAD
+from rankfall.train.machine.codes import BMM, GATHER, GEN, LIN, MASK, PW, RED, SCATTER, WGRAD
+from rankfall.train.machine.program.atoms import View
 from rankfall.train.machine.program.draft import ProgramNode
 from rankfall.train.machine.program.emit_pointwise import bits, group_words, place_of
 
@@ -20,98 +21,58 @@ def emit(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> np.nd
     return np.array(words, np.int64)
 
 
+def body(views: Sequence[View], sizes: Iterable[Any], node: ProgramNode, tables: str) -> list[Any]:
+    """Where operands lie, sizes, and the tables of these names."""
+    places = [word for view in views for word in place_of(view)]
+    return [*places, *sizes, *(word for name in tables.split() for word in node.what[name])]
+
+
+def lengths(node: ProgramNode, tables: str) -> list[int]:
+    return [len(node.what[name]) for name in tables.split()]
+
+
 def sums(node: ProgramNode) -> list[Any]:
     w = node.what
-    head = [
-        w["kind"],
-        *place_of(node.out),
-        *place_of(node.ins[0]),
-        len(w["io"]),
-        w["run"],
-        len(w["ro"]),
-        w["neighbours"],
-    ]
-    return [*head, bits(w["scale"]), *w["io"], *w["oo"], *w["ro"]]
+    sizes = [len(w["io"]), w["run"], len(w["ro"]), w["neighbours"], bits(w["scale"])]
+    return [w["kind"], *body([node.out, *node.ins], sizes, node, "io oo ro")]
 
 
 def linear(node: ProgramNode) -> list[Any]:
-    w = node.what
+    w, biased = node.what, len(node.ins) > 2
     x, weights = (node.ins[1], node.ins[0]) if w["swapped"] else node.ins[:2]
-    bias = place_of(node.ins[2]) if len(node.ins) > 2 else (0, 0)
+    bias = place_of(node.ins[2]) if biased else (0, 0)
     columns = w.get("bias", np.zeros(len(w["nw"]), np.int64))
-    head = [*place_of(x), *place_of(weights), *place_of(node.out), *bias, int(len(node.ins) > 2)]
-    sizes = [len(w["nw"]), len(w["kx"]), len(w["rx"]), w["run"]]
-    return [*head, *sizes, *w["kx"], *w["kw"], *w["nw"], *w["nc"], *columns, *w["rx"], *w["rw"], *w["rc"]]
+    sizes = [*bias, int(biased), *lengths(node, "nw kx rx"), w["run"]]
+    return [*body([x, weights, node.out], sizes, node, "kx kw nw nc"), *columns, *body([], [], node, "rx rw rc")]
 
 
 def weight_gradient(node: ProgramNode) -> list[Any]:
-    w = node.what
-    head = [
-        *place_of(node.ins[0]),
-        *place_of(node.ins[1]),
-        *place_of(node.out),
-        len(w["ma"]),
-        len(w["nb"]),
-        len(w["ka"]),
-        w["run"],
-    ]
-    return [*head, *w["ma"], *w["nb"], *w["mc"], *w["ka"], *w["kb"]]
+    sizes = [*lengths(node, "ma nb ka"), node.what["run"]]
+    return body([*node.ins, node.out], sizes, node, "ma nb mc ka kb")
 
 
 def product(node: ProgramNode) -> list[Any]:
-    w, lanes = node.what, node.kind == BMM
-    head = [*place_of(node.ins[0]), *place_of(node.ins[1]), *place_of(node.out), *([w["la"], w["lb"]] if lanes else [])]
-    sizes = [len(w["oa"]), len(w["ma"]), len(w["nb"]), len(w["ka"]), *([w["lanes"]] if lanes else [])]
-    tables = ("oa", "ob", "oc", "ma", "ka", "nb", "kb", "mc", "nc")
-    return [*head, *sizes, *(word for name in tables for word in w[name])]
+    w, sizes = node.what, lengths(node, "oa ma nb ka")
+    if node.kind == BMM:
+        sizes = [w["la"], w["lb"], *sizes, w["lanes"]]
+    return body([*node.ins, node.out], sizes, node, "oa ob oc ma ka nb kb mc nc")
 
 
 def gather(node: ProgramNode) -> list[Any]:
-    w = node.what
-    head = [
-        *place_of(node.ins[0]),
-        *place_of(node.ins[1]),
-        *place_of(node.out),
-        len(w["io"]),
-        len(w["xd"]),
-        w["stride"],
-    ]
-    return [*head, *w["io"], *w["xo"], *w["oo"], *w["xd"], *w["od"]]
+    sizes = [*lengths(node, "io xd"), node.what["stride"]]
+    return body([*node.ins, node.out], sizes, node, "io xo oo xd od")
 
 
 def scatter(node: ProgramNode) -> list[Any]:
     w = node.what
-    head = [*place_of(node.out), *place_of(node.ins[0]), *place_of(node.ins[1]), w["zeros"], w["adds"]]
-    return [*head, len(w["io"]), len(w["xd"]), w["stride"], *w["io"], *w["xo"], *w["vo"], *w["xd"], *w["vd"]]
-
-
-def running_sum(node: ProgramNode) -> list[Any]:
-    w = node.what
-    return [
-        *place_of(node.ins[0]),
-        *place_of(node.out),
-        len(w["io"]),
-        len(w["xk"]),
-        *w["io"],
-        *w["oo"],
-        *w["xk"],
-        *w["ok"],
-    ]
+    sizes = [w["zeros"], w["adds"], *lengths(node, "io xd"), w["stride"]]
+    return body([node.out, *node.ins], sizes, node, "io xo vo xd vd")
 
 
 def mask(node: ProgramNode) -> list[Any]:
     w = node.what
-    head = [
-        *place_of(node.out),
-        w["site"],
-        w["threshold"],
-        bits(w["scale"]),
-        w["size"],
-        len(w["from"]),
-        w["run"],
-        w["stride"],
-    ]
-    return [*head, *w["from"], *w["into"]]
+    sizes = [w["site"], w["threshold"], bits(w["scale"]), w["size"], len(w["from"]), w["run"], w["stride"]]
+    return body([node.out], sizes, node, "from into")
 
 
 WORDS: dict[int, Callable[[ProgramNode], list[Any]]] = {
@@ -122,6 +83,5 @@ WORDS: dict[int, Callable[[ProgramNode], list[Any]]] = {
     GEN: product,
     GATHER: gather,
     SCATTER: scatter,
-    CUMSUM: running_sum,
     MASK: mask,
 }

@@ -11,12 +11,10 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from rankfall.train.machine.codes import ARENA, BLOCK, OPERATIONS, PW, REGISTERS
+from rankfall.train.machine.codes import ADDED_UP, ARENA, BLOCK, COPIED_IN, COPIED_OUT, IN_PLACE, OP, PW, REGISTERS
 from rankfall.train.machine.program.atoms import Atom, Unsupported, View, collapse, cuts_of, run_strides, split
 from rankfall.train.machine.program.draft import ProgramNode
 
-CODES = {name: code for code, name in enumerate(OPERATIONS)}
-IN_PLACE, COPIED_IN, COPIED_OUT, ADDED_UP = range(4)
 STREAMS = 64
 Operand = tuple[str, Any]  # ("stream", number), ("constant", value) or ("passing", number): what no other group reads
 
@@ -88,7 +86,7 @@ PAIRS = {
     ("SUB", "MUL", 0): "SUBMUL",
     ("SUB", "MUL", 1): "SUBMUL",
 }
-PAIRED = {(CODES[first], CODES[second], place): CODES[name] for (first, second, place), name in PAIRS.items()}
+PAIRED = {(OP[first], OP[second], place): OP[name] for (first, second, place), name in PAIRS.items()}
 Operation = tuple[int, Operand, list[Operand]]
 
 
@@ -130,7 +128,7 @@ class GroupCode:
             operands = list(self.operands(node, inside))
             out = self.operand_of(node)
             inside[id(node.out.value)] = out
-            self.operations.append((CODES[node.what["op"]], out, operands))
+            self.operations.append((OP[node.what["op"]], out, operands))
         self.operations = pair(self.operations, {source for source, _, _ in self.sums})
 
     def operands(self, node: ProgramNode, inside: dict[int, Operand]) -> Iterator[Operand]:

@@ -164,7 +164,7 @@ class Fusion:
                 order = node.what["order"]
                 whole = node.ins[0].offset == 0 and math.prod(order) == size and self.graph.is_whole(user)
                 cuts = group.cuts | cuts_of(order)
-                own = self.divide(order, node.what["written"]) if self.divide and node.kind == RED else ()
+                own = self.divide(order, node.what["written"]) if self.divide else ()
                 if whole and node.what["read"] == run_strides(order) and fit(cuts) and own is not None:
                     if len(shares | {own}) > 1:
                         continue

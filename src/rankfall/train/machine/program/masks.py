@@ -3,9 +3,9 @@
 from typing import Any
 
 from rankfall.train.machine.codes import MASK
-from rankfall.train.machine.program.atoms import align, flat, offsets
+from rankfall.train.machine.program.atoms import align, flat
 from rankfall.train.machine.program.calls import AtenCall, lowers
-from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, places
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, offsets_in, places
 
 
 @lowers("dropout_mask")
@@ -18,9 +18,7 @@ def mask(draft: ProgramDraft, call: AtenCall) -> Any:
     where, size = places(order)
     logical = places(extents)[0]
     out = laid(order, extents, len(x.dims))
-    inner = order[-1:]
-    rest = order[:-1]
-    sizes = [extent.size for extent in rest]
+    rest, inner = order[:-1], order[-1:]
     what = {
         "site": site,
         "threshold": threshold,
@@ -28,8 +26,8 @@ def mask(draft: ProgramDraft, call: AtenCall) -> Any:
         "size": size,
         "run": inner[0].size if inner else 1,
         "stride": logical[id(inner[0])] if inner else 1,
-        "from": offsets(sizes, [logical[id(extent)] for extent in rest]),
-        "into": offsets(sizes, [where[id(extent)] for extent in rest]),
+        "from": offsets_in(logical, rest),
+        "into": offsets_in(where, rest),
     }
     draft.nodes.append(ProgramNode(MASK, out, [], what))
     return out

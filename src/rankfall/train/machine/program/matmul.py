@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 
 from rankfall.train.machine.codes import BMM, GEN, LIN, WGRAD
-from rankfall.train.machine.program.atoms import (
-    Extent,
-    Full,
-    View,
-    align,
-    collapse,
-    offsets,
-)
+from rankfall.train.machine.program.atoms import Extent, Full, View, align, collapse, offsets, offsets_of
 from rankfall.train.machine.program.calls import AtenCall, lowers
-from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, number_of, places
+from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, number_of, offsets_in, places
 
 LONGEST = 4096  # runs of a WGRAD
 
@@ -46,17 +39,17 @@ def lower_matmul(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 class Sides:
-    """The extents of a product C (B, M, N) = A (B, M, K) B (B, K, N): of the batch and of what is summed over, strides are those of A and
-    of B; of rows and columns, that of the one which has them."""
+    """The extents of a product C (B, M, N) = A (B, M, K) B (B, K, N), of C's dimensions: of the batch and of what is summed over, strides
+    are those of A and of B; of rows and columns, that of the one which has them."""
 
     def __init__(self, a: View, b: View) -> None:
         self.a, self.b = a, b
         one = lambda x, dim, size: View(x.value, 0, (x.dims[dim],))  # noqa: E731
         count, inner = a.shape[0], a.shape[2]
-        self.batch = rename_dim("b", align([one(a, 0, count), one(b, 0, count)], (count,))[0])
+        self.batch = align([one(a, 0, count), one(b, 0, count)], (count,))[0]
         self.summed = align([one(a, 2, inner), one(b, 1, inner)], (inner,))[0]
-        self.rows = [Extent("m", atom.size, atom.lane, (atom.stride,)) for atom in a.dims[1]]
-        self.columns = [Extent("n", atom.size, atom.lane, (atom.stride,)) for atom in b.dims[2]]
+        self.rows = [Extent(1, atom.size, atom.lane, (atom.stride,)) for atom in a.dims[1]]
+        self.columns = [Extent(2, atom.size, atom.lane, (atom.stride,)) for atom in b.dims[2]]
 
     def order(self, length: int) -> list[Extent]:
         """In which the product lies."""
@@ -74,31 +67,20 @@ class Sides:
         return batch + middle + [extent for extent in every if extent.lane]
 
 
-def rename_dim(dim: str, extents: list[Extent]) -> list[Extent]:
-    return [Extent(dim, extent.size, extent.lane, extent.strides) for extent in extents]
-
-
 def has_lane(extents: list[Extent]) -> bool:
     return any(extent.lane for extent in extents)
-
-
-def offsets_by(extents: list[Extent], strides: Any) -> np.ndarray:
-    return offsets([extent.size for extent in extents], [strides(extent) for extent in extents])
 
 
 def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
     """(B, M, K) by (B, K, N), and a bias (B or 1, M or 1, N)."""
     sides = Sides(a, b)
-    every = [*sides.batch, *sides.rows, *sides.columns]
     order = sides.order(draft.length)
-    numbered = {"b": 0, "m": 1, "n": 2}
-    where = places(order)[0]
-    view = laid_by(order, every, numbered)
-    kind, what = kind_of(sides, where)
+    view = laid(order, [*sides.batch, *sides.rows, *sides.columns], 3)
+    kind, what = kind_of(sides, places(order)[0])
     joins = kind == LIN and not what["swapped"] and isinstance(bias, View)
     if joins and not bias.dims[0] and not bias.dims[1] and bias.shape[2] == view.shape[2]:
         extents = align([View(bias.value, 0, (bias.dims[2],)), View(b.value, 0, (b.dims[2],))], (b.shape[2],))[0]
-        what["bias"] = offsets_by(extents, lambda extent: extent.strides[0])
+        what["bias"] = offsets_of(extents, 0)
         draft.nodes.append(ProgramNode(kind, view, [a, b, bias], what))
         return view
     draft.nodes.append(ProgramNode(kind, view, [a, b], what))
@@ -113,27 +95,18 @@ def kind_of(sides: Sides, where: dict[int, int]) -> tuple[int, dict[str, Any]]:
     return GEN, tables(sides, sides.batch, where)
 
 
-def laid_by(order: list[Extent], every: list[Extent], numbered: dict[str, int]) -> View:
-    renumbered = {
-        id(extent): Extent(numbered[extent.dim], extent.size, extent.lane, extent.strides) for extent in every
-    }
-    return laid([renumbered[id(extent)] for extent in order], [renumbered[id(extent)] for extent in every], 3)
-
-
 def tables(sides: Sides, batch: list[Extent], where: dict[int, int]) -> dict[str, Any]:
     """Where A, B and C have the elements of batch, rows, columns and sum."""
-    out = lambda extent: where[id(extent)]  # noqa: E731
-    first, second = (lambda extent: extent.strides[0]), (lambda extent: extent.strides[1])
     return {
-        "oa": offsets_by(batch, first),
-        "ob": offsets_by(batch, second),
-        "oc": offsets_by(batch, out),
-        "ma": offsets_by(sides.rows, first),
-        "mc": offsets_by(sides.rows, out),
-        "nb": offsets_by(sides.columns, first),
-        "nc": offsets_by(sides.columns, out),
-        "ka": offsets_by(sides.summed, first),
-        "kb": offsets_by(sides.summed, second),
+        "oa": offsets_of(batch, 0),
+        "ob": offsets_of(batch, 1),
+        "oc": offsets_in(where, batch),
+        "ma": offsets_of(sides.rows, 0),
+        "mc": offsets_in(where, sides.rows),
+        "nb": offsets_of(sides.columns, 0),
+        "nc": offsets_in(where, sides.columns),
+        "ka": offsets_of(sides.summed, 0),
+        "kb": offsets_of(sides.summed, 1),
     }
 
 

@@ -66,25 +66,20 @@ def join(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> V
     return out
 
 
-@lowers("select_scatter", "slice_scatter")
+@lowers("slice_scatter")
 def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
     """x, but v in a part of a dimension."""
     x, v, shape = call.args[0], call.args[1], call.shape
     dim = call.arg(2, 0) % len(shape)
     size = shape[dim]
-    if call.name == "select_scatter":
-        start, count = call.args[3] % size, 1
-        v = v.with_dims((*v.dims[:dim], (), *v.dims[dim:])) if isinstance(v, View) else v
-    else:
-        start, end = call.arg(3, 0), call.arg(4, size)
-        start, end = (max(0, i + size) if i < 0 else min(i, size) for i in (start, end))
-        count = end - start
-        if call.arg(5, 1) != 1:
-            raise Unsupported(
-                "a slice with a step, such as x[..., ::2], that is written to or through which a gradient goes back"
-            )
-        if count == size:
-            return v
+    start, end = (max(0, i + size) if i < 0 else min(i, size) for i in (call.arg(3, 0), call.arg(4, size)))
+    count = end - start
+    if call.arg(5, 1) != 1:
+        raise Unsupported(
+            "a slice with a step, such as x[..., ::2], that is written to or through which a gradient goes back"
+        )
+    if count == size:
+        return v
     out = blank(shape, [x] + ([drop_dim(v, dim)] if isinstance(v, View) else []))
     for low, high in ((0, start), (start + count, size)):
         if high > low:

@@ -1,23 +1,12 @@
-"""Reductions and running sums."""
+"""Reductions."""
 
 import math
 from typing import Any
 
-import numpy as np
 import torch
 
-from rankfall.train.machine.codes import CUMSUM, RED, SUM
-from rankfall.train.machine.program.atoms import (
-    Extent,
-    OneHot,
-    Unsupported,
-    View,
-    align,
-    collapse,
-    flat,
-    offsets,
-    reshape,
-)
+from rankfall.train.machine.codes import RED, SUM
+from rankfall.train.machine.program.atoms import OneHot, Unsupported, View, align, collapse, flat, offsets, reshape
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import (
     LARGEST,
@@ -28,7 +17,6 @@ from rankfall.train.machine.program.draft import (
     lanes_last,
     places,
 )
-from rankfall.train.machine.program.parts import blank
 
 PAIR = 2
 KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
@@ -56,29 +44,6 @@ def variance(draft: ProgramDraft, call: AtenCall) -> Any:
     away = draft.pointwise("SUB", [x, mean], x.shape)
     square = draft.pointwise("MUL", [away, away], x.shape)
     return reshape(reduce(draft, square, axes, 0, 1 / (count - correction)), call.shape)
-
-
-@lowers("cumsum")
-def running_sum(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = draft.solid(call.args[0])
-    dim = call.args[1] % len(x.dims)
-    check_counts(draft, call, x.shape[dim])
-    out = blank(x.shape, [x])
-    extents = align([x, out], x.shape)
-    kept, along = flat(own for i, own in enumerate(extents) if i != dim), extents[dim]
-    what = {
-        "io": offsets_of(kept, 0),
-        "oo": offsets_of(kept, 1),
-        "xk": offsets_of(along, 0),
-        "ok": offsets_of(along, 1),
-    }
-    draft.nodes.append(ProgramNode(CUMSUM, out, [x], what))
-    return out
-
-
-def offsets_of(extents: list[Extent], k: int) -> np.ndarray:
-    """Where tensor k has the elements over which these extents run."""
-    return offsets([extent.size for extent in extents], [extent.strides[k] for extent in extents])
 
 
 def check_counts(draft: ProgramDraft, call: AtenCall, count: int) -> None:

@@ -24,11 +24,20 @@ from rankfall.train.machine.program.atoms import (
     contiguous,
     flat,
     offsets,
+    offsets_of,
 )
 from rankfall.train.machine.program.calls import AtenCall, lowers
-from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, lanes_last, number_of, places
+from rankfall.train.machine.program.draft import (
+    ProgramDraft,
+    ProgramNode,
+    laid,
+    lanes_last,
+    number_of,
+    offsets_in,
+    places,
+)
 from rankfall.train.machine.program.parts import drop_dim, resize
-from rankfall.train.machine.program.sums import offsets_of, reduce
+from rankfall.train.machine.program.sums import reduce
 
 NOWHERE = np.zeros(1, np.int64)
 
@@ -48,7 +57,7 @@ def inside(draft: ProgramDraft, index: Any, size: int) -> View:
     return kept
 
 
-@lowers("index", "_unsafe_index")
+@lowers("index")
 def lower_index(draft: ProgramDraft, call: AtenCall) -> Any:
     x, given = call.args[0], call.args[1]
     at = [i for i, index in enumerate(given) if index is not None]
@@ -83,23 +92,19 @@ def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> A
     dims = [*before, *index.dims, *after]
     first, last = len(before), len(before) + len(index.dims)
     extents = [[Extent(i, a.size, a.lane, (a.stride,)) for a in atoms] for i, atoms in enumerate(dims)]
-    of_index = flat(extents[first:last])
-    of_rows = flat([*extents[:first], *extents[last:]])
-    lanes = any(extent.lane for extent in flat(extents))
-    others = [extent for extent in of_rows if not extent.lane] + [
-        extent for extent in reversed(of_index) if not extent.lane
-    ]
-    order = [*others, *(extent for extent in of_rows + of_index if extent.lane)] if lanes else flat(extents)
+    of_index, of_rows, every = flat(extents[first:last]), flat([*extents[:first], *extents[last:]]), flat(extents)
+    lanes = [extent for extent in of_rows + of_index if extent.lane]
+    others = [extent for extent in [*of_rows, *reversed(of_index)] if not extent.lane]
+    order = [*others, *lanes] if lanes else every
     where = places(order)[0]
-    out = laid(order, flat(extents), len(dims))
-    written = lambda some: offsets([s.size for s in some], [where[id(s)] for s in some])  # noqa: E731
+    out = laid(order, every, len(dims))
     what = {
         "stride": stride,
         "io": offsets_of(of_index, 0),
         "xo": np.zeros(math.prod(extent.size for extent in of_index), np.int64),
-        "oo": written(of_index),
+        "oo": offsets_in(where, of_index),
         "xd": offsets_of(of_rows, 0),
-        "od": written(of_rows),
+        "od": offsets_in(where, of_rows),
     }
     draft.nodes.append(ProgramNode(GATHER, out, [x, index], what))
     return out
@@ -123,9 +128,9 @@ def lower_gather(draft: ProgramDraft, call: AtenCall) -> Any:
     order = lanes_last(reversed(extents)) if lanes else extents
     where = places(order)[0]
     out = laid(order, extents, len(shape))
-    written = offsets([extent.size for extent in extents], [where[id(extent)] for extent in extents])
-    what = {"stride": stride, "io": offsets_of(extents, 0), "xo": offsets_of(extents, 1), "oo": written}
-    draft.nodes.append(ProgramNode(GATHER, out, [x, index], what | {"xd": NOWHERE, "od": NOWHERE}))
+    tables = {"io": offsets_of(extents, 0), "xo": offsets_of(extents, 1), "oo": offsets_in(where, extents)}
+    what = {"stride": stride, **tables, "xd": NOWHERE, "od": NOWHERE}
+    draft.nodes.append(ProgramNode(GATHER, out, [x, index], what))
     return out
 
 

@@ -1,94 +1,76 @@
 """Operations that only look at memory in another way: they write no node."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from rankfall.train.machine.program.atoms import (
-    Atom,
-    Full,
-    Unsupported,
-    View,
-    align,
-    flat,
-    merge,
-    reshape,
-    size_of,
-)
+from rankfall.train.machine.program.atoms import Atom, Full, Unsupported, View, align, flat, merge, reshape, size_of
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import ProgramDraft, laid, lanes_last
 
-
-@lowers("alias", "detach", "clone", "lift_fresh_copy", "contiguous", "view_copy")
-def same(draft: ProgramDraft, call: AtenCall) -> Any:
-    return call.args[0]
+Look = Callable[[ProgramDraft, View, AtenCall], View]
 
 
-@lowers("view", "_unsafe_view", "reshape")
-def lower_reshape(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = call.args[0]
-    return Full(x.number, call.shape) if isinstance(x, Full) else reshape(x, call.shape)
+def looks(*names: str) -> Callable[[Look], Look]:
+    """Marks a function as that of operations which only look at their first argument: at a tensor of one number they see that number."""
+
+    def mark(function: Look) -> Look:
+        @lowers(*names)
+        def lower(draft: ProgramDraft, call: AtenCall) -> View | Full:
+            x = call.args[0]
+            return Full(x.number, call.shape) if isinstance(x, Full) else function(draft, x, call)
+
+        return function
+
+    return mark
 
 
-@lowers("permute", "transpose", "t")
-def lower_permute(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = call.args[0]
-    if isinstance(x, Full):
-        return Full(x.number, call.shape)
-    order = list(range(len(x.dims)))
-    if call.name == "permute":
-        order = [i % len(order) for i in call.args[1]]
-    else:
-        i, j = (call.args[1], call.args[2]) if call.name == "transpose" else (0, len(order) - 1)
-        order[i], order[j] = order[j], order[i]
-    return x.with_dims(x.dims[i] for i in order)
+@looks("alias", "detach", "clone", "lift_fresh_copy")
+def same(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+    return x
 
 
-@lowers("unsqueeze")
-def lower_unsqueeze(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = call.args[0]
-    if isinstance(x, Full):
-        return Full(x.number, call.shape)
+@looks("view", "reshape")
+def lower_reshape(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+    return reshape(x, call.shape)
+
+
+@looks("permute")
+def lower_permute(draft: ProgramDraft, x: View, call: AtenCall) -> View:
+    return x.with_dims(x.dims[i] for i in call.args[1])
+
+
+@looks("unsqueeze")
+def lower_unsqueeze(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dims = list(x.dims)
     dims.insert(call.args[1] % (len(dims) + 1), ())
     return x.with_dims(dims)
 
 
-@lowers("squeeze")
-def lower_squeeze(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = call.args[0]
-    if isinstance(x, Full):
-        return Full(x.number, call.shape)
+@looks("squeeze")
+def lower_squeeze(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     which = call.args[1] if len(call.args) > 1 else range(len(x.dims))
     gone = {i % len(x.dims) for i in ([which] if isinstance(which, int) else which)}
     return x.with_dims(dim for i, dim in enumerate(x.dims) if i not in gone or dim)
 
 
-@lowers("expand")
-def lower_expand(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = call.args[0]
-    if isinstance(x, Full):
-        return Full(x.number, call.shape)
+@looks("expand")
+def lower_expand(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
     return x.with_dims(dim or repeat_atom(size) for dim, size in zip(own, call.shape))
 
 
-@lowers("repeat")
-def lower_repeat(draft: ProgramDraft, call: AtenCall) -> Any:
+@looks("repeat")
+def lower_repeat(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     """A tensor several times one behind the other: each dimension is read again from its beginning."""
-    x = call.args[0]
-    if isinstance(x, Full):
-        return Full(x.number, call.shape)
     own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
     if any(count > 1 and any(atom.lane for atom in dim) for count, dim in zip(call.args[1], own)):
         raise Unsupported("the samples of a batch several times")
     return x.with_dims((*repeat_atom(count), *dim) for count, dim in zip(call.args[1], own))
 
 
-@lowers("broadcast_in_dim")
-def broadcast(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = call.args[0]
-    if isinstance(x, Full):
-        return Full(x.number, call.shape)
+@looks("broadcast_in_dim")
+def broadcast(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dims = [repeat_atom(size) for size in call.shape]
     for dim, place in zip(x.dims, call.args[2]):
         dims[place] = dim or dims[place]
@@ -99,11 +81,8 @@ def repeat_atom(size: int) -> tuple[Atom, ...]:
     return (Atom(size, 0),) if size > 1 else ()
 
 
-@lowers("select", "slice")
-def cut(draft: ProgramDraft, call: AtenCall) -> Any:
-    x = call.args[0]
-    if isinstance(x, Full):
-        return Full(x.number, call.shape)
+@looks("select", "slice")
+def cut(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     dim = call.arg(1, 0) % len(x.dims)
     size = x.shape[dim]
     if call.name == "select":
@@ -166,12 +145,9 @@ def copy_view(draft: ProgramDraft, x: View, dim: int) -> View:
     return draft.pointwise("COPY", [x], x.shape, out)
 
 
-@lowers("flip")
-def lower_flip(draft: ProgramDraft, call: AtenCall) -> Any:
+@looks("flip")
+def lower_flip(draft: ProgramDraft, x: View, call: AtenCall) -> View:
     """A copy: no instruction reads backwards but the pointwise."""
-    x = call.args[0]
-    if isinstance(x, Full):
-        return x
     dims, offset = list(x.dims), 0
     for dim in call.args[1]:
         offset += sum(atom.stride * (atom.size - 1) for atom in dims[dim])
@@ -182,21 +158,15 @@ def lower_flip(draft: ProgramDraft, call: AtenCall) -> Any:
     return draft.pointwise("COPY", [backwards], x.shape, out)
 
 
-@lowers("split_with_sizes", "split", "chunk", "unbind")
+@lowers("split_with_sizes")
 def pieces(draft: ProgramDraft, call: AtenCall) -> Any:
     x, at = call.args[0], 0
     found: list[Any] = []
-    given = call.kwargs.get("dim", call.arg(1 if call.name == "unbind" else 2, 0))
     for piece in call.value:
         if isinstance(x, Full) or not math.prod(piece.shape):
             found.append(Full(getattr(x, "number", 0.0), piece.shape))
             continue
-        dim = given % len(x.dims)
-        if call.name == "unbind":
-            one = step_view(draft, x, dim, at, 1, 1)
-            found.append(one.with_dims(own for i, own in enumerate(one.dims) if i != dim))
-            at += 1
-        else:
-            found.append(part_of(draft, x, dim, at, piece.shape[dim]))
-            at += piece.shape[dim]
+        dim = call.kwargs.get("dim", call.arg(2, 0)) % len(x.dims)
+        found.append(part_of(draft, x, dim, at, piece.shape[dim]))
+        at += piece.shape[dim]
     return found
