@@ -63,6 +63,15 @@ def test_halves_are_rounded_to_the_even_number() -> None:
     assert torch.equal(apart.round_half_to_even(x).nan_to_num(7.0), x.round().nan_to_num(7.0))
 
 
+@pytest.mark.parametrize("name", ["ceil", "trunc", "exp2", "log2", "log10", "isnan", "isinf", "logical_xor", "hypot"])
+def test_what_is_made_of_few_operations(name: str) -> None:
+    operation = getattr(torch.ops.aten, name).default
+    x = torch.cat([torch.arange(-20, 21) / 4, torch.tensor([math.inf, -math.inf, math.nan, -0.49999997])]).double()
+    given = (x, x.flip(0)) if name in ("logical_xor", "hypot") else (x,)
+    found, wanted = apart.table()[operation](*given), operation(*given)
+    assert found.dtype == wanted.dtype and torch.allclose(found, wanted, rtol=1e-12, equal_nan=True)
+
+
 @pytest.mark.parametrize("dims", [(0, 1), (2, 1), (-1, 0), (-3, -1)])
 @pytest.mark.parametrize("offset", [-3, -1, 0, 2, 5, -9])
 def test_a_diagonal_and_its_gradient(dims: tuple[int, int], offset: int) -> None:

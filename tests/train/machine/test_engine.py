@@ -49,7 +49,19 @@ TOKENS = Shape("tokens", "classes", 5, 7, 6)
 
 
 OPERATIONS = (
-    *("Kinked", "Largest", "Rounded", "Sorted", "SortedStably", "Few", "PutBack", "Multiplied", "Diagonal", "Fused"),
+    *(
+        "Kinked",
+        "Rare",
+        "Largest",
+        "Rounded",
+        "Sorted",
+        "SortedStably",
+        "Few",
+        "PutBack",
+        "Multiplied",
+        "Diagonal",
+        "Fused",
+    ),
     *("Constants", "OfNothing"),
 )
 

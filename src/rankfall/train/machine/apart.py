@@ -23,6 +23,17 @@ def table() -> dict[Any, Callable[..., Any]]:
         aten.min.dim: smallest,
         aten.argmin.default: place_of_smallest,
         aten.round.default: round_half_to_even,
+        aten.ceil.default: lambda x: -torch.floor(-x),
+        aten.trunc.default: lambda x: torch.sign(x) * torch.floor(x.abs()),
+        aten.exp2.default: lambda x: torch.exp(x * math.log(2)),
+        aten.log2.default: lambda x: torch.log(x) / math.log(2),
+        aten.log10.default: lambda x: torch.log(x) / math.log(10),
+        aten.hypot.default: lambda x, y: torch.sqrt(x * x + y * y),
+        aten.isnan.default: lambda x: x != x,
+        aten.isinf.default: lambda x: x.abs() == math.inf,
+        aten.logical_xor.default: lambda x, y: (x != 0) != (y != 0),
+        aten.hardshrink_backward.default: shrink_gradient,
+        aten.softshrink_backward.default: shrink_gradient,
         aten.cumprod.default: running_product,
         aten.prod.dim_int: product,
         aten.sort.default: order,
@@ -50,6 +61,10 @@ def round_half_to_even(x: Tensor) -> Tensor:
     below = torch.floor(x)
     rest, odd = x - below, below - 2 * torch.floor(below * 0.5)
     return below + ((rest > 0.5) | ((rest == 0.5) & (odd == 1))).to(x.dtype)
+
+
+def shrink_gradient(gradient: Tensor, x: Tensor, within: float) -> Tensor:
+    return torch.where(x.abs() <= within, torch.zeros_like(gradient), gradient)
 
 
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:

@@ -49,7 +49,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         *(aten.var, aten.linalg_vector_norm, aten.silu, aten.sigmoid_backward),
         *(aten.tanh_backward, aten.embedding_dense_backward, aten.nll_loss_forward, aten.nll_loss_backward),
         *(aten.cumsum, aten.expm1, aten.log1p, aten.leaky_relu, aten.leaky_relu_backward),
-        *(aten.hardtanh, aten.hardtanh_backward),
+        *(aten.hardtanh, aten.hardtanh_backward, aten.native_group_norm),
         *(aten.hardswish, aten.hardswish_backward, aten.hardsigmoid, aten.hardsigmoid_backward),
     )
     table.update(get_decompositions(further))

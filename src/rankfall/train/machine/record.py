@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rankfall.train.machine.decompositions import decompositions
 from rankfall.train.machine.program.calls import LOWERINGS
-from rankfall.train.machine.recorder import Recorder, Untraceable
+from rankfall.train.machine.recorder import DispatchRecorder, Untraceable
 from rankfall.train.members import Optimizer
 
 NUMBERS = ("number", "Tensor", "float")  # types of arguments that are no size or axis; or None
@@ -79,7 +79,7 @@ def record(
     return Recorded(tuple(recorder.operations), tuple(recorder.now[id(x)] for x in given)), recorder.numbers
 
 
-class OptimizerRecorder(Recorder):
+class OptimizerRecorder(DispatchRecorder):
     def __init__(self, given: Sequence[Tensor], before: Noted) -> None:
         super().__init__()
         self.last = before

@@ -42,14 +42,14 @@ class Numberless(Tensor):
         raise Untraceable(f"{func} outside of the trace")
 
 
-class Recorder(TorchDispatchMode):
+class DispatchRecorder(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Nothing here is compiled; else torch imports its compiler at the first operation, which takes a second."""
         return False
 
 
-class AtenRecorder(Recorder):
+class AtenRecorder(DispatchRecorder):
     def __init__(self) -> None:
         super().__init__()
         self.graph = AtenGraph()
