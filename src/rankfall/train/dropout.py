@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.streams import words
 from rankfall.train.device import waits
-from rankfall.train.philox import keys_of, random_raw
+from rankfall.train.philox import keys_of, random_raw, to_signed
 
 LEVELS = 65536
 
@@ -46,6 +46,17 @@ class SeededDropout:
         return x * mask.mul_(self.scale)
 
 
+def mask_words(keys: Tensor, place: int, step: Tensor, count: int) -> Tensor:
+    """Random words (K, count) of a place in the network at a step."""
+    return random_raw(keys, (0, 0, place % 2**64, step), count)
+
+
+# A compiler of steps takes it for one operation: it would spend a minute on those of each mask.
+torch.library.custom_op("rankfall::mask_words", mask_words, mutates_args=()).register_fake(
+    lambda keys, place, step, count: keys.new_empty(len(keys), count)
+)
+
+
 class DeviceDropout:
     """The same masks, made on the device. The step is a tensor there, so that a captured step has new masks in every replay."""
 
@@ -54,6 +65,7 @@ class DeviceDropout:
         self.scale = LEVELS / (LEVELS - self.threshold)
         self.keys = keys_of([words(seed, "dropout") for seed in seeds], device)  # (K, 2)
         self.step = torch.zeros((), dtype=torch.int64, device=device)
+        self.places: dict[str, int] = {}
 
     def at(self, step: int) -> "DeviceDropout":
         """The same with the masks of a step."""
@@ -64,8 +76,10 @@ class DeviceDropout:
         if self.threshold == 0:
             return x
         size = x[0].numel()
-        counter = 0, 0, words(site)[0], self.step
-        bits = random_raw(self.keys, counter, -(-size // 16) * 4)  # (K, words), four elements a word
+        if site not in self.places:  # looked up, because a compiler of steps cannot follow a hash
+            self.places[site] = to_signed(words(site)[0])
+        draw = torch.ops.rankfall.mask_words if torch.compiler.is_compiling() else mask_words
+        bits = draw(self.keys, self.places[site], self.step, -(-size // 16) * 4)  # (K, words), four elements a word
         # int16 for want of unsigned comparisons: with the first bit turned round they are in the order of unsigned ones.
         keep = (bits.view(torch.int16)[:, :size] ^ -(LEVELS // 2)) >= self.threshold - LEVELS // 2
         scale = torch.full((), self.scale, dtype=x.dtype, device=x.device)
