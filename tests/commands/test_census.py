@@ -23,6 +23,7 @@ def rows(file: Path) -> dict[str, dict[str, str]]:
         return {row["type"]: row for row in csv.DictReader(text)}
 
 
+@pytest.mark.long
 def test_a_few_types_are_measured_kept_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.set_num_threads(2)  # as in a process that nobody has told otherwise
     about = ("--results", tmp_path / "results", "--depth", "2", "--tokens", "8")

@@ -302,6 +302,7 @@ def test_the_gate_passes_the_residual_on_and_linear_attention_is_cubic(others: l
     assert {"softmax", "l2", "relu2"} <= gated.keys()
 
 
+@pytest.mark.long
 def test_the_second_singular_value_of_the_gated_unit(others: list[dict]) -> None:
     """Row sums that differ at order one make rows multiples of one another, but for the gate; a sentinel's part is another vector."""
     found = {
