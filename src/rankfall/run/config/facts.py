@@ -41,11 +41,7 @@ def _one_of(*words: str) -> Form:
     return (lambda value: value in words), " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-READ_ALONE = (
-    "LIMITS",
-    "REFUSES",
-    "REQUIRES",
-)  # facts that only a plan reads: one that is no literal would bound nothing
+READ_ALONE = ("LIMITS", "REFUSES", "REQUIRES")  # by a plan: one that is no literal would bound nothing
 YES_OR_NO: Form = (lambda value: isinstance(value, bool)), "True or False"
 FORMS: dict[str, Form] = {
     "LIMITS": (
