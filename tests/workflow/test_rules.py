@@ -65,6 +65,7 @@ def test_a_preset_replaces_the_default(tmp_path: Path) -> None:
     assert not checkout.results.exists(), "a dry run leaves nothing"
 
 
+@pytest.mark.long
 def test_parsing_the_workflow_loads_no_torch() -> None:
     program = "import sys; from rankfall.run.snakemake.wiring import Wiring; import yaml;"
     program += "Wiring(yaml.safe_load(open('config.yaml'))).states.lines(); print('torch' in sys.modules)"

@@ -217,7 +217,7 @@ def test_what_is_not_passed_is_not_there_for_libraries_either(lab: Path, monkeyp
 @pytest.mark.parametrize(
     "text",
     [
-        "import numba\nt = float(numba.njit(lambda x: x + 1)(2.0))",
+        pytest.param("import numba\nt = float(numba.njit(lambda x: x + 1)(2.0))", marks=pytest.mark.long),
         "import scipy.linalg, uuid, ctypes, multiprocessing, sqlite3\nt = 3.0",
         "import tempfile\nt = 3.0\nPath(tempfile.gettempdir()).exists(), Path('~').expanduser()",
     ],

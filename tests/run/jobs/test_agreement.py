@@ -106,6 +106,7 @@ def test_a_processor_does_not_train_what_is_for_a_gpu(tmp_path: Path) -> None:
     assert not store.find_cells([cell.key for cell in plan.cells])
 
 
+@pytest.mark.long
 def test_an_objective_that_draws_is_trained_by_the_machine(tmp_path: Path) -> None:
     changes = {"training": {"epochs": 2, "objective": {"name": "prefixes", "shortest": 3}}, "grid": {"seed": "0..1"}}
     plan, store = make_plan(config(compute={"engine": "auto"}, **changes)), Store(tmp_path)

@@ -92,6 +92,7 @@ def ends(plan: Plan, store: Store) -> dict[str, set[str]]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epochs", [0, 1])
 def test_a_component_that_mixes_members_fails_its_cells_and_no_others(
     tmp_path: Path, lab: Callable[[str], None], epochs: int
@@ -173,6 +174,7 @@ def test_what_was_edited_during_its_trial_is_neither_failed_nor_remembered(
     assert not (tmp_path / "store" / "trials").exists()
 
 
+@pytest.mark.long
 def test_one_size_does_not_condemn_another(tmp_path: Path, lab: Callable[[str], None]) -> None:
     """A shape that does not fit names the file of the component, not the attention around it."""
     lab("import torch\n\n\ndef sharp(logits):\n    return (logits * torch.ones(2, 1, 1).to(logits)).softmax(-1)\n")
@@ -279,6 +281,7 @@ def cheating(module, batch, drop=no_dropout):
 """
 
 
+@pytest.mark.long
 def test_no_cell_is_done_whose_share_cannot_be_one(tmp_path: Path, lab: Callable[[str], None]) -> None:
     """In the small batch of the trial it does nothing."""
     lab(CHEATING)

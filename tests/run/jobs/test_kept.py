@@ -111,6 +111,7 @@ def test_an_item_cannot_be_made_of_what_the_measure_does_not_name(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_options_of_what_an_item_is_made_of_are_in_its_key(lab: Path) -> None:
     """Also where items are places in a list, and not its components."""
     text = MEASURE.replace("map(Component.of, normalisers)", "range(len(normalisers))").replace(
@@ -151,6 +152,7 @@ def test_what_other_options_name_is_in_every_key(lab: Path) -> None:
     assert called(lab) == "a"
 
 
+@pytest.mark.long
 def test_an_item_without_rows_is_measured_again(lab: Path) -> None:
     """Something that it needs may be there tomorrow."""
     (lab / "keptlab.py").write_text(MEASURE.replace("0.5}]", '0.5}] * (one.name != "keptlab_a:own")') + NONE)

@@ -73,6 +73,7 @@ def test_a_seed_with_more_symbols_has_a_network_of_its_own(tmp_path: Path, monke
         torch.testing.assert_close(tensors["embedding.table.weight"], alone["embedding.table.weight"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("seeds", "task", "said"),
     [

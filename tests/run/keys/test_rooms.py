@@ -121,15 +121,3 @@ def test_a_name_is_of_one_study_alone() -> None:
     assert not {name: found for name, found in studies.items() if len(found) > 1}
     assert set.union(*studies.values()) == set(components.STUDIES)
     assert not [path for path in files if not (path.parent / "__init__.py").is_file()], "it would be in no wheel"
-
-
-def test_no_two_classes_share_a_name() -> None:
-    """But components', whose class has the name of its file and which are found through their folder."""
-    folders = {(PACKAGE / place).parent for places in components.KINDS.values() for place in places}
-    seen: dict[str, list[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        own = {part.capitalize() for part in [path.stem]} if path.parent in folders else set()
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in own:
-                seen.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
-    assert not {name: files for name, files in seen.items() if len(files) > 1}

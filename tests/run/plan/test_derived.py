@@ -76,6 +76,7 @@ def test_a_measure_that_builds_networks_depends_on_every_part_they_may_have(
     assert "rankfall/nets/positions/rope.py" not in plan.measures["paths"].code
 
 
+@pytest.mark.long
 def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:
     config, out = tmp_path / "config.json", tmp_path / "out.parquet"
     raw = BOTH | {"measures": {"reproduction": {}}}

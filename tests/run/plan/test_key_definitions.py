@@ -21,11 +21,14 @@ from rankfall.run.snakemake.outputs import Outputs
 CHECKOUT = Path(__file__).parents[3]
 CONFIGS = [CHECKOUT / "config.yaml", *sorted((CHECKOUT / "workflow" / "presets").glob("*.yaml"))]
 LARGE = {"prediction", "prediction_tenth"}  # thousands of cells
+LONG = {"atlas", "census", "census_full"}
 
 
-@pytest.mark.parametrize(
-    "config", [pytest.param(one, id=one.stem, marks=[pytest.mark.slow] * (one.stem in LARGE)) for one in CONFIGS]
-)
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] * (name in LARGE) + [pytest.mark.long] * (name in LONG)
+
+
+@pytest.mark.parametrize("config", [pytest.param(one, id=one.stem, marks=marks(one.stem)) for one in CONFIGS])
 def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CHECKOUT)
     plan, sources = make_plan(config), Sources()

@@ -22,6 +22,7 @@ def digest(config: dict = CONFIG) -> str:
     return JobFingerprints(make_plan(config)).page().digest
 
 
+@pytest.mark.long
 def test_it_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest()
     assert digest() == before

@@ -146,6 +146,7 @@ def test_a_foreign_shard_that_is_newer_than_its_table_is_made_again(outputs: Out
     assert found.shards == {place}
 
 
+@pytest.mark.long
 def test_a_figure_stands_only_with_its_own_pictures(outputs: Outputs) -> None:
     picture, caption = Path(outputs.picture("paths")), Path(outputs.caption("paths"))
     for harm in (

@@ -136,6 +136,7 @@ def test_the_doctor_finds_nothing_wrong_here_and_leaves_nothing_behind(tmp_path,
     assert capsys.readouterr().out.startswith("ok ")
 
 
+@pytest.mark.long
 def test_the_doctor_reads_all_files_when_told_to(results, capsys):
     path = Store(results / "store").find_cells(["k0"])["k0"].stack
     content = bytearray(path.read_bytes())

@@ -112,6 +112,7 @@ def test_a_stack_that_makes_no_sense_is_refused(store, keys, statuses, rows, wor
     assert not list(store.root.rglob("*"))
 
 
+@pytest.mark.long
 def test_ten_thousand_cells_in_400_stacks_are_found_in_well_under_a_second_without_torch(store):
     code = {f"rankfall/nets/{i}.py": "0" * 32 for i in range(30)}
     for i in range(400):
