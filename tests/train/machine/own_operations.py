@@ -158,6 +158,65 @@ class OfNothing(Own):
         return torch.stack(some, 2) + nothing.unsqueeze(-1)  # type: ignore[arg-type]
 
 
+class JoinedToNothing(Own):
+    """As what is kept of earlier tokens is before there are any; and nothing written somewhere."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        before, after = torch.zeros(*x.shape[:2], 0, x.shape[-1]), torch.tensor([])
+        whole = torch.cat([before.to(x.dtype), x, after.to(x.dtype)], 2)
+        written = whole.scatter(-1, x.topk(0, -1).indices, 5.0) + torch.slice_scatter(x, x[:, :, :0], 2, 1, 1)
+        return written * functional.pad(x[..., :0], (0, x.shape[-1]), value=0.7)
+
+
+class FromTheEnd(Own):
+    """Negative places in brackets, that data say and that none do."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        few, table = x[..., torch.tensor([[-1, 0], [2, -1]])], torch.linspace(-1, 1, 3 * x.shape[-1], dtype=x.dtype)
+        said = table.view(-1, 3)[x.argsort(-1) - 16]  # (K, B, T, D, 3)
+        return x * said.sum(-1) + few.sum((-1, -2)).unsqueeze(-1) + x[:, :, torch.tensor([-1])]
+
+
+class Whole(Own):
+    """Integers hold no fractions of what is written into them; what is not 0 is true; a one-hot row of an infinite number."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        places, first = x.argsort(-1), x.argmax(-1, keepdim=True)
+        scale = torch.full_like(x, 2.7, dtype=torch.int64) + places.scatter(-1, first, 1.7)
+        scale = scale + functional.pad(places[..., 1:], (1, 0), value=-2.7)
+        some = (-x.relu()).any(2, keepdim=True).to(x.dtype) + (places[..., :2] - 5).any(-1, keepdim=True)
+        rest = (x + torch.zeros_like(x).scatter(-1, first, -torch.inf)).softmax(-1)
+        return x * scale * some + rest
+
+
+class Counted(Own):
+    """Products of integers that stay small, and remainders of negative ones."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        places = x.argsort(-1)
+        mixed = (places * 971 + places.flip(-1) * places) % 31 * 97 % 29
+        negative = (places - 16) % 5 + (16 - places) // 3 + (places - 9) % -4
+        return x * (mixed + negative).to(x.dtype) / 16
+
+
+class Hashed(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        return x * (x.argsort(-1) * 1_000_003 % 7).to(x.dtype)
+
+
+class Wrapped(Own):
+    """Less than 0 in a format that has no such numbers."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        return x * ((x > 0).to(torch.uint8) - 1).to(x.dtype)
+
+
 class Diagonal(Own):
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ OPERATIONS = (
         "Diagonal",
         "Fused",
     ),
-    *("Constants", "OfNothing"),
+    *("Constants", "OfNothing", "JoinedToNothing", "FromTheEnd", "Whole", "Counted"),
 )
 
 
@@ -361,6 +361,8 @@ def test_what_is_no_trace_is_refused(name: str) -> None:
         ("own:Rearranged", r"a reshape that cuts a dimension of \[6, 32, 5\], which was joined"),
         ("own:EveryOther", r"a slice with a step, such as x\[\.\.\., ::2\]"),
         ("own_operations:SortedFar", r"sort of \d\d numbers, more than 32"),
+        ("own_operations:Hashed", r"mul.* integers, which may give 9\.6e\+08, more than 16777216"),
+        ("own_operations:Wrapped", "in torch.uint8"),
     ],
 )
 def test_a_refusal_says_what_a_component_wrote(name: str, why: str) -> None:

@@ -137,6 +137,13 @@ def test_a_tensor_that_is_changed_in_place_is_one_more() -> None:
     assert torch.equal(found[graph.results.number], fill(x))
 
 
+def test_what_nobody_has_written_is_zeros() -> None:
+    """Not what lies in the memory of this process."""
+    graph = record(lambda x: x * torch.empty(7, 2, 3) + torch.empty_like(x))
+    assert not any("empty" in operation.target._schema.name for operation in graph.operations)
+    assert all(not value.any() for value in graph.known.values())
+
+
 def test_a_tensor_that_a_module_holds_and_changes_is_refused() -> None:
     count = torch.zeros(())
     with pytest.raises(Untraceable, match="changes a tensor that it holds"):

@@ -139,7 +139,7 @@ def sort_key(x: Tensor, descending: bool) -> tuple[Tensor, float]:
     """What is the larger, the sooner x comes, and what is less than all of it."""
     if not x.dtype.is_floating_point:  # places
         key = x.to(torch.int64)
-        return key if descending else -key, -(2**40)
+        return key if descending else -key, -(2**24)
     # Scores that a mask hides are -inf: those count as the least finite number, and that as the next.
     key, about = x if descending else -x, torch.finfo(x.dtype)
     return torch.where(key == -math.inf, about.min, key.clamp(min=about.min * (1 - about.eps))), -math.inf

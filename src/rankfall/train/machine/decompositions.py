@@ -40,6 +40,11 @@ def gelu_gradient(otherwise: Callable[..., Tensor], gradient: Tensor, x: Tensor,
     return gradient * (below + x * e * (2 * math.pi) ** -0.5)
 
 
+def unwritten(size: list[int], *_: Any, dtype: torch.dtype | None = None, **__: Any) -> Tensor:
+    """Whoever reads it before writing it would read anything, and a trace would be another in each process; here zeros."""
+    return torch.zeros(size, dtype=dtype)
+
+
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
@@ -54,6 +59,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     )
     table.update(get_decompositions(further))
     table |= apart.table()
+    table |= dict.fromkeys((aten.empty.memory_format, aten.empty_permuted.default), unwritten)
     by_erf = get_decompositions([aten.gelu, aten.gelu_backward])
     for function, of in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):
         table[function] = partial(of, by_erf[function])

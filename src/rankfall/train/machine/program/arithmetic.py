@@ -6,7 +6,7 @@ import torch
 
 from rankfall.train.machine.program.atoms import Full, OneHot, Unsupported, View
 from rankfall.train.machine.program.calls import AtenCall, lowers
-from rankfall.train.machine.program.draft import ProgramDraft, is_integer, number_of
+from rankfall.train.machine.program.draft import ProgramDraft, held, is_integer, number_of
 
 UNARY = {
     **{name: name.upper() for name in ("neg", "exp", "log", "erf", "tanh", "sqrt", "rsqrt", "sigmoid", "abs")},
@@ -56,8 +56,6 @@ def binary(draft: ProgramDraft, call: AtenCall) -> Any:
         raise Unsupported(f"{call.name} of booleans")
     if call.name in OF_BOOLEANS and not call.is_bool:
         raise Unsupported(f"{call.name} of integers")
-    if is_integer(call.value.dtype) and call.name == "mul" and isinstance(a, View) and isinstance(b, View):
-        raise Unsupported("products of integers, which may be larger than what the machine holds exactly")
     if not isinstance(a, View) and not isinstance(b, View) and call.name in FOLDED:
         return Full(FOLDED[call.name](a, b * alpha), call.shape)
     if alpha != 1:
@@ -158,18 +156,12 @@ def lower_conversion(draft: ProgramDraft, call: AtenCall) -> Any:
 def full(draft: ProgramDraft, call: AtenCall) -> Any:
     if isinstance(call.args[1], View):
         raise Unsupported(f"{call.name} with a number that data enter")
-    return Full(float(number_of(call.args[1])), call.shape)
-
-
-@lowers("empty_permuted", "empty")
-def empty(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Whoever reads it before writing it would read anything; here zeros."""
-    return Full(0.0, call.shape)
+    return Full(held(number_of(call.args[1]), call.value.dtype), call.shape)
 
 
 @lowers("scalar_tensor")
 def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
-    return Full(float(call.args[0]), ())
+    return Full(held(call.args[0], call.value.dtype), ())
 
 
 @lowers("remainder")

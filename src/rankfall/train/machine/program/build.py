@@ -17,6 +17,7 @@ from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, is_integer
 from rankfall.train.machine.program.emit import emit
 from rankfall.train.machine.program.fusion import Divide, fuse
+from rankfall.train.machine.program.integers import Bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ def finish(
     groups = fuse(draft.nodes, results, divide)
     size = allocate(draft.nodes, groups)
     check([draft.nodes[i] for group in groups for i in group])
-    constants = np.concatenate(draft.constants) if draft.constants else np.zeros(0)
+    constants = np.concatenate([*draft.constants.values()]) if draft.constants else np.zeros(0)
     return Program(emit(draft.nodes, groups), len(groups), size, constants)
 
 
@@ -62,8 +63,10 @@ def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype:
             found[ref.number] = draft.constant(graph.known[ref.number])
         return found[ref.number]
 
+    bounds = Bounds(graph, draft.largest)
     for operation in graph.needed():
         if operation.outputs[0] not in graph.known:
+            bounds.add(operation)
             result = lower_operation(draft, graph, operation, get, dtype)
             several = result if isinstance(operation.result, list | tuple) else [result]
             found.update(zip(operation.outputs, several, strict=True))

@@ -45,7 +45,7 @@ class ProgramDraft:
         """`length`: tokens of a sample, which lie next to the lanes in products; `largest`: of the integers that are given."""
         self.largest = largest
         self.nodes: list[ProgramNode] = []
-        self.constants: list[np.ndarray] = []
+        self.constants: dict[int, np.ndarray] = {}  # by where they begin
         self.constant_size = 0
         self.length = length
         self.strayed: list[View] = []  # sums, each 0 unless an index lay outside of its table
@@ -54,15 +54,21 @@ class ProgramDraft:
         """A tensor that no data enter."""
         if not isinstance(x, Tensor):
             return x
+        if not x.numel():
+            return Full(0.0, tuple(x.shape))
         numbers = x.detach().double().reshape(-1)
-        if not x.is_floating_point() and x.numel() and float(numbers.abs().max()) > LARGEST:
+        if not x.is_floating_point() and float(numbers.abs().max()) > LARGEST:
             raise Unsupported(f"integers up to {float(numbers.abs().max()):.0f}")
-        if x.numel() and bool((numbers == numbers[0]).all()):
+        if bool((numbers == numbers[0]).all()):
             return Full(float(numbers[0]), tuple(x.shape))
         value = Value(x.numel(), (CONST, self.constant_size))
-        self.constants.append(numbers.numpy())
+        self.constants[self.constant_size] = numbers.numpy()
         self.constant_size += x.numel()
         return contiguous(value, tuple(x.shape))
+
+    def numbers_of(self, x: View) -> np.ndarray | None:
+        """Of a constant, in its order; None: data enter."""
+        return self.constants[x.value.given[1]] if x.value.given and x.value.given[0] == CONST else None
 
     def solid(self, x: Any) -> View:
         """A view, also of what lies nowhere."""
@@ -112,6 +118,11 @@ def number_of(x: Any) -> Any:
     return x.number if isinstance(x, Full) else (x if isinstance(x, View) else float(x))
 
 
+def held(number: float, dtype: torch.dtype) -> float:
+    """A number as a tensor of this format holds it: integers and booleans have no fractions."""
+    return float(number) if dtype.is_floating_point else float(torch.tensor(number).to(dtype))
+
+
 def lanes_last(extents: Iterable[Extent], key: Callable[[Extent], Any] | None = None) -> list[Extent]:
     """Lanes innermost; the others by `key`, or as they come."""
     extents = list(extents)
@@ -156,4 +167,5 @@ def offsets_in(where: dict[int, int], extents: Sequence[Extent]) -> np.ndarray:
 
 
 def is_integer(dtype: torch.dtype) -> bool:
-    return dtype in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+    """Of those that do not wrap around before LARGEST."""
+    return dtype in (torch.int64, torch.int32)

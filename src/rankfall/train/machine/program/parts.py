@@ -1,11 +1,12 @@
 """Tensors that are put together: concatenation, padding, and writing a part of one into another."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from rankfall.train.machine.program.atoms import Atom, Extent, Full, Shape, Unsupported, View, flat
 from rankfall.train.machine.program.calls import AtenCall, lowers
-from rankfall.train.machine.program.draft import ProgramDraft, laid, lanes_last, number_of
+from rankfall.train.machine.program.draft import ProgramDraft, held, laid, lanes_last, number_of
 from rankfall.train.machine.program.views import part_of
 
 
@@ -52,7 +53,8 @@ def resize(shape: Shape, dim: int, size: int) -> Shape:
 
 @lowers("cat")
 def lower_cat(draft: ProgramDraft, call: AtenCall) -> Any:
-    return join(draft, call.args[0], call.arg(1, 0) % len(call.shape), call.shape)
+    parts = [part for part in call.args[0] if math.prod(part.shape)]  # an empty one may be of any dimensions
+    return join(draft, parts, call.arg(1, 0) % len(call.shape), call.shape)
 
 
 def join(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> View:
@@ -80,6 +82,8 @@ def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
         )
     if count == size:
         return v
+    if count <= 0:
+        return x
     out = blank(shape, [x] + ([drop_dim(v, dim)] if isinstance(v, View) else []))
     for low, high in ((0, start), (start + count, size)):
         if high > low:
@@ -93,8 +97,10 @@ def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
 @lowers("constant_pad_nd")
 def lower_pad(draft: ProgramDraft, call: AtenCall) -> Any:
     """With a number; negative amounts cut off."""
-    x, amounts, number = call.args[0], call.args[1], float(call.arg(2, 0.0))
+    x, amounts, number = call.args[0], call.args[1], held(call.arg(2, 0.0), call.value.dtype)
     if isinstance(x, Full):
+        if not math.prod(x.shape):
+            return Full(number, call.shape)
         if any(amount > 0 for amount in amounts) and x.number != number:
             x = draft.solid(x)
         else:

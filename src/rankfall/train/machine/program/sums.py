@@ -9,7 +9,6 @@ from rankfall.train.machine.codes import RED, SUM
 from rankfall.train.machine.program.atoms import OneHot, Unsupported, View, align, collapse, flat, offsets, reshape
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import (
-    LARGEST,
     ProgramDraft,
     ProgramNode,
     is_integer,
@@ -26,7 +25,10 @@ KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
 def lower_reduction(draft: ProgramDraft, call: AtenCall) -> Any:
     x = draft.solid(call.args[0])
     axes = axes_of(call, x)
-    check_counts(draft, call, math.prod(x.shape[i] for i in axes))
+    if is_integer(call.value.dtype) and call.name != "argmax" and call.dtypes[0].is_floating_point:
+        raise Unsupported("a sum of numbers as an integer")
+    if call.name == "any" and call.dtypes[0] != torch.bool:
+        x = draft.pointwise("NE", [x, 0.0], x.shape)
     if call.name == "sum" and isinstance(x, OneHot) and axes == {x.dim} and isinstance(x.number, View):
         return reshape(x.number, call.shape)
     scale = 1 / math.prod(x.shape[i] for i in axes) if call.name == "mean" else 1.0
@@ -44,16 +46,6 @@ def variance(draft: ProgramDraft, call: AtenCall) -> Any:
     away = draft.pointwise("SUB", [x, mean], x.shape)
     square = draft.pointwise("MUL", [away, away], x.shape)
     return reshape(reduce(draft, square, axes, 0, 1 / (count - correction)), call.shape)
-
-
-def check_counts(draft: ProgramDraft, call: AtenCall, count: int) -> None:
-    """Raise unless sums of so many integers stay exact."""
-    if not is_integer(call.value.dtype) or call.name == "argmax":
-        return
-    if call.dtypes[0].is_floating_point:
-        raise Unsupported("a sum of numbers as an integer")
-    if count * (1 if call.dtypes[0] == torch.bool else draft.largest) > LARGEST:
-        raise Unsupported(f"sums of {count} integers, which may be larger than what the machine holds exactly")
 
 
 def axes_of(call: AtenCall, x: View) -> set[int]:

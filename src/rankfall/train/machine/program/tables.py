@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rankfall.train.machine.codes import CONST, GATHER, SCATTER
+from rankfall.train.machine.codes import GATHER, SCATTER
 from rankfall.train.machine.program.atoms import (
     Atom,
     Extent,
@@ -30,6 +30,7 @@ from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import (
     ProgramDraft,
     ProgramNode,
+    held,
     laid,
     lanes_last,
     number_of,
@@ -48,7 +49,9 @@ def inside(draft: ProgramDraft, index: Any, size: int) -> View:
         if not 0 <= index.number < size:
             raise Unsupported(f"a constant index {index.number:.0f} of {size}")
         return draft.solid(index)
-    if index.value.given is not None and index.value.given[0] == CONST:  # constants, which were looked at
+    if (numbers := draft.numbers_of(index)) is not None:
+        if numbers.min() < 0 or numbers.max() >= size:
+            raise Unsupported(f"constant indices from {numbers.min():.0f} to {numbers.max():.0f} of {size}")
         return index
     shape = index.shape
     kept = draft.pointwise("MINI", [draft.pointwise("MAXI", [index, 0.0], shape), float(size - 1)], shape)
@@ -57,13 +60,25 @@ def inside(draft: ProgramDraft, index: Any, size: int) -> View:
     return kept
 
 
+def from_either_end(draft: ProgramDraft, index: Any, size: int) -> Any:
+    """The index that is meant in brackets, where negative ones count from the end."""
+    if isinstance(index, Full):
+        return Full(index.number + size * (index.number < 0), index.shape)
+    if (numbers := draft.numbers_of(index)) is not None:
+        positive = np.where(numbers < 0, numbers + size, numbers).reshape(index.shape)
+        return draft.constant(torch.from_numpy(positive)) if numbers.min() < 0 else index
+    shape = index.shape
+    negative, other = draft.pointwise("LT", [index, 0.0], shape), draft.pointwise("ADD", [index, float(size)], shape)
+    return draft.pointwise("WHERE", [negative, other, index], shape)
+
+
 @lowers("index")
 def lower_index(draft: ProgramDraft, call: AtenCall) -> Any:
     x, given = call.args[0], call.args[1]
     at = [i for i, index in enumerate(given) if index is not None]
     if len(at) != 1:
         raise Unsupported("an index in several dimensions")
-    return rows(draft, x, at[0], given[at[0]], call)
+    return rows(draft, x, at[0], from_either_end(draft, given[at[0]], x.shape[at[0]]), call)
 
 
 @lowers("index_select")
@@ -142,8 +157,10 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
     adds = bool(call.arg(3, False))
     if len(at) != 1 or not adds or not isinstance(x, Full) or x.number != 0:
         raise Unsupported("index_put but into zeros, adding up, at one dimension")
+    if not math.prod(given[at[0]].shape):
+        return x
     dim, shape = at[0], call.shape
-    index = inside(draft, given[dim], shape[dim])
+    index = inside(draft, from_either_end(draft, given[dim], shape[dim]), shape[dim])
     v = draft.solid(v)
     out = contiguous(Value(math.prod(shape)), shape)
     count = len(index.dims)
@@ -173,7 +190,7 @@ def one_hot(draft: ProgramDraft, dim: int, index: View, number: float, shape: Sh
     """A number where the index says, in each row along a dimension."""
     own = draft.constant(torch.arange(shape[dim]).reshape([-1 if i == dim else 1 for i in range(len(shape))]))
     there = draft.pointwise("EQ", [number_of(own), index], shape)
-    x = draft.pointwise("MUL", [there, number], shape)
+    x = there if number == 1 else draft.pointwise("WHERE", [there, number, 0.0], shape)  # it may be infinite
     return OneHot(x.value, x.offset, x.dims, dim, number)
 
 
@@ -183,6 +200,10 @@ def lower_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
     x, _, index, v = call.args[:4]
     if call.kwargs.get("reduce"):
         raise Unsupported("scatter that reduces")
+    if not math.prod(index.shape):
+        return x
+    if not isinstance(v, View | Full):
+        v = held(v, call.value.dtype)
     if isinstance(x, Full) and x.number == 0:
         return scatter_into_zeros(draft, call, v)
     if call.name == "scatter_add":

@@ -1,0 +1,70 @@
+"""How large the integers of a graph may become. They are held as numbers of the program's format, which has all up to LARGEST."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from rankfall.train.machine.graph import AtenGraph, AtenOperation, Ref, replace_in
+from rankfall.train.machine.program.atoms import Unsupported
+from rankfall.train.machine.program.draft import LARGEST, is_integer
+
+WRITE = ("full", "scalar_tensor", "where", "clamp", "scatter", "constant_pad_nd")  # numbers they are given
+
+
+class Bounds:
+    """Of the size of the numbers in each tensor of integers, by the tensor's number."""
+
+    def __init__(self, graph: AtenGraph, largest: int) -> None:
+        """`largest`: of the integers that are given."""
+        self.graph = graph
+        self.of = dict.fromkeys(range(graph.given), float(largest))
+
+    def get(self, number: int) -> float:
+        if self.graph.forms[number].dtype == torch.bool:
+            return 1.0
+        if number not in self.of and number in self.graph.known:
+            value = self.graph.known[number]
+            self.of[number] = float(value.double().abs().max()) if value.numel() else 0.0
+        return self.of.get(number, 0.0)
+
+    def add(self, operation: AtenOperation) -> None:
+        """Raise where an operation may give integers that are larger than what the machine holds exactly."""
+        for number in operation.outputs:
+            if is_integer(self.graph.forms[number].dtype):
+                self.of[number] = bound = self.bound(operation, math.prod(self.graph.forms[number].shape))
+                if bound > LARGEST:
+                    raise Unsupported(
+                        f"{operation.target} of integers, which may give {bound:.3g}, more than {LARGEST}, up to which the machine is exact"
+                    )
+
+    def bound(self, operation: AtenOperation, count: int) -> float:
+        """`count`: how many numbers the operation gives."""
+        name, inputs = operation.target._schema.name.split("::")[1], operation.inputs
+        each = [math.prod(self.graph.forms[number].shape) for number in inputs]
+        args = [abs(x) if isinstance(x, int | float) else x for x in self.values(operation.args)]
+        if name == "argmax":
+            return each[0]
+        if name == "sum":
+            return args[0] * each[0] / max(1, count)
+        if name == "mul":
+            return args[0] * args[1]
+        if name in ("remainder", "full_like"):
+            return args[1]
+        if name in ("add", "sub", "rsub"):
+            return args[0] + args[1] * abs(operation.kwargs.get("alpha", 1))
+        if name in ("scatter_add", "index_put", "_unsafe_index_put"):
+            return args[0] + self.get(inputs[-1]) * each[-1]
+        written = numbers_among([args, self.values(operation.kwargs)]) if name in WRITE else ()
+        return max([self.get(number) for number in inputs] + [abs(x) for x in written], default=LARGEST)
+
+    def values(self, x: Any) -> Any:
+        return replace_in(x, Ref, lambda ref: self.get(ref.number))
+
+
+def numbers_among(x: Any) -> Iterator[float]:
+    if isinstance(x, int | float):
+        yield x
+    for one in x.values() if isinstance(x, dict) else x if isinstance(x, list | tuple) else ():
+        yield from numbers_among(one)
