@@ -226,6 +226,10 @@ def test_figure_and_sentence_say_what_adds_and_what_does_not() -> None:
     assert re.search(r"Of 4 predictors, .*norm growth \(\d+%\).* do(es)? better than nothing \(50%\) for sure", said), (
         said
     )
+    together = rows[
+        (rows.task == "all") & (rows.outcome == "trains") & (rows.model == "depth and parameters and all predictors")
+    ]
+    assert f"All of them together, beside depth and parameters: {together.value.item():.0%}, a gain of" in said
     noise = ended(networks().assign(over_chance=rng.random(len(found))))
     unsure, _ = say_prediction(lambda name: analysis(noise))
     assert re.search(r"Of \d+ predictors, none does better than nothing \(50%\) for sure", unsure), unsure

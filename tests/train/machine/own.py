@@ -266,16 +266,6 @@ def rearranged(x: Tensor) -> Tensor:
     return x.movedim(-1, 2).reshape(x.shape)
 
 
-def every_other(x: Tensor) -> Tensor:
-    """A gradient goes back through a slice with a step."""
-    return x * x[..., ::2].sum(-1, keepdim=True)
-
-
 class Rearranged(Mlp):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__(sizes, rearranged)
-
-
-class EveryOther(Mlp):
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__(sizes, every_other)

@@ -217,6 +217,39 @@ class Wrapped(Own):
         return x * ((x > 0).to(torch.uint8) - 1).to(x.dtype)
 
 
+class Stepped(Own):
+    """Every second and third, read and written, as rotary positions are often computed."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        even, odd = x[..., ::2], x[..., 1::2]
+        turned = torch.empty_like(x)
+        turned[..., ::2], turned[..., 1::2] = even * 0.6 - odd * 0.8, even * 0.8 + odd * 0.6
+        turned[:, :, 1:-1:3] = 0.5
+        return turned + x[..., 1::3].sum(-1, keepdim=True) + functional.pad(x[:, :, 2::2], (0, 0, 4, 0))[:, :, :5]
+
+
+class Written(Own):
+    """Into a part of a tensor, by its place or a mask; token by token; and a part that is changed where it lies."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        shifted, state = torch.zeros_like(x), x * 2
+        shifted[:, :, 1:] = x[:, :, :-1]
+        for t in range(1, x.shape[2]):
+            state[:, :, t] += state[:, :, t - 1] * 0.5
+        state[:, :, -1, 0] = x.mean((2, 3))
+        state[..., 1][:, :, 2].mul_(3)
+        state[:, :, 1:][..., :2] -= 1
+        part = state[:, :, 1:]
+        part += part[..., :1]  # the whole too, and what is read of it under this name
+        state[:, :, 2] *= 2
+        state[..., 3:5] = torch.cat([part, part[:, :, -1:]], 2)[..., 3:5]
+        shifted[shifted > 0.5] = 0.1
+        shifted[...] += state
+        return shifted.clamp_(min=-2)
+
+
 class Diagonal(Own):
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:
@@ -232,6 +265,16 @@ class Fused(Own):
     def apply_own(x: Tensor) -> Tensor:
         each = x.flatten(0, 1).unsqueeze(1)
         return functional.scaled_dot_product_attention(each, each, each, is_causal=True).view(x.shape)
+
+
+class Shared(Own):
+    """Changed where it lies, through what is no part in brackets."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        whole = x * 2
+        whole.transpose(1, 2)[:, 0] = x[:, :, 0]
+        return whole
 
 
 class SortedFar(Own):

@@ -51,6 +51,8 @@ TOKENS = Shape("tokens", "classes", 5, 7, 6)
 OPERATIONS = (
     *(
         "Kinked",
+        "Stepped",
+        "Written",
         "Rare",
         "Largest",
         "Rounded",
@@ -359,7 +361,7 @@ def test_what_is_no_trace_is_refused(name: str) -> None:
     ("name", "why"),
     [
         ("own:Rearranged", r"a reshape that cuts a dimension of \[6, 32, 5\], which was joined"),
-        ("own:EveryOther", r"a slice with a step, such as x\[\.\.\., ::2\]"),
+        ("own_operations:Shared", r"aten\.as_strided.* \(a tensor that is changed through a view of it\)"),
         ("own_operations:SortedFar", r"sort of \d\d numbers, more than 32"),
         ("own_operations:Hashed", r"mul.* integers, which may give 9\.6e\+08, more than 16777216"),
         ("own_operations:Wrapped", "in torch.uint8"),

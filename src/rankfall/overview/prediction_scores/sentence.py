@@ -1,7 +1,10 @@
 """Whether what is lost at birth matters, in a sentence."""
 
+import pandas as pd
+
+from rankfall.annotations import DataFrame
 from rankfall.overview.prediction_scores.figure import describe_additions
-from rankfall.overview.prediction_scores.rows import ALL, by_gain, null, of, say_where
+from rankfall.overview.prediction_scores.rows import ALL, NULL, by_gain, null, of, say_where
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import Read, TableQuestion
 
@@ -23,8 +26,19 @@ def say_prediction(read: Read) -> tuple[str, str]:
         f"architectures left out ({say_where(table, ALL, usual.tasks)}; {many(int(usual.networks), 'network')}, "
         f"{many(int(usual.architectures), 'architecture')}). "
         f"Of {many(len(added), 'predictor')}, {better} better than nothing (50%) for sure, alone. "
-        f"Beside depth and parameters: {verdicts[0].lower()}{verdicts[1:]}",
+        f"Beside depth and parameters: {verdicts[0].lower()}{verdicts[1:]}{describe_together(rows)}",
         "",
+    )
+
+
+def describe_together(rows: DataFrame) -> str:
+    """Of this no verdict was fixed, so it has numbers alone."""
+    (all_of,) = rows[rows.model == f"{NULL} and all predictors"].itertuples()
+    if pd.isna(all_of.gain_low):
+        return ""
+    return (
+        f" All of them together, beside depth and parameters: {all_of.value:.0%}, a gain of {all_of.gain * 100:.0f} points "
+        f"(from {all_of.gain_low * 100:.0f} to {all_of.gain_high * 100:.0f}; no verdict was fixed for it)."
     )
 
 

@@ -45,6 +45,10 @@ def unwritten(size: list[int], *_: Any, dtype: torch.dtype | None = None, **__: 
     return torch.zeros(size, dtype=dtype)
 
 
+def copied(x: Tensor, y: Tensor, non_blocking: bool = False) -> Tensor:
+    return y.to(x.dtype).expand(x.shape)
+
+
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
@@ -59,6 +63,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     )
     table.update(get_decompositions(further))
     table |= apart.table()
+    table[aten.copy.default] = copied
     table |= dict.fromkeys((aten.empty.memory_format, aten.empty_permuted.default), unwritten)
     by_erf = get_decompositions([aten.gelu, aten.gelu_backward])
     for function, of in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):

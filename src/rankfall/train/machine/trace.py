@@ -19,6 +19,7 @@ from rankfall.streams import words
 from rankfall.train.dropout import LEVELS
 from rankfall.train.machine.graph import AtenGraph, form_of
 from rankfall.train.machine.recorder import AtenRecorder, Untraceable
+from rankfall.train.machine.written import WritesWholes
 from rankfall.train.objectives._base import Graded, Objective, Samples
 from rankfall.train.philox import to_signed
 
@@ -124,7 +125,10 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
 def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
     """Of ATen operations, few kinds of them, none of which changes a tensor."""
     try:
-        with sdpa_kernel(SDPBackend.MATH):  # PyTorch's own attention as the operations that it is made of
+        with (
+            WritesWholes(),
+            sdpa_kernel(SDPBackend.MATH),
+        ):  # PyTorch's own attention as the operations that it is made of
             return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, given))
     except Untraceable:
         raise

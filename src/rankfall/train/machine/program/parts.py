@@ -7,7 +7,7 @@ from typing import Any
 from rankfall.train.machine.program.atoms import Atom, Extent, Full, Shape, Unsupported, View, flat
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import ProgramDraft, held, laid, lanes_last, number_of
-from rankfall.train.machine.program.views import part_of
+from rankfall.train.machine.program.views import part_of, step_view
 
 
 def extents_like(shape: Shape, like: Sequence[Any]) -> list[list[Extent]]:
@@ -36,14 +36,14 @@ def drop_dim(x: View, dim: int) -> View:
     return x.with_dims(() if i == dim else own for i, own in enumerate(x.dims))
 
 
-def place_in(out: View, dim: int, start: int, count: int) -> View:
-    """A part of a blank tensor, to be written."""
+def place_in(out: View, dim: int, start: int, count: int, step: int = 1) -> View:
+    """A part of a blank tensor, to be written: of a dimension the elements start, start + step, ..."""
     atoms = out.dims[dim]
     if len(atoms) > 1:
         raise Unsupported("a part of a dimension that is made of several")
     stride = atoms[0].stride if atoms else 0
     dims = list(out.dims)
-    dims[dim] = (Atom(count, stride),) if count > 1 else ()
+    dims[dim] = (Atom(count, stride * step),) if count > 1 else ()
     return out.with_dims(dims, start * stride)
 
 
@@ -75,22 +75,21 @@ def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
     dim = call.arg(2, 0) % len(shape)
     size = shape[dim]
     start, end = (max(0, i + size) if i < 0 else min(i, size) for i in (call.arg(3, 0), call.arg(4, size)))
-    count = end - start
-    if call.arg(5, 1) != 1:
-        raise Unsupported(
-            "a slice with a step, such as x[..., ::2], that is written to or through which a gradient goes back"
-        )
+    step = call.arg(5, 1)
+    count = max(0, -((start - end) // step))
     if count == size:
         return v
-    if count <= 0:
+    if count == 0:
         return x
     out = blank(shape, [x] + ([drop_dim(v, dim)] if isinstance(v, View) else []))
-    for low, high in ((0, start), (start + count, size)):
-        if high > low:
-            source = part_of(draft, x, dim, low, high - low) if isinstance(x, View) else x.number
-            place = place_in(out, dim, low, high - low)
-            draft.pointwise("COPY", [source], resize(shape, dim, high - low), place)
-    draft.pointwise("COPY", [number_of(v)], resize(shape, dim, count), place_in(out, dim, start, count))
+    stop = min(size, start + count * step)
+    between = [(first, -((first - stop) // step), step) for first in range(start + 1, start + step)]
+    for first, many, apart in ((0, start, 1), *between, (stop, size - stop, 1)):
+        if many > 0:
+            source = step_view(draft, x, dim, first, many, apart) if isinstance(x, View) else x.number
+            place = place_in(out, dim, first, many, apart)
+            draft.pointwise("COPY", [source], resize(shape, dim, many), place)
+    draft.pointwise("COPY", [number_of(v)], resize(shape, dim, count), place_in(out, dim, start, count, step))
     return out
 
 

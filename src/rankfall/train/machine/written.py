@@ -1,0 +1,120 @@
+"""Changes of a part of a tensor, as `x[..., 1:] = y` or `x[:, 0] += y`, as operations that give the whole.
+
+Autograd notes such a change by where numbers lie in memory that two tensors share. A trace knows no memory, so what is changed is put
+together from its parts, and the whole replaced.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from rankfall.train.machine.graph import replace_in
+
+Place = tuple[int | slice, ...]  # of each dimension
+
+
+class WritesWholes(TorchFunctionMode):
+    """Knows the parts that a function has taken in brackets. Of what shares memory otherwise, as by `view` or `transpose`, nothing is known
+    here: where it is changed and gradients go through it, the trace has no operation and says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: dict[int, tuple[Tensor, Tensor, Place]] = {}  # by the name of a part: it, what it is of, and where
+        self.old: set[int] = set()  # parts of what was replaced since
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        if func is Tensor.__setitem__:
+            return self.set(*args)
+        if func is Tensor.__getitem__:
+            return self.get(*args)
+        given, named = (
+            replace_in((args, dict(kwargs or {})), Tensor, self.current) if self.old else (args, kwargs or {})
+        )
+        if not changes(func):
+            return func(*given, **named)
+        if id(args[0]) in self.parts:
+            self.replace(args[0], func(given[0].clone(), *given[1:], **named))
+        else:
+            func(*given, **named)
+            self.forget(args[0])
+        return args[0]
+
+    def current(self, x: Tensor) -> Tensor:
+        """A part of what was changed since it was taken, as it is now."""
+        if id(x) not in self.old:
+            return x
+        _, of, place = self.parts[id(x)]
+        return self.current(of)[place]
+
+    def get(self, x: Tensor, index: Any) -> Tensor:
+        part, place = self.current(x)[replace_in(index, Tensor, self.current)], place_of(x, index)
+        if place is not None:
+            self.parts[id(part)] = part, x, place
+        return part
+
+    def set(self, x: Tensor, index: Any, y: Any) -> None:
+        place = place_of(x, index)
+        _, of, there = self.parts.get(id(y), (None, None, None))
+        if of is x and there == place:
+            return  # x[0] += 1 is a change of the part, then its assignment
+        now, index, y = replace_in((x, index, y), Tensor, self.current)
+        if place is not None:
+            self.replace(x, put(now, place, torch.as_tensor(y, dtype=x.dtype), 0))
+        elif isinstance(index, Tensor) and index.dtype == torch.bool and not (isinstance(y, Tensor) and y.dim()):
+            self.replace(x, now.masked_fill(index.reshape(index.shape + (1,) * (x.dim() - index.dim())), y))
+        else:
+            whole = now.clone()
+            whole[index] = y
+            self.replace(x, whole)
+
+    def replace(self, x: Tensor, whole: Tensor) -> None:
+        if id(x) in self.parts:
+            _, of, place = self.parts[id(x)]
+            self.replace(of, put(self.current(of), place, whole, 0))
+        else:
+            x.copy_(whole)
+            self.forget(x)
+
+    def forget(self, x: Tensor) -> None:
+        """What its parts were."""
+        for name, (part, of, _) in self.parts.items():
+            if of is x and name not in self.old:
+                self.old.add(name)
+                self.forget(part)
+
+
+def changes(func: Any) -> bool:
+    name = getattr(func, "__name__", "")
+    return (name.endswith("_") and not name.endswith("__")) or name in IN_PLACE
+
+
+IN_PLACE = {
+    f"__i{name}__" for name in ("add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+}
+
+
+def place_of(x: Tensor, index: Any) -> Place | None:
+    """None: it is not made of numbers and slices."""
+    given = index if isinstance(index, tuple) else (index,)
+    if not all(type(one) in (int, slice) or one is Ellipsis for one in given) or given.count(Ellipsis) > 1:
+        return None
+    at = given.index(Ellipsis) if Ellipsis in given else len(given)
+    all_of = (slice(None),) * (x.dim() - len(given) + given.count(Ellipsis))
+    return (*given[:at], *all_of, *given[at + 1 :])
+
+
+def put(x: Tensor, place: Place, y: Tensor, dim: int) -> Tensor:
+    """x with y at a place. `place`: of the dimensions from `dim` on."""
+    if not place:
+        return y.reshape(y.shape[max(0, y.dim() - x.dim()) :]).expand(x.shape)
+    first, *rest = place
+    if isinstance(first, int):
+        return x.select_scatter(put(x.select(dim, first), tuple(rest), y, dim), dim, first)
+    if first == slice(None):
+        return put(x, tuple(rest), y, dim + 1)
+    start, stop, step = first.indices(x.shape[dim])
+    part = x[(slice(None),) * dim + (first,)]
+    return x.slice_scatter(put(part, tuple(rest), y, dim + 1), dim, start, stop, step)
