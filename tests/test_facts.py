@@ -10,6 +10,8 @@ from rankfall.run.plan import make_plan
 COMPONENT = "def own(scores, *, power: float = 2, sign: int = 0, words: list[int] = []): ...\n"
 FACTS = {
     "LIMITS = {'power': 1}": "LIMITS must be a mapping of options to (lowest, highest), None for no bound, not {'power': 1}",
+    "LIMITS = {'power': ('1', None)}": "None for no bound, not {'power': ('1', None)}",
+    "LIMITS = {'power': (2, 1)}": "LIMITS must be a mapping of options to (lowest, highest), None for no bound, not {'power': (2, 1)}",
     "LIMITS = {'pover': (1, 2)}": "LIMITS names 'pover', which is no option of the component",
     "FEWEST = 6\nLIMITS = {'power': (FEWEST, None)}": "LIMITS is computed, and a plan runs nothing: write literals",
     "REFUSES = {'mask': 'causal'}": "REFUSES must be a list of (filter of cells, reason), not",
@@ -42,7 +44,8 @@ def test_integer_is_a_count_unless_limits_say_otherwise(tmp_path: Path, monkeypa
     name = declared(tmp_path, 1, COMPONENT.replace("power: float", "power: 'Point'"))
     for option, value in {"sign": -1, "words": [1, -1]}.items():
         message = refusal(changed("architectures/san/normaliser", {"name": name, option: value}))
-        assert message.endswith("-1 is out of range; allowed: >= 0; a component says otherwise by LIMITS")
+        hint = f"if others make sense, say LIMITS = {{{option!r}: (None, None)}} in {tmp_path / 'factlab1.py'}"
+        assert message.endswith(f"-1 is out of range; allowed: >= 0; {hint}")
     make_plan(changed("architectures/san/normaliser", {"name": name, "power": -1}))
     name = declared(tmp_path, 2, f"LIMITS = {{'sign': (-1, 1)}}\n{COMPONENT}")
     make_plan(changed("architectures/san/normaliser", {"name": name, "sign": -1}))

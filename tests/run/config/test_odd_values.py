@@ -68,7 +68,7 @@ REFUSED_OPTIONS = {
     "tokens": ("probe", {"tokens": 0}, "tokens: 0 is out of range; allowed: >= 1"),
     "negative": ("probe", {"tokens": -1}, "tokens: -1 is out of range"),
     "text": ("probe", {"tokens": "32"}, "tokens: '32' is text, not an integer; take the quotes away"),
-    "no seeds": ("affine_rank", {"seeds": 0}, "seeds: 0 is out of range; allowed: >= 1; a component says otherwise by LIMITS"),
+    "no seeds": ("affine_rank", {"seeds": 0}, "seeds: 0 is out of range; allowed: >= 1"),
     "no layers": ("lazy_branches", {"layers": []}, "layers: [] has no entries"),
     "no samples": ("law", {"samples": 0}, "samples: 0 is out of range"),
     "a limit that was computed": ("token_identity", {"sentences": 5}, "sentences: 5 is out of range; allowed: >= 6"),

@@ -14,6 +14,14 @@ def _pairs(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, list | tuple) and len(item) == 2 for item in value)
 
 
+def _bounds(value: Any) -> bool:
+    if not isinstance(value, dict) or not _pairs(list(value.values())):
+        return False
+    ends = [end for pair in value.values() for end in pair]
+    numbers = all(end is None or type(end) in (int, float) for end in ends)
+    return numbers and all(None in (low, high) or low <= high for low, high in value.values())
+
+
 def _reasons(value: Any) -> bool:
     return _pairs(value) and all(isinstance(wanted, dict) and isinstance(why, str) for wanted, why in value)
 
@@ -42,10 +50,11 @@ def _one_of(*words: str) -> Form:
 
 
 READ_ALONE = ("LIMITS", "REFUSES", "REQUIRES")  # by a plan: one that is no literal would bound nothing
+READ_ALONE_OF = {"measure": ("TABLE", "TABLES", "NEEDS", "USES"), "figure": ("TABLES",), "task": ("INPUTS", "TARGETS")}
 YES_OR_NO: Form = (lambda value: isinstance(value, bool)), "True or False"
 FORMS: dict[str, Form] = {
     "LIMITS": (
-        lambda value: isinstance(value, dict) and _pairs(list(value.values())),
+        _bounds,
         "a mapping of options to (lowest, highest), None for no bound",
     ),
     "REFUSES": (_reasons, "a list of (filter of cells, reason)"),

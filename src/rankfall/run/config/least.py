@@ -1,10 +1,16 @@
-"""What options of measures and figures are at least, by their names: of no seeds, no tokens or no heads there is nothing to compute, and a
-job would say so after hours, or draw nothing. A component says otherwise by its LIMITS.
+"""The bounds of an option: what its component declares by LIMITS, or else what is assumed.
+
+An integer, or a list of them, is a size or a count, and not negative. What measures and figures of this package call `seeds` or `width` is
+at least 1, and a list that has entries by default has one: of no seeds there is nothing to compute, and a job would say so after hours, or
+draw nothing. What others call `width` may be in inches. A default is possible, whatever is assumed.
 """
 
+import ast
+import functools
 from collections.abc import Container, Mapping
 from typing import Any
 
+from rankfall.components import Description
 from rankfall.run.config.problems import problem
 
 LEAST = dict.fromkeys(
@@ -12,6 +18,47 @@ LEAST = dict.fromkeys(
      "repeats", "samples", "seeds", "steps", "streams", "symbols", "tested", "tokens", "vocabulary", "width", "widths"),
     1,
 ) | {"lr": 0, "rate": 0}  # fmt: skip
+BESIDE = {"measure": ("measure", "cells"), "figure": ("figure",)}  # keys of entries that are not options
+
+
+def limits_of(kind: str, found: Description, name: str) -> tuple[Any, Any]:
+    """(lowest, highest) of an option, None for no bound."""
+    declared = found.facts.get("LIMITS", {}).get(name)
+    if declared is not None:
+        return declared[0], declared[1]
+    option = found.options[name]
+    least = LEAST.get(name) if kind in BESIDE and is_own(found) else None
+    if least is None and _counts(option.annotation):
+        least = 0
+    default = option.default if isinstance(option.default, list | tuple) else [option.default]
+    if least is not None and any(type(one) in (int, float) and one < least for one in default):
+        return None, None
+    return least, None
+
+
+def explain_limits(found: Description, name: str) -> str:
+    """How to allow more, where the author of a component has said nothing."""
+    if is_own(found) or name in found.facts.get("LIMITS", {}):
+        return ""
+    return f"if others make sense, say LIMITS = {{{name!r}: (None, None)}} in {found.location.file}"
+
+
+def check_entries(kind: str, found: Description, name: str, value: Any, path: str) -> None:
+    """That a list is not empty which has entries by default."""
+    if value == [] and kind in BESIDE and is_own(found) and found.options[name].default:
+        raise problem(path, "[] has no entries", hint="name some, or leave the key out for its default")
+
+
+def is_own(found: Description) -> bool:
+    """Whether a component is of this package."""
+    return found.location.module.startswith("rankfall.")
+
+
+@functools.lru_cache(maxsize=1024)
+def _counts(annotation: str) -> bool:
+    """Whether an option is an integer, or a list of them."""
+    names = {node.id for node in ast.walk(ast.parse(annotation.strip("'\""))) if isinstance(node, ast.Name)}
+    return "int" in names and "float" not in names
 
 
 def check_heads(options: Mapping[str, Any], written: Container[str], path: str) -> None:

@@ -1,10 +1,9 @@
 """Components named in a configuration, checked against their source text: whether they exist, and take these options with these types.
 
 Nothing is imported. What is checked is the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
-X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. An integer without
-limits is a size or a count, and so must not be negative; of measures and figures what is in LEAST has a bound by its name, and a list whose
-default has entries must have one. `PARTS = {"masks": "mask"}` says that an option names components of a kind, which
-are checked like those of an architecture.
+tuple[...], X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`; where it
+says nothing, what `least.py` assumes. `PARTS = {"masks": "mask"}` says that an option names components of a kind, which are checked like
+those of an architecture.
 """
 
 import ast
@@ -20,8 +19,8 @@ from rankfall.components import Description
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.run.config.bounds import NAME
-from rankfall.run.config.facts import FORMS, READ_ALONE
-from rankfall.run.config.least import LEAST, check_heads
+from rankfall.run.config.facts import FORMS, READ_ALONE, READ_ALONE_OF
+from rankfall.run.config.least import BESIDE, check_entries, check_heads, explain_limits, is_own, limits_of
 from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
 from rankfall.run.config.values import Part, as_float
 
@@ -34,9 +33,7 @@ WORDS = {
     "list": "a list",
     "dict": "a mapping",
 }
-# Keys of entries that are not options; and the arguments of a block that are not options, because the network passes them.
-BESIDE = {"measure": ("measure", "cells"), "figure": ("figure",)}
-GIVEN = {
+GIVEN = {  # arguments that are not options, because the network passes them
     "block": (
         "attention",
         "mlp",
@@ -71,19 +68,15 @@ def resolve(kind: str, component: Component, path: str) -> Component:
             raise problem(f"{path}.{name}", f"{kind} {component.name!r} needs this option", allowed=wanted)
         if name in component.options:
             check_plain(component.options[name], f"{path}.{name}")
-            limits = found.facts.get("LIMITS", {}).get(name)
-            least = LEAST.get(name) if kind in BESIDE else None
-            complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits, least)
-            if complete[name] == [] and kind in BESIDE and option.default:
-                raise problem(
-                    f"{path}.{name}", "[] has no entries", hint="name some, or leave the key out for its default"
-                )
+            limits, hint = limits_of(kind, found, name), explain_limits(found, name)
+            complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits, hint)
+            check_entries(kind, found, name, complete[name], f"{path}.{name}")
             if name in found.facts.get("PARTS", {}):
                 _check_parts(found.facts["PARTS"][name], complete[name], f"{path}.{name}")
         elif option.literal:
             default = _reader(option.annotation)[1](option.default)  # `float = 1` is 1.0, as 1 is when it is written
             complete[name] = _plain(option.default) if default is _WRONG else default
-    if kind == "measure" and "." not in component.name and ":" not in component.name:
+    if kind == "measure" and is_own(found):
         check_heads(complete, component.options, path)
     return Component(name=component.name, options=complete)
 
@@ -97,21 +90,21 @@ def description(kind: str, name: str, path: str) -> Description | None:
     try:
         found = components.describe(kind, name)
         if found is not None:
-            _check_facts(found)
+            _check_facts(kind, found)
         return found
     except RankfallError as error:
-        if ":" in name:
-            raise problem(path, str(error)) from None
         known = components.names(kind)
-        if name in known:
+        if name in known or ":" in name or ("." in name and kind in components.OF_A_STUDY):  # a file that there is
             raise problem(path, str(error)) from None
         hint = "" if known else f"there is no file {components.KINDS[kind][0]}"
+        if "." in name:
+            hint = f"what lies elsewhere is written {':'.join(name.rsplit('.', 1))}"
         raise problem(path, f"unknown {kind} {name!r}", allowed=known, given=name, hint=hint) from None
 
 
-def _check_facts(found: Description) -> None:
+def _check_facts(kind: str, found: Description) -> None:
     for fact in found.computed:
-        if fact in READ_ALONE:
+        if fact in READ_ALONE or fact in READ_ALONE_OF.get(kind, ()):
             raise RankfallError(
                 f"{found.location.file}: {fact} is computed, and a plan runs nothing: write literals, such as 6 and not FEWEST"
             )
@@ -137,18 +130,12 @@ def _check_parts(kind: str, value: Any, path: str) -> None:
         resolve(kind, part, where)
 
 
-def check(
-    annotation: str, value: Any, path: str, limits: tuple[Any, Any] | None = None, least: int | None = None
-) -> Any:
-    """The value as the annotation has it (an integer for a float becomes one), or an error. `least`: where there are no `limits`."""
+def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] = (None, None), hint: str = "") -> Any:
+    """The value as the annotation has it (an integer for a float becomes one), or an error. `hint`: of what is beyond the limits."""
     wanted, test = _reader(annotation)
     found = test(value)
     if found is _WRONG:
         raise _mismatch(annotation, wanted, value, path)
-    hint = ""
-    if limits is None:
-        limits = (least if least is not None else 0 if _counts(annotation) else None, None)
-        hint = "a component says otherwise by LIMITS"
     low, high = limits
     for number in found if isinstance(found, list) else [found]:
         if isinstance(number, bool) or not isinstance(number, int | float):
@@ -159,13 +146,6 @@ def check(
             sides = [f">= {low}"] * (low is not None) + [f"<= {high}"] * (high is not None)
             raise problem(path, f"{show_value(number)} is out of range", allowed=[" and ".join(sides)], hint=hint)
     return found
-
-
-@functools.lru_cache(maxsize=1024)
-def _counts(annotation: str) -> bool:
-    """Whether an option is an integer, or a list of them."""
-    names = {node.id for node in ast.walk(ast.parse(annotation.strip("'\""))) if isinstance(node, ast.Name)}
-    return "int" in names and "float" not in names
 
 
 def check_plain(value: Any, path: str) -> None:
@@ -190,24 +170,32 @@ _WRONG = object()
 def _mismatch(annotation: str, wanted: str, value: Any, path: str) -> RankfallError:
     """What is wrong with a value; for a list, with its first wrong item; for a choice, with the nearest allowed one."""
     node = ast.parse(annotation.strip("'\""), mode="eval").body
-    inner = _item(node)
-    if inner is not None and isinstance(value, list | tuple):
-        told, read = _read_node(inner)
-        place, item = next((place, item) for place, item in enumerate(value) if read(item) is _WRONG)
-        return _mismatch(ast.unparse(inner), told, item, f"{path}.{place}")
+    inner = _items(node, value)
+    for place, (one, item) in enumerate(zip(inner, value)) if inner else ():
+        told, read = _read_node(one)
+        if read(item) is _WRONG:
+            return _mismatch(ast.unparse(one), told, item, f"{path}.{place}")
     choices = _choices(node)
     if choices and isinstance(value, str):
         return problem(path, f"{show_value(value)} is not possible", allowed=list(map(str, choices)), given=value)
     return wrong_type(path, value, wanted)
 
 
-def _item(node: ast.expr) -> ast.expr | None:
-    """The annotation of a list's items, None for what is no list."""
+def _items(node: ast.expr, value: Any) -> list[ast.expr] | None:
+    """The annotation of each item of a list; None for what is no list, or not of as many."""
     if isinstance(node, ast.BinOp):
-        return _item(node.left) or _item(node.right)
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("list", "Sequence", "tuple"):
-        return node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
-    return None
+        return _items(node.left, value) or _items(node.right, value)
+    if not isinstance(value, list | tuple) or not isinstance(node, ast.Subscript):
+        return None
+    inner = node.slice
+    if ast.unparse(node.value) in ("list", "Sequence"):
+        return [inner] * len(value)
+    if ast.unparse(node.value) != "tuple":
+        return None
+    parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+    if len(parts) == 2 and ast.unparse(parts[1]) == "...":
+        return [parts[0]] * len(value)
+    return parts if len(parts) == len(value) else None
 
 
 def choices(annotation: str) -> list[Any]:
@@ -245,15 +233,16 @@ def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
             return read_right(value) if found is _WRONG else found
 
         return f"{left} or {right}", either
-    inner = None if isinstance(node, ast.BinOp) else _item(node)
-    if inner is not None:
-        name, read = _read_node(inner)
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("list", "Sequence", "tuple"):
 
         def every(value: Any) -> Any:
-            items = [read(item) for item in value] if isinstance(value, list | tuple) else [_WRONG]
+            inner = _items(node, value)
+            items = [_WRONG] if inner is None else [_read_node(one)[1](item) for one, item in zip(inner, value)]
             return _WRONG if any(item is _WRONG for item in items) else items
 
-        return f"a list, each item {name}", every
+        return _name_list(node), every
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("dict", "Mapping"):
+        return WORDS["dict"], functools.partial(_simple, "dict")
     choices = _choices(node)
     if choices:
 
@@ -262,6 +251,15 @@ def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
 
         return "one of " + ", ".join(map(str, choices)), chosen
     return ast.unparse(node), _plain
+
+
+def _name_list(node: ast.Subscript) -> str:
+    """What a list holds, in words."""
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    names = [_read_node(one)[0] for one in inner if ast.unparse(one) != "..."]
+    if ast.unparse(node.value) != "tuple" or len(names) < len(inner):
+        return f"a list, each item {names[0]}"
+    return f"a list of {len(names)}: {', '.join(names)}"
 
 
 def _simple(kind: str, value: Any) -> Any:

@@ -1,9 +1,10 @@
 """Whether a figure can be drawn of what a configuration measures: its options name columns, values, networks and models that will be there.
 
-A figure would say so itself, but after hours. What an option means follows from its name, for figures of anybody's: `where` filters rows by
-any column, `task`, `architectures`, `panels`, `depths` and so on name values of cells, `numbers` columns, `models` and the others of
-MEASURED what measures were asked for, `split` and `metric` rows of the course of training, `setting` a setting of the scorecard. What only
-a run can know (that every network diverges) is left to the figure.
+A figure would say so itself, but after hours. What an option means follows from its name: `where` filters rows by any column, and `task`,
+`architectures` and the others of ENTRIES name entries of the configuration, in figures of anybody's. In those of this package `panels`,
+`depths` and so on name values of cells, `numbers` columns, `models` and the others of MEASURED what measures were asked for, `split` and
+`metric` rows of the course of training, `setting` a setting of the scorecard; another's `width` may be in inches. What only a run can know
+(that every network diverges) is left to the figure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +15,8 @@ from rankfall.errors import nearest
 from rankfall.filters import as_list, matches_in_table, parts
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, Table
+from rankfall.run.config.least import is_own
+from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.plan.cell import Alike
 from rankfall.run.plan.graded import graded_pairs
@@ -33,6 +36,7 @@ OF_CELLS = {
     "architecture": "architecture",
     "architectures": "architecture",
 }
+ENTRIES = ("task", "tasks", "training", "trainings", "architecture", "architectures")
 # Options that name one of the values that an option of the measures has.
 MEASURED = {
     "models": "model",
@@ -68,7 +72,8 @@ def check_drawn(
     selected: Mapping[str, frozenset[str]],
 ) -> None:
     """Raise if an option of the figure names what its tables will not have. `selected`: measure -> keys of its cells."""
-    path, options = f"figures.{figure.name}", figure.options
+    path = f"figures.{figure.name}"
+    options = _known(figure, path)
     feeding = [measure for measure in measures if measure.table in figure.tables]
     for option, name in MEASURED.items():
         if options.get(option) is not None:
@@ -100,6 +105,14 @@ def check_drawn(
             _check_graded(path, options, left)
     if first.name == "scorecard" and options.get("setting"):
         _check_setting(f"{path}.setting", options["setting"], as_list(options.get("architectures", [])), cells)
+
+
+def _known(figure: "FigurePlan", path: str) -> Mapping[str, Any]:
+    """The options whose meaning is known: all of a figure of this package."""
+    found = description("figure", figure.component.name, path)
+    if found is None or is_own(found):
+        return figure.options
+    return {name: value for name, value in figure.options.items() if name in ("where", *ENTRIES)}
 
 
 def _feeding_cells(

@@ -18,6 +18,7 @@ from torch import Tensor
 from rankfall import components
 from rankfall.design import Component
 from rankfall.errors import RankfallError
+from rankfall.run.config.least import limits_of
 from rankfall.run.config.options import check, choices
 from rankfall.run.guards.trial.candidate import Candidate, Drawn
 from rankfall.run.guards.trial.data import are_alike
@@ -66,15 +67,17 @@ def outcome(kind: str, component: Component, setting: Surroundings, drawn: Drawn
 def others(kind: str, component: Component) -> Iterator[list[tuple[str, Any]]]:
     """Of each option, other values that its annotation and limits allow."""
     described = components.describe(kind, component.name)
-    limits = described.facts.get("LIMITS", {}) if described else {}
-    for name, option in (described.options if described else {}).items():
+    if described is None:
+        return
+    for name, option in described.options.items():
+        limits = limits_of(kind, described, name)
         used = component.options.get(name, option.default)
         default = [option.default] if option.literal else []
         tried = [*default, *choices(option.annotation), *_others(used, option.annotation)]
-        yield [(name, other) for other in tried if other != used and _is_allowed(option, other, limits.get(name))]
+        yield [(name, other) for other in tried if other != used and _is_allowed(option, other, limits)]
 
 
-def _is_allowed(option: components.Option, value: Any, limits: tuple[Any, Any] | None) -> bool:
+def _is_allowed(option: components.Option, value: Any, limits: tuple[Any, Any]) -> bool:
     try:
         check(option.annotation, value, "", limits)
     except RankfallError:

@@ -1,0 +1,137 @@
+"""Guards that options of components outside the package mean what their authors say: names of ours bound none of theirs, defaults can be
+written, tuples are read item by item; and that what is wrong in such a file is told.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plans import changed, refusal
+
+from rankfall.run.config.least import LEAST
+from rankfall.run.plan import make_plan
+
+MEASURE = """
+{facts}
+
+def measure(context, *, {options}):
+    return []
+
+def columns():
+    from rankfall.report.schema import Column, Table
+    return Table({module!r}, "a row", (Column("layer", "int", "any"),), key=("layer",))
+
+def figure(read, *, {options}): ...
+"""
+
+
+def quantity(folder: Path, name: str, options: str, facts: str = "") -> str:
+    """A user's quantity in one file: measure, table and figure, whose options are the same."""
+    facts = f"TABLE = {name!r}\nTABLES = [{name!r}]\n{facts}"
+    (folder / f"{name.replace('.', '/')}.py").write_text(MEASURE.format(module=name, facts=facts, options=options))
+    return name
+
+
+def measured(name: str, **options: Any) -> dict[str, Any]:
+    return changed("measures", {"one": {"measure": name, **options}})
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "optlab").mkdir()
+    (tmp_path / "optlab" / "__init__.py").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["measure", "figure"])
+def test_names_bound_nothing_of_others(kind: str, lab: Path) -> None:
+    """`width` may be in inches, and `lr` a slope. A list may be left empty, though it has entries by default."""
+    numbers = [*LEAST, "seed", "alpha", "times", "numbers"]
+    name = quantity(
+        lab, f"optlab.names_{kind}", ", ".join(f"{one}: float = 1.0" for one in numbers) + ", shown: list[str] = ['a']"
+    )
+    written = dict.fromkeys(numbers, -2.5) | {"shown": []}
+    config = changed(f"{kind}s", {"one": {kind: name, **written}}, measured(name))
+    planned = make_plan(config)
+    found = planned.measures["one"] if kind == "measure" else planned.figures["one"]
+    assert found.options == written
+
+
+def test_defaults_can_be_written(lab: Path) -> None:
+    """An integer is not negative unless its default, or LIMITS, say that it may be."""
+    defaults = {"seed": -1, "steps": 0, "offsets": [-1, 0, 1], "rate": -0.1, "count": None, "other": 3}
+    options = "seed: int = -1, steps: int = 0, offsets: list[int] = [-1, 0, 1], rate: float = -0.1"
+    options += ", count: int | None = None, other: int = 3"
+    name = quantity(lab, "optlab.defaults", options)
+    keys = {make_plan(config).measures["one"].key for config in (measured(name), measured(name, **defaults))}
+    assert len(keys) == 1
+    assert make_plan(measured(name, seed=-2, offsets=[-7])).measures["one"].options["offsets"] == [-7]
+    for option in ("count", "other", "steps"):
+        message = refusal(measured(name, **{option: -1}))
+        hint = f"if others make sense, say LIMITS = {{{option!r}: (None, None)}} in {lab / 'optlab' / 'defaults.py'}"
+        assert message == f"measures.one.{option}: -1 is out of range; allowed: >= 0; {hint}"
+
+
+TUPLES = (
+    "pair: tuple[str, int] = ('a', 1), window: tuple[float, float] = (-1.0, 1.0), many: tuple[int, ...] = (1, 2), "
+    "point: float | tuple[int, int] = 1.0, words: dict[str, int] = {}"
+)
+FITS: list[dict[str, Any]] = [
+    {"pair": ["b", 2]},
+    {"window": [0.5, 1.5]},
+    {"many": [1]},
+    {"many": []},
+    {"point": [1, 2]},
+    {"point": 0.5},
+]
+FITS_NOT = {
+    "a word": ({"pair": ["b", "c"]}, "pair.1: 'c' is text, not an integer"),
+    "too short": ({"window": [1.0]}, "window: [1.0] is a list, not a list of 2: a number, a number"),
+    "too long": ({"pair": ["a", 1, 2]}, "pair: ['a', 1, 2] is a list, not a list of 2: text, an integer"),
+    "one of many": ({"many": [1, 0.5]}, "many.1: 0.5 is a number, not an integer"),
+    "neither": ({"point": [1, 2, 3]}, "point: [1, 2, 3] is a list, not a number or a list of 2: an integer, an integer"),
+    "no list": ({"window": 1.0}, "window: 1.0 is a number, not a list of 2: a number, a number"),
+    "no mapping": ({"words": 3}, "words: 3 is an integer, not a mapping"),
+}  # fmt: skip
+
+
+def test_tuples_are_read_item_by_item(lab: Path) -> None:
+    name = quantity(lab, "optlab.tuples", TUPLES)
+    for options in FITS:
+        found = make_plan(measured(name, **options)).measures["one"].options
+        assert {option: found[option] for option in options} == options
+    for case, (options, said) in FITS_NOT.items():
+        assert refusal(measured(name, **options)) == f"measures.one.{said}", case
+
+
+IN_THE_FILE = {
+    "LIMITS = {'k': (0, LOW)}": "LIMITS is computed, and a plan runs nothing: write literals",
+    "LIMITS = {'kk': (0, 1)}": "LIMITS names 'kk', which is no option of the component",
+    "NEEDS = 'no' + 'thing'": "NEEDS is computed",
+    "USES = (WHAT,)": "USES is computed",
+    "TABLE = 'optlab.' + NAME": "TABLE is computed",
+    "ROWS = 3": "ROWS must be one, zero,",
+    "def broken(": "line 4: ",
+}
+
+
+@pytest.mark.parametrize("facts", IN_THE_FILE)
+def test_what_is_wrong_in_a_quantity_is_told(facts: str, lab: Path) -> None:
+    """And not that there is no such measure."""
+    name = quantity(lab, f"optlab.wrong{list(IN_THE_FILE).index(facts)}", "k: int = 1", facts)
+    message = refusal(measured(name))
+    assert (
+        message.startswith(f"measures.one: {lab / 'optlab'}")
+        and IN_THE_FILE[facts] in message
+        and "allowed" not in message
+    )
+
+
+def test_what_is_not_there_is_told(lab: Path) -> None:
+    said = refusal(measured("optlab.nothing"))
+    assert (
+        said
+        == "measures.one: 'optlab.nothing': no Python module 'optlab.nothing' is installed or lies in the working directory"
+    )
+    assert refusal(changed("architectures/san/normaliser", "optlab.parts.sharp")).endswith("written optlab.parts:sharp")
