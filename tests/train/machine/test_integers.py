@@ -13,7 +13,7 @@ from rankfall.streams import stream
 pytest.importorskip("numba")
 from rankfall.train.machine.graph import Ref, form_of, replace_in
 from rankfall.train.machine.program.atoms import Unsupported
-from rankfall.train.machine.program.integers import Bounds
+from rankfall.train.machine.program.integers import IntegerBounds
 from rankfall.train.machine.recorder import AtenRecorder
 
 GIVEN = 9
@@ -44,7 +44,7 @@ def test_integers_are_no_larger_than_is_known(name: str) -> None:
     function, bound = FUNCTIONS[name]
     x = torch.from_numpy(stream(0, "integers").integers(0, GIVEN + 1, (4, 5)))
     graph = AtenRecorder().run(torch.func.functionalize(function), form_of(x))
-    bounds, found = Bounds(graph, GIVEN), dict[int, Any](graph.known) | {0: x}
+    bounds, found = IntegerBounds(graph, GIVEN), dict[int, Any](graph.known) | {0: x}
     for operation in graph.needed():
         if operation.outputs[0] not in graph.known:
             bounds.add(operation)
@@ -57,4 +57,4 @@ def test_integers_are_no_larger_than_is_known(name: str) -> None:
 def test_what_may_be_too_large_is_refused() -> None:
     graph = AtenRecorder().run(torch.func.functionalize(lambda x: x * 2_000_000), form_of(torch.arange(3)))
     with pytest.raises(Unsupported, match=r"may give 1\.8e"):
-        Bounds(graph, GIVEN).add(graph.needed()[-1])
+        IntegerBounds(graph, GIVEN).add(graph.needed()[-1])

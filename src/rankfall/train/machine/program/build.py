@@ -17,7 +17,7 @@ from rankfall.train.machine.program.calls import LOWERINGS, AtenCall
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, is_integer
 from rankfall.train.machine.program.emit import emit
 from rankfall.train.machine.program.fusion import Divide, fuse
-from rankfall.train.machine.program.integers import Bounds
+from rankfall.train.machine.program.integers import IntegerBounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype:
             found[ref.number] = draft.constant(graph.known[ref.number])
         return found[ref.number]
 
-    bounds = Bounds(graph, draft.largest)
+    bounds = IntegerBounds(graph, draft.largest)
     for operation in graph.needed():
         if operation.outputs[0] not in graph.known:
             bounds.add(operation)

@@ -13,7 +13,7 @@ from rankfall.train.machine.program.draft import LARGEST, is_integer
 WRITE = ("full", "scalar_tensor", "where", "clamp", "scatter", "constant_pad_nd")  # numbers they are given
 
 
-class Bounds:
+class IntegerBounds:
     """Of the size of the numbers in each tensor of integers, by the tensor's number."""
 
     def __init__(self, graph: AtenGraph, largest: int) -> None:
