@@ -307,6 +307,25 @@ def test_networks_that_were_not_trained_are_named_by_their_training() -> None:
     assert "training took 1.0 minutes of computing" in was_run(took)
 
 
+def test_variants_of_an_architecture_are_counted() -> None:
+    """A grid that sets parts of four architectures was said to be of four."""
+    cells = {
+        "task": "sorting",
+        "training": "long",
+        "seed": 0,
+        "status": "done",
+        "seconds": 1.0,
+        "device": "cpu",
+        "epochs": 5,
+    }
+    designs = [("a", "softmax"), ("a", "l2"), ("a", "l2"), ("b", "softmax")]
+    table = pd.DataFrame(
+        [cells | {"architecture": name, "normaliser": part, "processor": "one"} for name, part in designs]
+    )
+    assert was_run(table).startswith("4 small networks of 2 architectures in 3 variants on 1 task, ")
+    assert was_run(table[table.normaliser == "softmax"]).startswith("2 small networks of 2 architectures on 1 task, ")
+
+
 def test_what_no_training_can_teach_is_what_theory_says() -> None:
     """Networks at random weights that gave one row were said to be beyond teaching, where theory allows more."""
     table = pd.DataFrame(

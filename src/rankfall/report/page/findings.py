@@ -15,6 +15,7 @@ from rankfall.report.page.sentences import is_are, say_lost
 from rankfall.report.processors import describe_mixture
 from rankfall.report.quantities import declarations_of
 from rankfall.report.settings import Setting, rows_at, settings_in
+from rankfall.report.variants import DESIGN
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,14 @@ def was_run(cells: DataFrame) -> str:
     kinds = describe_mixture(cells)
     mixed = f" They are {kinds}, whose last digits differ; means over seeds may mix them." if kinds else ""
     return (
-        f"{many(len(cells), 'small network')} of {many(cells.architecture.nunique(), 'architecture')} on "
+        f"{many(len(cells), 'small network')} of {count_architectures(cells)} on "
         f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{left}. "
         f"{ended}; training took {minutes:.1f} minutes of computing ({hosts}).{mixed}"
     )
+
+
+def count_architectures(cells: DataFrame) -> str:
+    """By their names, and by what the grid sets of them."""
+    names = cells.architecture.nunique()
+    variants = len(cells[["architecture", *cells.columns.intersection(DESIGN)]].drop_duplicates())
+    return many(names, "architecture") + f" in {variants} variants" * (variants > names)
