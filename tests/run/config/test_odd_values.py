@@ -69,6 +69,8 @@ REFUSED_OPTIONS = {
     "negative": ("probe", {"tokens": -1}, "tokens: -1 is out of range"),
     "text": ("probe", {"tokens": "32"}, "tokens: '32' is text, not an integer; take the quotes away"),
     "no seeds": ("affine_rank", {"seeds": 0}, "seeds: 0 is out of range; allowed: >= 1"),
+    "heads twice": ("orders", {"heads": [1, 2, 1]}, "heads: 1 is there twice; take one out"),
+    "a part twice": ("probe", {"masks": [{"name": "local", "window": 1}] * 2}, "'window': 1} is there twice; take one out"),
     "no layers": ("lazy_branches", {"layers": []}, "layers: [] has no entries"),
     "no samples": ("law", {"samples": 0}, "samples: 0 is out of range"),
     "a limit that was computed": ("token_identity", {"sentences": 5}, "sentences: 5 is out of range; allowed: >= 6"),

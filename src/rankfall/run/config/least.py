@@ -1,8 +1,8 @@
 """The bounds of an option: what its component declares by LIMITS, or else what is assumed.
 
 An integer, or a list of them, is a size or a count, and not negative. What measures and figures of this package call `seeds` or `width` is
-at least 1, and a list that has entries by default has one: of no seeds there is nothing to compute, and a job would say so after hours, or
-draw nothing. What others call `width` may be in inches. A default is possible, whatever is assumed.
+at least 1, and a list that has entries by default has one, and none twice: of no seeds there is nothing to compute, and a job would say so
+after hours, or draw nothing. What others call `width` may be in inches. A default is possible, whatever is assumed.
 """
 
 import ast
@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from rankfall.components import Description
-from rankfall.run.config.problems import problem
+from rankfall.run.config.problems import problem, show_value
 
 LEAST = dict.fromkeys(
     ("batch", "columns", "depth", "depths", "directions", "draws", "heads", "hidden", "items", "length", "lengths", "most", "pairs",
@@ -44,9 +44,14 @@ def explain_limits(found: Description, name: str) -> str:
 
 
 def check_entries(kind: str, found: Description, name: str, value: Any, path: str) -> None:
-    """That a list is not empty which has entries by default."""
-    if value == [] and kind in BESIDE and is_own(found) and found.options[name].default:
+    """That a list is not empty which has entries by default, and that nothing is measured twice: a table would have two rows for one."""
+    if not isinstance(value, list) or kind not in BESIDE or not is_own(found):
+        return
+    if not value and found.options[name].default:
         raise problem(path, "[] has no entries", hint="name some, or leave the key out for its default")
+    twice = next((item for place, item in enumerate(value) if item in value[:place]), None)
+    if twice is not None and kind == "measure":
+        raise problem(path, f"{show_value(twice)} is there twice", hint="take one out")
 
 
 def is_own(found: Description) -> bool:
