@@ -296,6 +296,22 @@ class Added(Own):
         return whole
 
 
+class OverlappedByView(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        whole = x * 2
+        whole[:, :, 1:] = whole.narrow(2, 0, x.shape[2] - 1)
+        return whole
+
+
+class OverlappedByConstant(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        whole = x * 2
+        whole[:, :, 1:] = whole.detach()[:, :, :-1]
+        return whole
+
+
 class Diagonal(Own):
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:

@@ -99,8 +99,9 @@ class WritesWholes(TorchFunctionMode):
 
         def check(y: Tensor) -> Tensor:
             of_other, other = self.lies(y)
-            if of_other is of and other != at and not any(set(a).isdisjoint(b) for a, b in zip(at, other)):
-                raise Untraceable("a part of a tensor is changed by one that it overlaps; take its `clone()`")
+            shares = of_other is not of and memory_of(of_other) == memory_of(of)  # by a view, or `detach`
+            if shares or (of_other is of and other != at and not any(set(a).isdisjoint(b) for a, b in zip(at, other))):
+                raise Untraceable("a part of a tensor is changed by one that it overlaps, or may; take its `clone()`")
             return y
 
         replace_in(given, Tensor, check)
@@ -122,6 +123,14 @@ class WritesWholes(TorchFunctionMode):
             if part is x or of is x:
                 del self.parts[name]
                 self.old.discard(name)
+
+
+def memory_of(x: Tensor) -> int:
+    """The same for tensors that share it."""
+    functions = torch._C._functorch
+    while functions.is_functorch_wrapped_tensor(x) and not functions.is_functionaltensor(x):
+        x = functions.get_unwrapped(x)
+    return x.untyped_storage()._cdata
 
 
 def changes(func: Any) -> bool:
