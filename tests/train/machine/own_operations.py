@@ -242,12 +242,74 @@ class Written(Own):
         state[..., 1][:, :, 2].mul_(3)
         state[:, :, 1:][..., :2] -= 1
         part = state[:, :, 1:]
-        part += part[..., :1]  # the whole too, and what is read of it under this name
+        part += part[..., :1].clone()  # the whole too, and what is read of it under this name
         state[:, :, 2] *= 2
         state[..., 3:5] = torch.cat([part, part[:, :, -1:]], 2)[..., 3:5]
         shifted[shifted > 0.5] = 0.1
         shifted[...] += state
         return shifted.clamp_(min=-2)
+
+
+class Apart(Own):
+    """What was a part, and then is laid otherwise, cut off from its history, or taken without one; and parts within `vmap`."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        square = x @ x.mT + x[..., :1]
+        turned = square[:, :1]
+        turned.transpose_(2, 3)  # the numbers stay where they are
+        ended = x * 2
+        before = ended[..., 1:]
+        ended.detach_()  # `before` is not
+        held = x * 3
+        with torch.no_grad():
+            constant = held[..., 0]
+        held[..., 0] = constant
+        ones = torch.empty_like(x)
+        torch.nn.init.ones_(ones[..., 1:])
+        torch.nn.init.constant_(ones[..., 0], 2.0)
+
+        def shift(one: Tensor) -> Tensor:
+            one = one * 2
+            one[:, 0] = one[:, 1]
+            return one
+
+        joined = functional.pad(before, (1, 0)) * ended + held * held * ones
+        return square @ joined + torch.func.vmap(shift, 1, 1)(x)
+
+
+class Overlapped(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        whole = x * 2
+        whole[:, :, 1:] = whole[:, :, :-1]
+        return whole
+
+
+class Added(Own):
+    """To a tensor what lies in it."""
+
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        whole = x * 2
+        whole += whole[:, :, :1]
+        return whole
+
+
+class OverlappedByView(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        whole = x * 2
+        whole[:, :, 1:] = whole.narrow(2, 0, x.shape[2] - 1)
+        return whole
+
+
+class OverlappedByConstant(Own):
+    @staticmethod
+    def apply_own(x: Tensor) -> Tensor:
+        whole = x * 2
+        whole[:, :, 1:] = whole.detach()[:, :, :-1]
+        return whole
 
 
 class Diagonal(Own):

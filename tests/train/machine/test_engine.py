@@ -53,6 +53,7 @@ OPERATIONS = (
         "Kinked",
         "Stepped",
         "Written",
+        "Apart",
         "Rare",
         "Largest",
         "Rounded",
@@ -362,6 +363,10 @@ def test_what_is_no_trace_is_refused(name: str) -> None:
     [
         ("own:Rearranged", r"a reshape that cuts a dimension of \[6, 32, 5\], which was joined"),
         ("own_operations:Shared", r"aten\.as_strided.* \(a tensor that is changed through a view of it\)"),
+        ("own_operations:Overlapped", "a part of a tensor is changed by one that it overlaps"),
+        ("own_operations:Added", "a part of a tensor is changed by one that it overlaps"),
+        ("own_operations:OverlappedByView", "a part of a tensor is changed by one that it overlaps"),
+        ("own_operations:OverlappedByConstant", "a part of a tensor is changed by one that it overlaps"),
         ("own_operations:SortedFar", r"sort of \d\d numbers, more than 32"),
         ("own_operations:Hashed", r"mul.* integers, which may give 9\.6e\+08, more than 16777216"),
         ("own_operations:Wrapped", "in torch.uint8"),

@@ -5,13 +5,14 @@ together from its parts, and the whole replaced.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from rankfall.train.machine.graph import replace_in
+from rankfall.train.machine.graph import Untraceable, replace_in
 
 Place = tuple[int | slice, ...]  # of each dimension
 
@@ -22,7 +23,8 @@ class WritesWholes(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.parts: dict[int, tuple[Tensor, Tensor, Place]] = {}  # by the name of a part: it, what it is of, and where
+        # By the name of a part: it, what it is of, where, and whether gradients went through when it was taken.
+        self.parts: dict[int, tuple[Tensor, Tensor, Place, bool]] = {}
         self.old: set[int] = set()  # parts of what was replaced since
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -33,8 +35,12 @@ class WritesWholes(TorchFunctionMode):
         given, named = (
             replace_in((args, dict(kwargs or {})), Tensor, self.current) if self.old else (args, kwargs or {})
         )
-        if not changes(func):
+        if not args or not changes(func):  # what is given by its name, as by `nn.init`, is no part here
             return func(*given, **named)
+        if lays_anew(func.__name__):
+            self.leave(args[0])
+            return func(*args, **(kwargs or {}))
+        self.check_apart(self.lies(args[0]), (args[1:], dict(kwargs or {})))
         if id(args[0]) in self.parts:
             self.replace(args[0], func(given[0].clone(), *given[1:], **named))
         else:
@@ -46,20 +52,22 @@ class WritesWholes(TorchFunctionMode):
         """A part of what was changed since it was taken, as it is now."""
         if id(x) not in self.old:
             return x
-        _, of, place = self.parts[id(x)]
+        _, of, place, _ = self.parts[id(x)]
         return self.current(of)[place]
 
     def get(self, x: Tensor, index: Any) -> Tensor:
         part, place = self.current(x)[replace_in(index, Tensor, self.current)], place_of(x, index)
         if place is not None:
-            self.parts[id(part)] = part, x, place
+            self.parts[id(part)] = part, x, place, torch.is_grad_enabled()
         return part
 
     def set(self, x: Tensor, index: Any, y: Any) -> None:
         place = place_of(x, index)
-        _, of, there = self.parts.get(id(y), (None, None, None))
-        if of is x and there == place:
+        _, of, there, graded = self.parts.get(id(y), (None, None, None, None))
+        if of is x and (there, graded) == (place, torch.is_grad_enabled()):
             return  # x[0] += 1 is a change of the part, then its assignment
+        if place is not None:
+            self.check_apart(self.lies(x, place), y)
         now, index, y = replace_in((x, index, y), Tensor, self.current)
         if place is not None:
             self.replace(x, put(now, place, torch.as_tensor(y, dtype=x.dtype), 0))
@@ -72,7 +80,7 @@ class WritesWholes(TorchFunctionMode):
 
     def replace(self, x: Tensor, whole: Tensor) -> None:
         if id(x) in self.parts:
-            _, of, place = self.parts[id(x)]
+            _, of, place, _ = self.parts[id(x)]
             self.replace(of, put(self.current(of), place, whole, 0))
         else:
             x.copy_(whole)
@@ -80,10 +88,49 @@ class WritesWholes(TorchFunctionMode):
 
     def forget(self, x: Tensor) -> None:
         """What its parts were."""
-        for name, (part, of, _) in self.parts.items():
+        for name, (part, of, *_) in self.parts.items():
             if of is x and name not in self.old:
                 self.old.add(name)
                 self.forget(part)
+
+    def check_apart(self, where: tuple[Tensor, list[range]], given: Any) -> None:
+        """Raise where something is changed by what overlaps it: PyTorch may read there what it has changed already, or not."""
+        of, at = where
+
+        def check(y: Tensor) -> Tensor:
+            of_other, other = self.lies(y)
+            shares = of_other is not of and memory_of(of_other) == memory_of(of)  # by a view, or `detach`
+            if shares or (of_other is of and other != at and not any(set(a).isdisjoint(b) for a, b in zip(at, other))):
+                raise Untraceable("a part of a tensor is changed by one that it overlaps, or may; take its `clone()`")
+            return y
+
+        replace_in(given, Tensor, check)
+
+    def lies(self, x: Tensor, *chain: Place) -> tuple[Tensor, list[range]]:
+        """What a part is of, and the places of its numbers there, in each dimension. `chain`: of a part of x."""
+        while id(x) in self.parts:
+            _, x, place, _ = self.parts[id(x)]
+            chain = (*chain, place)
+        at: list[range | int] = [range(size) for size in x.shape]
+        for place in reversed(chain):
+            rest = iter(place)
+            at = [one if isinstance(one, int) else one[next(rest)] for one in at]
+        return x, [range(one, one + 1) if isinstance(one, int) else one for one in at]
+
+    def leave(self, x: Tensor) -> None:
+        """From now on it and its parts share memory as any others do: where a part lies in it is no longer known."""
+        for name, (part, of, *_) in list(self.parts.items()):
+            if part is x or of is x:
+                del self.parts[name]
+                self.old.discard(name)
+
+
+def memory_of(x: Tensor) -> int:
+    """The same for tensors that share it."""
+    functions = torch._C._functorch
+    while functions.is_functorch_wrapped_tensor(x) and not functions.is_functionaltensor(x):
+        x = functions.get_unwrapped(x)
+    return x.untyped_storage()._cdata
 
 
 def changes(func: Any) -> bool:
@@ -94,6 +141,13 @@ def changes(func: Any) -> bool:
 IN_PLACE = {
     f"__i{name}__" for name in ("add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 }
+
+
+@cache
+def lays_anew(name: str) -> bool:
+    """Whether it gives a tensor another form or history, as `transpose_` and `detach_`, and leaves its numbers as they are."""
+    function = getattr(torch.ops.aten, name, None)
+    return function is not None and torch.Tag.inplace_view in getattr(function, function.overloads()[0]).tags
 
 
 def place_of(x: Tensor, index: Any) -> Place | None:
@@ -112,7 +166,9 @@ def put(x: Tensor, place: Place, y: Tensor, dim: int) -> Tensor:
         return y.reshape(y.shape[max(0, y.dim() - x.dim()) :]).expand(x.shape)
     first, *rest = place
     if isinstance(first, int):
-        return x.select_scatter(put(x.select(dim, first), tuple(rest), y, dim), dim, first)
+        one = put(x.select(dim, first), tuple(rest), y, dim).unsqueeze(dim)
+        at = first % x.shape[dim]
+        return x.slice_scatter(one, dim, at, at + 1)  # torch.func.vmap loses a part of the gradient of select_scatter
     if first == slice(None):
         return put(x, tuple(rest), y, dim + 1)
     start, stop, step = first.indices(x.shape[dim])
