@@ -362,6 +362,12 @@ def test_every_marker_of_our_pages_names_a_number(page, ours):
     assert list(pages.problems(page.read_text(), ours)) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_no_line_of_a_paragraph_begins_with_a_marker(page):
+    """Markdown ends the paragraph there, and shows what is on the line as it stands."""
+    assert re.findall(r"^ *<!--.*-->.+", page.read_text(), re.MULTILINE) == []
+
+
 def test_every_number_is_used(ours):
     text = "".join(page.read_text() for page in PAGES)
     used = {name for name, _ in pages.NUMBER.findall(text)}
