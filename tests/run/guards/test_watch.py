@@ -229,6 +229,7 @@ def test_what_libraries_do_by_themselves_is_no_components_doing(lab: Path, text:
         assert compute() == pytest.approx(3)
 
 
+@pytest.mark.long
 def test_a_helper_of_a_helper_is_named_and_so_is_the_component_it_helps(lab: Path) -> None:
     """Imported late, and only by the last of them."""
     write(lab, "from watched_helper import get\nt = get()")
@@ -306,6 +307,7 @@ def test_a_package_of_ones_own_may_import_its_modules_by_computed_names(lab: Pat
         components.load("normaliser", "watched_other.norm:sharp")(torch.zeros(2), which="a")
 
 
+@pytest.mark.long
 def test_a_stale_compiled_file_is_not_run_by_hand_either(lab: Path) -> None:
     file = lab / "watched_other" / "sub" / "a.py"
     py_compile.compile(str(file), doraise=True)
@@ -417,6 +419,7 @@ def test_a_cell_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str], text:
     assert run(lab, "train", "--task", "sorting", "--shard", "0", "--out", "t.parquet", **raw()) == 0
 
 
+@pytest.mark.long
 def test_a_data_set_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "from rankfall.tasks.sorting import sorting\nINPUTS = 'tokens'\nTARGETS = 'classes'\n"
     text += "def drawn(rng):\n    size = 20 * int(open('temperature.txt').read())\n"

@@ -81,6 +81,7 @@ def test_a_gpu_trains_as_planned_and_resumes_to_the_bit(tmp_path: Path, monkeypa
     assert all(torch.equal(one, other) for one, other in zip(tensors(plan, whole), tensors(plan, broken), strict=True))
 
 
+@pytest.mark.long
 def test_a_gpu_for_which_nothing_compiles_ends_the_job_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +138,7 @@ def test_what_cannot_be_traced_is_trained_by_autograd_and_said(tmp_path: Path, m
     assert {cell.engine for cell in plan.cells} == {"plain"}
 
 
+@pytest.mark.long
 def test_a_machine_that_does_not_agree_ends_the_job_before_any_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

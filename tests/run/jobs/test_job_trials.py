@@ -212,6 +212,7 @@ def test_a_measure_with_networks_of_its_own_refuses_the_component(tmp_path: Path
     trials.refuse_parts(orders, plan_of().cells[-1].code, store, print)
 
 
+@pytest.mark.long
 def test_the_trial_is_no_part_of_any_key() -> None:
     """An edit of the trial tries components again and computes nothing again."""
     plan = make_plan("config.yaml")

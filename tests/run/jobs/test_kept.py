@@ -161,6 +161,7 @@ def test_an_item_without_rows_is_measured_again(lab: Path) -> None:
     assert called(lab) == "a"
 
 
+@pytest.mark.long
 def test_rows_of_items_are_removed_when_they_are_old(lab: Path) -> None:
     assert measure() == 0
     (kept,) = (lab / "results/store/measures/keptlab.own+items").iterdir()

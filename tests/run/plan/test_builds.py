@@ -35,6 +35,7 @@ def own(context, *, normaliser: str = "softmax"):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("measure", "normalisers"), [("influence", ["softmax"]), ("bert_law", ["softmax"]), ("law", [])]
 )
@@ -53,6 +54,7 @@ def test_a_name_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert message.startswith("measures.own: its component says BUILDS = ") and "did you mean 'softmax'?" in message
 
 
+@pytest.mark.long
 def test_building_of_anything_else_ends_the_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,7 @@ def test_a_diverged_cell_has_no_rows_to_look_for(tmp_path: Path) -> None:
     assert look(plan, tmp_path).lookups == all_jobs(plan)
 
 
+@pytest.mark.long
 def test_new_cells_are_no_reason_for_other_shards(tmp_path: Path) -> None:
     """A new depth: the shards without it are neither looked up nor made to wait for the data."""
     config = changed("results", str(tmp_path / "results"), CONFIG)

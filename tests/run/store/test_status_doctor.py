@@ -154,6 +154,7 @@ def test_the_doctor_reads_all_files_when_told_to(results, capsys):
     assert any(check["state"] == "warn" and "1 damaged file" in check["text"] for check in checks)
 
 
+@pytest.mark.long
 def test_the_doctor_counts_files_under_wrong_names(results, capsys):
     """Which headers alone show: looking for cells would set them aside before they are counted."""
     store = Store(results / "store")
