@@ -10,6 +10,7 @@ from rankfall.train.machine.graph import AtenGraph, AtenOperation, Ref, replace_
 from rankfall.train.machine.program.atoms import Unsupported
 from rankfall.train.machine.program.draft import LARGEST, is_integer
 
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "dot")
 WRITE = ("full", "scalar_tensor", "where", "clamp", "scatter", "constant_pad_nd")  # numbers they are given
 
 
@@ -45,11 +46,15 @@ class IntegerBounds:
         each = [math.prod(self.graph.forms[number].shape) for number in inputs]
         args = [abs(x) if isinstance(x, int | float) else x for x in self.values(operation.args)]
         if name == "argmax":
-            return each[0]
+            dim = operation.args[1] if len(operation.args) > 1 else None
+            return each[0] if dim is None else self.graph.forms[inputs[0]].shape[dim]
         if name == "sum":
             return args[0] * each[0] / max(1, count)
         if name == "mul":
             return args[0] * args[1]
+        if name in PRODUCTS:  # (..., n, m) of (..., m, o), some with what is added to it first
+            joined = self.graph.forms[inputs[-2]].shape[-1]
+            return args[-2] * args[-1] * joined + (args[0] if len(inputs) > 2 else 0)
         if name in ("remainder", "full_like"):
             return args[1]
         if name in ("add", "sub", "rsub"):
