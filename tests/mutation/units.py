@@ -157,17 +157,21 @@ def _written(path: Path) -> str:
 def _rows(path: Path) -> str | None:
     import pyarrow.parquet as pq
 
-    from rankfall.report.schema import schema
-
     data = pq.read_table(path)
     if "status" in data.column_names and "failed" in data["status"].to_pylist():
         return None
     name = data.schema.metadata[b"rankfall.table"].decode()
-    apart = {column.name for column in schema(name).columns if column.provenance} | {"key", "data_key"}
+    apart = _provenance(name) | {"key", "data_key"}
     rows = [
         json.dumps(row, sort_keys=True) for row in data.drop_columns(sorted(apart & {*data.column_names})).to_pylist()
     ]
     return "\n".join(sorted(rows))
+
+
+def _provenance(table: str) -> set[str]:
+    from rankfall.report.schema import schema
+
+    return {column.name for column in schema(table).columns if column.provenance}
 
 
 def _stored(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
@@ -197,7 +201,8 @@ def _stored(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
         ]
         for place, key in of_cells or [(name, plan.measure_key(name))]:
             for found in store.find_rows(measure.component.name, [key]).values():
-                rows[place] = [key, _digest(json.dumps(found, sort_keys=True))]
+                numbers = [{name: row[name] for name in row.keys() - _provenance(measure.table)} for row in found]
+                rows[place] = [key, _digest(json.dumps(numbers, sort_keys=True))]
     return {"cell": cells, "data": data, "rows": rows}
 
 
