@@ -90,7 +90,7 @@ def between(panel: Axes, table: DataFrame) -> None:
     panel.set(xlabel="layer that it is used on", ylabel="")
 
 
-def numbers(table: DataFrame) -> DataFrame:
+def mean_rates(table: DataFrame) -> DataFrame:
     """Means over seeds of what is drawn, with the edges of the table's own intervals where it has them."""
     columns = [name for name in ("rate", "low", "high", "chance") if name in table]
     found = select_own(table).groupby(NUMBERS, dropna=False)[columns].mean()

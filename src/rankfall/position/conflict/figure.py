@@ -53,7 +53,7 @@ def conflict(
     known = account(whole, table, ["architecture"])
     probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
     orders = most(select(read("orders"), OF_ATTENTION), "heads", heads, or_null=True)
-    found = [of(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
+    found = [join_conflict(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
     points = [point for point in found if not point["missing"]]
     if not points:
         missing = "; ".join(f"{point['name']}: {point['missing']}" for point in found)
@@ -95,7 +95,7 @@ def most(table: DataFrame, column: str, wanted: int | None, or_null: bool = Fals
     return table[(table[column] == value) | (table[column].isna() & or_null)]
 
 
-def of(name: str, part: DataFrame, times: float, probe: DataFrame, orders: DataFrame) -> dict[str, Any]:
+def join_conflict(name: str, part: DataFrame, times: float, probe: DataFrame, orders: DataFrame) -> dict[str, Any]:
     """The numbers of an architecture from all three tables, or what is missing."""
     about = part.iloc[0].to_dict()
     places, same_probe = find_beside(about, probe, "probe", "conflict")

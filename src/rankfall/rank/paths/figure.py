@@ -83,7 +83,7 @@ def paths(
         f"Dashed: chance, the best guess that sees no input ({chance}). {say_shapes(verdicts)}{say_cut(grid.figure)}"
         f"{coincide(each, 'line', 'length', 'accuracy', ['panel'], span=1.0)}{known.left_out}"
     )
-    return Picture(grid.figure, caption, numbers(table, each, verdicts))
+    return Picture(grid.figure, caption, tabulate_paths(table, each, verdicts))
 
 
 def write_title(architecture: str, training: str, depth: int) -> str:
@@ -180,7 +180,7 @@ def say_shares(one: dict[str, Any]) -> str:
     return share + (f", long ones are {over:.2f} over chance" if over > LEAST else "")
 
 
-def numbers(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:
+def tabulate_paths(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:
     """Means and deviations by length, of whole networks and of chance; and the verdict of each panel."""
     rest = table[table.kind.isin(list(REFERENCES))].groupby(["panel", "kind", "seed"]).accuracy.mean().reset_index()
     drawn = concat([each.assign(**rows.PATHS), rest])
