@@ -44,6 +44,8 @@ def cell(key: str, architecture: str, seed: int, **fields: Any) -> dict[str, Any
         "threads": 1,
         "together": 2,
         "chance": 0.25,
+        "attainable": 0.85,
+        "attainable_reason": "",
         "test_accuracy": 0.25,
     }
     row |= dict.fromkeys(("train_loss", "train_accuracy", "test_loss"), 0.0)
@@ -100,8 +102,9 @@ def test_each_setting_is_a_row_of_its_own() -> None:
     assert row["over_chance"] is None and "these are not" in row["over_chance_reason"]
     assert (row["cells"], row["done"], row["trained"], row["depth"]) == (2, 2, False, 2)
     trained = rows_of(SHORT, cells=CELLS, residuals=lines(VALUES, CELLS))["falls", ""]
-    assert trained["over_chance"] == pytest.approx(0.55) and trained["over_chance_ceiling"] == pytest.approx(0.75)
+    assert trained["over_chance"] == pytest.approx(0.55) and trained["over_chance_ceiling"] == pytest.approx(0.6)
     assert trained["accuracy"] == pytest.approx(0.8) and trained["accuracy_chance"] == pytest.approx(0.25)
+    assert trained["accuracy_attainable"] == pytest.approx(0.85)
     assert trained["step_ms"] == pytest.approx(5.0)
 
 

@@ -140,3 +140,19 @@ def test_a_column_asked_for_twice_is_written_once_and_no_row_begins_with_an_opti
     text = as_latex(scores, ["accuracy", "accuracy"])
     assert text.count("test accuracy") == 1
     assert "{}*D* &" in text and "{}[x] &" in text  # LaTeX reads a star or a bracket behind \\ as its option
+
+
+def test_a_share_of_what_a_mask_leaves_stands_beside_an_accuracy() -> None:
+    """.57 under a causal mask read as half of what can be had, and is 92% of it."""
+    numbers = {"accuracy__chance": 0.339, "accuracy__deviation": 0.01}
+    rows = [
+        row("causal", accuracy=0.57, accuracy__attainable=0.6163, **numbers),
+        row("all", accuracy=0.57, accuracy__attainable=1.0, **numbers),
+        row("own", accuracy=0.57, **numbers),
+    ]
+    found = conform("scorecard", rows).to_pandas()
+    lines = [line.split(maxsplit=1) for line in as_lines(found, ["accuracy"])]
+    values = {name[0]: name[1] for name in lines if len(name) > 1}
+    assert values["causal"] == "0.57±0.01 (92%)" and values["all"] == values["own"] == "0.57±0.01"
+    assert "in brackets, the share of the 0.62 that the mask leaves attainable: causal" in "\n".join(as_lines(found))
+    assert r"$0.57 \pm 0.01 (92\%)$" in as_latex(found, ["accuracy"])

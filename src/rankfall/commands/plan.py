@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rankfall.design import Architecture
     from rankfall.run.plan.build import Plan
     from rankfall.run.snakemake.estimates import Estimate
     from rankfall.run.snakemake.status import Status
@@ -89,6 +90,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
     lines += [f"  {name}: {n}: {why}" for name, left in plan.left_out.items() for why, n in left.most_common()]
     lines += [""] * bool(found.measures)
     lines += [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
+    lines += ["", *ceilings] if (ceilings := describe_ceilings(plan)) else []
     missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
     if missing:
         source = f"scaled by {found.measured} measured cells" if found.measured else "a rough estimate"
@@ -114,6 +116,30 @@ def describe_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
     for (engine, why), cells in sorted(by.items(), key=lambda one: -one[1].total()):
         lines.append(f"  {cells.total()} {kinds[engine]}: {', '.join(sorted(cells))}" + f" ({why})" * bool(why))
     return lines
+
+
+def describe_ceilings(plan: "Plan") -> list[str]:
+    """Warn of masks that hide what a task's answers need: no network with one of them can have all answers right."""
+    masked = {
+        (cell.task.name, cell.task.task, cell.architecture): None
+        for cell in plan.cells
+        if cell.architecture.mask is not None and cell.architecture.mask.name != "none"
+    }
+    if not masked:
+        return []
+    from rankfall.position.attainable import attainable, attainable_unmasked
+
+    found: dict[str, list[Architecture]] = {}
+    for name, task, architecture in masked:
+        best, _ = attainable(task, architecture)
+        without = attainable_unmasked(task)
+        if best is not None and without is not None and best < without - 1e-9:
+            said = f"warning: no network with the mask {architecture.mask} can expect an accuracy on {name} above {best:.3f}"
+            found.setdefault(f"{said} ({without:.3g} without the mask)", []).append(architecture)
+    return [
+        f"{said}: {', '.join(sorted({one.name for one in those}))}, depth {', '.join(map(str, sorted({one.depth for one in those})))}"
+        for said, those in found.items()
+    ]
 
 
 KINDS = {
@@ -181,6 +207,7 @@ def as_json(plan: "Plan", found: "Status") -> str:
             {"engine": engine, "why": why, "cells": cells.total(), "architectures": dict(cells)}
             for (engine, why), cells in engines(plan.cells, plan.config.compute, found.trained).items()
         ],
+        "ceilings": describe_ceilings(plan),
         "left_out": {name: dict(left) for name, left in plan.left_out.items()},
         "jobs": found.jobs,
         "seconds": found.seconds,

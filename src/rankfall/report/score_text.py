@@ -27,8 +27,10 @@ def name_row(row: Series) -> str:
 
 
 def write_score(row: Series, headline: Headline, between: str = "±") -> str:
-    """A number with its deviation where that can be seen; a dash where it was measured and there is none, nothing where it was not; `floor`
-    where it is rounding noise in every sample."""
+    """Return a number with its deviation and, in brackets, its share of what is attainable, where these can be seen.
+
+    A dash: it was measured and there is none. Nothing: it was not measured. `floor`: rounding noise in every sample.
+    """
     value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
     if is_missing(value):
         return "" if is_missing(row[f"{headline.name}_{'at' if headline.components else 'of'}"]) else ABSENT
@@ -36,7 +38,16 @@ def write_score(row: Series, headline: Headline, between: str = "±") -> str:
         return AT_FLOOR
     digits = 0 if abs(value) >= LARGE else headline.digits
     number, spread = (write_float(one, digits) for one in (value, 0.0 if is_missing(deviation) else deviation))
-    return f"{number}{between}{spread}" if spread.strip("0.") else number
+    share = share_of_attainable(row, headline)
+    return number + (f"{between}{spread}" if spread.strip("0.") else "") + ("" if share is None else f" ({share:.0%})")
+
+
+def share_of_attainable(row: Series, headline: Headline) -> float | None:
+    """Return how much of what its mask leaves attainable a row has reached; None where that is everything, or not known."""
+    if "attainable" not in headline.beside:
+        return None
+    best, value = row[f"{headline.name}_attainable"], row[headline.name]
+    return None if is_missing(best) or is_missing(value) or not 0 < best < 1 else float(value / best)
 
 
 def write_chance(rows: DataFrame, headline: Headline) -> str:
@@ -117,6 +128,14 @@ def notes(rows: DataFrame, shown: Sequence[Headline], *, titles: bool = False) -
                 f"{headline.title if titles else headline.name}: {said}: {', '.join(name_row(row) for _, row in part.iterrows())}"
                 for said, part in by
             )
+        below: dict[str, list[str]] = {}
+        for _, row in rows.iterrows():
+            if share_of_attainable(row, headline) is not None:
+                best = write_float(row[f"{headline.name}_attainable"], headline.digits)
+                below.setdefault(best, []).append(name_row(row))
+        for best, names in below.items():
+            called = headline.title if titles else headline.name
+            yield f"{called}: in brackets, the share of the {best} that the mask leaves attainable: {', '.join(names)}"
     yield from lost
     mixed = rows[rows.processors.notna()]
     yield from (f"{name_row(row)}: means over seeds {row.processors}" for _, row in mixed.iterrows())
@@ -186,7 +205,7 @@ def math(text: str) -> str:
     """A number in mathematical mode, where its minus and its ± are signs; words as they are."""
     if text in ("", AT_FLOOR):
         return text
-    return "--" if text == ABSENT else f"${text.replace(',', '{,}')}$"
+    return "--" if text == ABSENT else f"${text.replace(',', '{,}').replace('%', chr(92) + '%')}$"
 
 
 def escape(text: str) -> str:

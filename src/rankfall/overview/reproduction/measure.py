@@ -27,7 +27,7 @@ from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.measure.context import Context
 from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
-from rankfall.report.published_numbers import published_numbers
+from rankfall.report.published_numbers import PAPER, published_numbers
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.searched import Searched, equals, write_cell
 
@@ -50,7 +50,7 @@ def reproduction(context: Context) -> list[dict[str, Any]]:
 
 def place_beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]:
     """One row for each setting of ours, or one row without ours."""
-    kept = ("name", "source", "place", "what", "kind", "sense")
+    kept = ("name", "source", *PAPER, "place", "what", "kind", "sense")
     row = {name: value[name] for name in kept} | {
         "published": float(value["published"]),
         "tolerance": float(value["tolerance"]),

@@ -18,6 +18,7 @@ from rankfall.report.style import Picture, canvas
 TABLES = ["scorecard"]
 FINDS = ["headline"]
 KEEPS = 0.5  # residual at the last layer
+FITS = 11  # letters of a cell at the usual size
 WIDE, HIGH, LABELS, HEADER = 0.74, 0.235, 2.1, 1.95  # inches of a column, a row, the names, and the headings
 
 
@@ -69,7 +70,8 @@ def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting)
     )
     for y, line in enumerate(words):
         for x, word in enumerate(line):
-            panel.text(x + 0.5, y + 0.5, word, ha="center", va="center", fontsize=7, color="#111111")
+            size = 7 if len(word) <= FITS else 5.5
+            panel.text(x + 0.5, y + 0.5, word, ha="center", va="center", fontsize=size, color="#111111")
     panel.xaxis.tick_top()
     panel.tick_params(axis="x", labelsize=6.5, rotation=0, length=0, pad=2)
     panel.tick_params(axis="y", labelsize=7.5, rotation=0, length=0)
@@ -90,7 +92,9 @@ def caption(table: DataFrame, setting: Setting, shown: list[Headline], left: int
     beside = f" Chance: {'; '.join(chances)}." if chances else ""
     beside += "".join(
         f" {note[0].upper()}{note[1:]}."
-        for note in notes(table, [headline for headline in shown if headline.compared_within], titles=True)
+        for note in notes(
+            table, [one for one in shown if one.compared_within or "attainable" in one.beside], titles=True
+        )
     )
     gone = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
     keep = table.residual_last[table.residual_last.notna()] >= KEEPS

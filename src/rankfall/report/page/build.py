@@ -4,7 +4,7 @@ import hashlib
 import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -26,6 +26,7 @@ from rankfall.report.page.sections import (
     SECTIONS,
     SHORT,
     has,
+    read_sources,
     say_uncharted,
     write_download,
     write_findings,
@@ -34,7 +35,6 @@ from rankfall.report.page.sections import (
     write_section,
 )
 from rankfall.report.page.specs import spec
-from rankfall.report.page.words import SOURCES
 from rankfall.report.parts import MADE_OF
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import say_setting, settings_in
@@ -67,7 +67,7 @@ def page(given: Given, most: int = MOST) -> str:
     """The text of index.html."""
     frames = {name: given.read(name) for name in given.tables}
     read = frames.get
-    cells = number_variants(frames["cells"])
+    cells, papers = number_variants(frames["cells"]), read_sources(frames.get("reproduction"))
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
     shown = relabel(cells.assign(apart=find_differing_fields(cells)))
     shown = shown.assign(label=shown.architecture + variant)
@@ -87,7 +87,7 @@ def page(given: Given, most: int = MOST) -> str:
         "reproduction": encode(frames["reproduction"]) if "reproduction" in frames else None,
         "claims": encode(frames["claims"]) if len(frames.get("claims", ())) else None,
         "pictures": pictures(frames["claims"], given.figures) if "claims" in frames else {},
-        "sources": {name: asdict(source) for name, source in SOURCES.items()},
+        "sources": papers,
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
         "cell_columns": [column.name for column in CELL_COLUMNS],
@@ -119,7 +119,7 @@ def page(given: Given, most: int = MOST) -> str:
         ),
         "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections),
         "glossary": write_glossary(terms(cells)),
-        "links": write_links(frames["reproduction"].source if "reproduction" in frames else [], given.links),
+        "links": write_links(papers.values(), given.links),
         "tables": "".join(write_download(name, frame, name in tables) for name, frame in sorted(frames.items())),
         "uncharted": say_uncharted(frames),
         "footer": html.escape(

@@ -2,9 +2,10 @@
 
 from rankfall.annotations import DataFrame
 from rankfall.report.headlines import by_name
-from rankfall.report.page.question import Question, Read, TableQuestion, ask_range
+from rankfall.report.page.question import Question, Read, TableQuestion, say_range
 from rankfall.report.page.sentences import at, count_seeds, list_names, name, percent, write_number, write_tie
 from rankfall.report.ranking import find_extreme, split_comparable
+from rankfall.report.score_text import share_of_attainable
 from rankfall.report.settings import Setting, settings_in
 from rankfall.use.cells.depths import say_depth
 
@@ -31,6 +32,27 @@ def say_cost(rows: DataFrame, setting: Setting, settings: int) -> str:
     return f"{at(setting, settings)}{said}{left}"
 
 
+def say_learned(rows: DataFrame, setting: Setting, settings: int) -> str:
+    said = say_range(
+        rows,
+        setting,
+        settings,
+        number="accuracy",
+        text="test accuracy is highest in",
+        write=percent,
+        chance="The best guess that never sees an input has {}",
+    )
+    return said + (say_attainable(rows) if said else "")
+
+
+def say_attainable(rows: DataFrame) -> str:
+    """Return which masks leave less than every answer, and how much of that is reached."""
+    headline = by_name("accuracy")
+    shares = [(row, share) for _, row in rows.iterrows() if (share := share_of_attainable(row, headline)) is not None]
+    parts = [f"{name(row)} has {share:.0%} of {percent(row.accuracy_attainable)}" for row, share in shares]
+    return f" Of what its mask leaves attainable {list_names(parts)}." if parts else ""
+
+
 def say_depths(read: Read) -> tuple[str, str]:
     scores = read("scorecard")
     if scores is None or not len(scores):
@@ -41,13 +63,6 @@ def say_depths(read: Read) -> tuple[str, str]:
 
 SENTENCES = (
     Question("What does it cost?", ("step_ms",), say_cost, place=40),
-    ask_range(
-        "What did they learn?",
-        "accuracy",
-        "test accuracy is highest in",
-        percent,
-        "The best guess that never sees an input has {}",
-        place=120,
-    ),
+    Question("What did they learn?", ("accuracy",), say_learned, place=120),
     TableQuestion("What does depth do to accuracy?", say_depths, place=130),
 )

@@ -76,6 +76,8 @@ function commonLevels(rows, one) {
   }).filter(([, value]) => value !== null));
 }
 
+// How much of what its mask leaves attainable a network has reached, where that is not everything.
+const shareWords = (value, best, common) => (best >= 1 || best <= 0 ? "" : `${Math.round((100 * value) / best)}% of attainable${common ? "" : ` ${fixed(best, 2)}`}`);
 // The floor is a share of samples, of which there may be none.
 const levelWords = (kind, value) => (kind !== "floor" ? `${kind} ${fixed(value, 2)}` : value >= 0.005 ? `${Math.round(100 * value)}% noise` : "");
 
@@ -96,7 +98,8 @@ function showScores(every, rows, setting, heads, search) {
       const text = value === null ? (measured(row, one) ? "–" : "") : fixed(value, one.digits), lost = row[one.name + "_of"] !== null && row[one.name + "_lost"];
       const lines = [
         spread !== null && value !== null && Number(spread.toFixed(one.digits)) ? `± ${fixed(spread, one.digits)}` : null,
-        ...Object.keys(one.beside).filter((kind) => !(kind in common) && value !== null && row[`${one.name}_${kind}`] !== null).map((kind) => levelWords(kind, row[`${one.name}_${kind}`])),
+        value !== null && (row[one.name + "_attainable"] ?? null) !== null ? shareWords(value, row[one.name + "_attainable"], "attainable" in common) : null,
+        ...Object.keys(one.beside).filter((kind) => kind !== "attainable" && !(kind in common) && value !== null && row[`${one.name}_${kind}`] !== null).map((kind) => levelWords(kind, row[`${one.name}_${kind}`])),
         lost && one.counted === "seed" ? `${row[one.name + "_seeds"] ?? 0} of ${row[one.name + "_of"]} seeds` : null,
       ].filter(Boolean);
       const mark = value !== null && by !== null && engines.length > 1 ? make("sup", {}, String(engines.indexOf(by) + 1)) : null;
@@ -136,6 +139,7 @@ async function showNumber(every, one, row, setting) {
   add("value", value === null ? "none" : inUnits(value, one.unit));
   add("standard deviation", spread === null ? null : written(spread, 4));
   for (const [kind, about] of Object.entries(one.beside)) if (row[`${one.name}_${kind}`] !== null) add(kind === "floor" ? "at the floor" : kind, `${written(row[`${one.name}_${kind}`], 4)} (${about})`);
+  if (value !== null && (row[one.name + "_attainable"] ?? null) !== null) add("share of attainable", `${written((100 * value) / row[one.name + "_attainable"], 3)}%`);
   if (one.counted !== "seed") add(`${one.counted}s`, seeds ?? null);
   else add("seeds", (of ?? null) === null ? null : seeds === of ? of : `${seeds ?? 0} of ${of}`);
   add("seeds lost", row[one.name + "_lost"] ?? null);
