@@ -254,12 +254,11 @@ def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> N
     """The mean of the networks' numbers is the scorecard's, and the rows' places are those of its table."""
     made, tables = block(text, "behind"), frames(folder / "tables", COUNT)
     cells, residuals, scores = decoded(block(text, "main")["cells"]), tables["residuals"], tables["scorecard"]
-    for name in ("residual_last", "halving_depth", "over_chance", "step_ms"):
+    for name in ("residual_last", "halving_depth", "over_chance"):
         numbers = decoded(made[name]["networks"]).assign(label=lambda rows: [cells.label[place] for place in rows.cell])
         for score in scores[scores[name].notna()].itertuples():
             setting = pd.Series([cells.setting[place] for place in numbers.cell])
             own = numbers[(numbers.label == score.architecture) & (setting == score.setting)].number.dropna()
-            own = own.drop_duplicates() if name == "step_ms" else own  # one reading of a stack
             assert len(own) == getattr(score, f"{name}_seeds")
             assert own.mean() == pytest.approx(getattr(score, name), rel=1e-12)
     rows = residuals.loc[made["residual_last"]["rows"]]

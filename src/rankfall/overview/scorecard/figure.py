@@ -11,7 +11,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.headlines import Headline
 from rankfall.report.quantities import STUDIES
 from rankfall.report.ranking import shade
-from rankfall.report.score_text import choose, name_row, notes, say_seeds, write_chance, write_score
+from rankfall.report.score_text import choose, list_attainable, name_row, say_seeds, write_chance, write_score
 from rankfall.report.settings import Setting, rows_at, say_setting
 from rankfall.report.style import Picture, canvas
 
@@ -90,19 +90,14 @@ def caption(table: DataFrame, setting: Setting, shown: list[Headline], left: int
     lost = [f"{name_row(row)} ({row.done} of {row.cells})" for _, row in table[table.done < table.cells].iterrows()]
     chances = [f"{headline.title} {said}" for headline in shown if (said := write_chance(table, headline))]
     beside = f" Chance: {'; '.join(chances)}." if chances else ""
-    beside += "".join(
-        f" {note[0].upper()}{note[1:]}."
-        for note in notes(
-            table, [one for one in shown if one.compared_within or "attainable" in one.beside], titles=True
-        )
-    )
+    beside += "".join(f" {note[0].upper()}{note[1:]}." for note in list_attainable(table, shown, titles=True))
     gone = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
     keep = table.residual_last[table.residual_last.notna()] >= KEEPS
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
         f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}; "
-        "darker where more is kept than by the others of this setting (grey where neither end is better, "
-        "and where there is nothing to compare with, as a time with those of "
-        "another engine), a dash where there is no such number, blank where nothing was measured, floor where all is rounding noise of "
+        "darker where more is kept than by the others of this setting, seed by seed (alike where two tie; grey where neither end is "
+        "better, and where there is one seed, which decides nothing), a dash where there is no such number, blank "
+        "where nothing was measured, floor where all is rounding noise of "
         f"float64.{kept}{beside}{gone}{more}"
     )

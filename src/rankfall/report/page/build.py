@@ -36,8 +36,9 @@ from rankfall.report.page.sections import (
 )
 from rankfall.report.page.specs import spec
 from rankfall.report.parts import MADE_OF
+from rankfall.report.ranking import shade
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.report.settings import say_setting, settings_in
+from rankfall.report.settings import rows_at, say_setting, settings_in
 from rankfall.report.variants import number_variants
 
 MOST = 4_800_000  # characters of a page: tables beyond it are linked, not embedded
@@ -80,7 +81,7 @@ def page(given: Given, most: int = MOST) -> str:
         "colours": {line: colour(name) for line, name in lines_of(cells.assign(label=shown.label), drawn)},
         "charts": drawn,
         "headlines": [describe_headline(headline) for headline in headlines()],
-        "scorecard": encode(relabel(frames["scorecard"])) if "scorecard" in frames else None,
+        "scorecard": encode(shade_scores(relabel(frames["scorecard"]))) if "scorecard" in frames else None,
         "settings": [{"label": say_setting(one.label), "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
         if "scorecard" in frames
         else [],
@@ -161,6 +162,17 @@ def relabel(frame: DataFrame) -> DataFrame:
     """A table with the labels of the configuration in place of its names: what a reader sees."""
     names = {name: frame[name].map(label) for name in ("architecture", "task", "training")}
     return frame.assign(setting=frame.setting.map(say_setting), **names)
+
+
+def shade_scores(scores: DataFrame) -> DataFrame:
+    """The scorecard with the shade of every number, and without the numbers of single seeds that it comes from."""
+    from pandas import concat
+
+    found = scores.drop(columns=[column for column in scores if column.endswith("_each")])
+    for headline in headlines():
+        shades = [shade(rows_at(scores, one), headline, one) for one in settings_in(scores)]
+        found[f"{headline.name}_shade"] = concat(shades).reindex(scores.index) if shades else 0.0
+    return found
 
 
 def find_differing_fields(cells: DataFrame) -> list[str]:

@@ -121,7 +121,8 @@ OPENING = (
 SCORECARD = (
     '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
     "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; bluer is what "
-    "keeps more. All rows have one setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
+    "keeps more, compared seed by seed: what ties has one shade, and one seed decides nothing. All rows have one "
+    "setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
     "what the architecture is made of, a number for its definition, its networks and "
     "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected. By keyboard: one stop "
     "of Tab, then arrow keys.</p>"
@@ -129,7 +130,7 @@ SCORECARD = (
     '<label>numbers<select id="score-part"></select></label>'
     '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label><span id="score-link"></span></div>'
     '<div class="score" role="region" aria-label="Scorecard"><table id="scorecard-table"></table></div>'
-    '<p class="hint" id="score-count" role="status"></p><p class="hint" id="score-engines"></p>'
+    '<p class="hint" id="score-count" role="status"></p>'
 )
 PUBLISHED = (
     "<p>Published numbers beside ours, worst first. A comparison holds where ours lies within the tolerance of the published value, or on "
