@@ -48,7 +48,7 @@ def diagonal(read: Read) -> Decision:
     )
     extends = [
         Extension(
-            f"texts whose tokens all differ: there each gives itself {apart.mean:.4f} or more", is_on(apart, SHARED)
+            f"texts whose tokens all differ: there each gives itself at least {apart.mean:.4f}", is_on(apart, SHARED)
         )
     ]
     shared, diagonal = is_on(twice, SHARED), is_on(turned, DIAGONAL)
