@@ -1,11 +1,20 @@
 """Answers of several comparisons: True, False, or None where an interval lies on both sides of its threshold."""
 
 from collections.abc import Iterable
+from typing import TypedDict
 
 from rankfall.report.claim import Band
 
 
-def by_parts(parts: Iterable[bool | None]) -> dict[str, bool]:
+class Conditions(TypedDict):
+    """What `judge` takes."""
+
+    holds: bool
+    in_part: bool
+    contradicted: bool
+
+
+def by_parts(parts: Iterable[bool | None]) -> Conditions:
     """Return the conditions that `judge` takes: a statement holds if all its parts do, in part if some do and some do not, and is
     contradicted if none does. A part without an answer leaves it undecided, unless others differ."""
     answers = set(parts)
