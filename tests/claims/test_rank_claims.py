@@ -134,7 +134,7 @@ def verdict(measure: str, name: str, rows: pd.DataFrame) -> str:
     return found.verdict
 
 
-@pytest.mark.parametrize(("power", "wanted"), [(2.0, HOLDS), (1.0, HOLDS), (0.5, CONTRADICTED)])
+@pytest.mark.parametrize(("power", "wanted"), [(2.0, HOLDS), (1.0, HOLDS), (0.5, IN_PART), (-0.5, CONTRADICTED)])
 def test_collapse_of_layers_is_decided_by_the_power(power: float, wanted: str) -> None:
     from rankfall.claims.layer_collapse.measure import ERROR, NAME, NONE, NORMED, ONE
 
@@ -146,15 +146,15 @@ def test_collapse_of_layers_is_decided_by_the_power(power: float, wanted: str) -
     ("grown", "exponential", "linear"),
     [
         (lambda layer: layer, CONTRADICTED, CONTRADICTED),
-        (lambda layer: layer**2, CONTRADICTED, HOLDS),
-        (lambda layer: math.exp(0.2 * layer), HOLDS, UNDECIDED),
+        (lambda layer: layer**2, IN_PART, HOLDS),
+        (lambda layer: math.exp(0.2 * layer), HOLDS, CONTRADICTED),
     ],
 )
 def test_growth_of_states_is_told_apart(grown: Callable[[float], float], exponential: str, linear: str) -> None:
-    from rankfall.claims.norm_growth.measure import ADDED, SHARED, SIZE, VARIANCE
+    from rankfall.claims.norm_growth.names import ADDED, CURE, SIZE, STARTS, VARIANCE
 
     for name, wanted in ((VARIANCE, exponential), (SIZE, linear)):
-        rows = rows_of(name, ADDED, {SHARED: grown, "Xavier": grown}, [float(2**k) for k in range(9)])
+        rows = rows_of(name, ADDED, dict.fromkeys((*STARTS, CURE), grown), [float(2**k) for k in range(9)])
         assert verdict("norm_growth", name, rows) == wanted
 
 
