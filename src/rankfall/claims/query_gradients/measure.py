@@ -32,7 +32,7 @@ def query_gradients(
     ratio: int = 8,
     width: int = 64,
     symbols: int = 64,
-    seeds: int = 5,
+    seeds: int = 12,
 ) -> Rows:
     """`ratio`: tokens to a dimension; `width`: the fixed one."""
     rows: Rows = []
