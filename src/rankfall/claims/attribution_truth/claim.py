@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rankfall.claims.answers import true_of_all
 from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, compare, is_on, judge, of
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def better(
         extends=[
             Extension(
                 f"networks made by hand (right: {listed})",
-                False if wrong or False in by_hand else None if None in by_hand else True,
+                true_of_all([*by_hand, not wrong]),
             )
         ],
     )

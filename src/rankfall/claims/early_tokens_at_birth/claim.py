@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rankfall.claims.answers import true_of_all
 from rankfall.report.claim import (
     Band,
     Claim,
@@ -113,7 +114,7 @@ def _bare(rows: DataFrame, kind: str) -> Extension:
     listed = ", ".join(f"{line} {one.mean:.2f}" for line, one in shares.items())
     return Extension(
         f"{last:.0f} layers with {kind} and no norms ({listed})",
-        False if False in sides else None if None in sides else True,
+        true_of_all(sides),
     )
 
 

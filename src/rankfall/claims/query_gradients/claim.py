@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rankfall.claims.answers import true_of_all
 from rankfall.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, NAME, SHARE
 from rankfall.claims.score_scales.limits import decay_of_squares
 from rankfall.claims.trends import slope
@@ -35,7 +36,6 @@ def decide(read: Read) -> Decision:
     )
     right = sides(powers)
     unclear = None in right
-    at_one_width = sides(fixed)
     return judge(
         text,
         powers[BELOW[0]],
@@ -47,7 +47,7 @@ def decide(read: Read) -> Decision:
         extends=[
             Extension(
                 f"one width for all T ({', '.join(f'T^{one.mean:.2f} at beta {beta:g}' for beta, one in fixed.items())})",
-                False if False in at_one_width else None if None in at_one_width else True,
+                true_of_all(sides(fixed)),
             )
         ],
     )
@@ -116,6 +116,7 @@ CLAIMS = (
         place=26,
         shown=SHARE,
         changed="The width was 64 for all numbers of tokens, where the source has one dimension for each 8 tokens: gradients level off at "
-        "one width, and vanish at the source's ratio. The bound on the power is 0, not -.1, which nobody has published. 12 seeds instead of 5, which left the sign at beta 2 and 3 open.",
+        "one width, and vanish at the source's ratio. The bound on the power is 0, not -.1, which nobody has published. "
+        "12 seeds instead of 5, which left the sign at beta 2 and 3 open.",
     ),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankfall.claims.answers import true_of_all
 from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def mixes_less(rows: DataFrame, line: str, high: float) -> bool | None:
 
 
 def _extension(rows: DataFrame, line: str, high: float) -> Extension:
-    found = (keeps_apart(rows, line, high), mixes_less(rows, line, high))
-    return Extension(f"{line}: {_say(rows, line, high)}", False if False in found else None if None in found else True)
+    found = true_of_all((keeps_apart(rows, line, high), mixes_less(rows, line, high)))
+    return Extension(f"{line}: {_say(rows, line, high)}", found)
 
 
 def _values(rows: DataFrame, quantity: str, line: str, x: float) -> np.ndarray:
