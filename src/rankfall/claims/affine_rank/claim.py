@@ -18,8 +18,9 @@ def decide(read: Read) -> Decision:
     beside = of(lower, CHANGE, BESIDE).value
     ratio = of(rows, RESIDUAL).value
     text = (
-        f"The affine rank stays as it is in {(beside == SAME).mean():.0%} of draws of lower than full rank and changes by "
-        f"{beside.min():+.0f} to {beside.max():+.0f}. The relative residual changes by a factor of {ratio.min():.2g} to {ratio.max():.2g}."
+        f"In general position, at lower than full rank, a layer norm keeps the affine rank in {(beside == SAME).mean():.0%} of "
+        f"draws; its change lies between {beside.min():+.0f} and {beside.max():+.0f}. The "
+        f"relative residual changes by a factor of {ratio.min():.2g} to {ratio.max():.2g}."
     )
     through = shares[THROUGH]
     return judge(

@@ -9,6 +9,8 @@ from rankfall.claims.answers import true_of_all
 from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, compare, is_on, judge, of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pandas import DataFrame
 
 RIGHT = "chance that a needed token is above a needless one, by network"
@@ -49,11 +51,11 @@ def better(
     rows = read("evidence")
     pairs = [(method, other) for method in first for other in second]
     means = [band(by_seed(rows, among + RANKS, one) - by_seed(rows, among + RANKS, other)) for one, other in pairs]
-    single = [
-        band(part.groupby("seed").value.mean())
+    single = {
+        (one, other, layer): compare(band(part.groupby("seed").value.mean()), IN_RANKS)
         for one, other in pairs
-        for _, part in by_layer(rows, among + RANKS, one, other).groupby("x")
-    ]
+        for layer, part in by_layer(rows, among + RANKS, one, other).groupby("x")
+    }
     hands = [band(by_seed(rows, among + RIGHT, one) - by_seed(rows, among + RIGHT, other)) for one, other in pairs]
     answers = [compare(one, IN_RANKS) for one in means]
     wrong = exact and of(rows, RIGHT, first[0]).value.min() < ALL_RIGHT - 1e-9
@@ -61,11 +63,11 @@ def better(
     listed = "; ".join(f"{method} {say_right(rows, method, among)}" for method in (*first, *second))
     return judge(
         f"Rank correlation with the effect of a token, after the first layer, after the last and in the mean of layers behind the first: "
-        f"{'; '.join(f'{method} {say_ranks(rows, method, among)}' for method in (*first, *second))}.",
+        f"{'; '.join(f'{method} {say_ranks(rows, method, among)}' for method in (*first, *second))}. {say_layers(single)}",
         means[0],
         "more networks",
         holds=set(answers) == {"above"},
-        in_part="above" in [compare(one, IN_RANKS) for one in (*means, *single)],
+        in_part="above" in {*answers, *single.values()},
         contradicted="below" in answers,
         extends=[
             Extension(
@@ -74,6 +76,15 @@ def better(
             )
         ],
     )
+
+
+def say_layers(single: Mapping[tuple[str, str, float], str]) -> str:
+    """Say at which layers behind the first a method is decidedly above another."""
+    parts = []
+    for one, other in dict.fromkeys((one, other) for one, other, _ in single):
+        layers = [f"{layer:.0f}" for (a, b, layer), answer in single.items() if (a, b, answer) == (one, other, "above")]
+        parts.append(f"{one} over {other} at {', '.join(layers) or 'none'}")
+    return f"Decidedly higher at layers: {'; '.join(parts)}."
 
 
 def say_ranks(rows: DataFrame, method: str, among: str = "") -> str:

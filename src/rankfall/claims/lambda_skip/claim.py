@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, judge
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, is_on, judge
 
 STILL = Threshold(-1e-3, "above", LOSS, "every kind at some lambda")  # half in 300 layers
 NONE = Threshold(0.0, "above", LOSS, f"at lambda {LAMBDAS[-1]:g}, to extend to any depth")
@@ -29,8 +29,8 @@ def decide(read: Read) -> Decision:
         contradicted=True,
         extends=[
             Extension(
-                f"any depth at one lambda (attention still loses {-last.mean:.2g} decades a layer at lambda {LAMBDAS[-1]:g})",
-                False if last.high < NONE else True if last.low > NONE else None,
+                f"any depth at one lambda (at {LAMBDAS[-1]:g} attention loses {-last.mean:.2g}, {-last.high:.2g} to {-last.low:.2g})",
+                is_on(last, NONE),
             )
         ],
     )

@@ -30,8 +30,8 @@ def decide(read: Read) -> Decision:
     high = float(rows.x.max())
     apart, slower = keeps_apart(rows, DECIDES, high), mixes_less(rows, DECIDES, high)
     said = (
-        f"When the first token's score rises from 0 to {high:g} ({band_of(rows, DRAWN, DECIDES, high).mean:.0%} of attention) the others "
-        f"{_say(rows, DECIDES, high)}."
+        f"When the first token's score rises from 0 to {high:g} ({band_of(rows, DRAWN, DECIDES, high).mean:.0%} of attention), in the "
+        f"others: {_say(rows, DECIDES, high)}."
     )
     return judge(
         said,
@@ -68,7 +68,9 @@ def _say(rows: DataFrame, line: str, high: float) -> str:
     residuals = [float(np.mean(_values(rows, KEPT, line, x))) for x in (0.0, high)]
     shares = [band_of(rows, REACHED, line, x).mean for x in (0.0, high)]
     first, last = (f"{one:.3g}" if one > LEAST else f"less than {LEAST:g}" for one in residuals)
-    return f"residual {first} to {last}, share of a change that is in others {shares[0]:.3g} to {shares[1]:.3g}"
+    return (
+        f"residual {first} to {last}, share of a token's change that reaches others {shares[0]:.3g} to {shares[1]:.3g}"
+    )
 
 
 CLAIMS = (

@@ -24,7 +24,8 @@ def decide_free(read: Read) -> Decision:
     text = (
         "In the long run a map 1 + d N multiplies the product by 10^x, x = "
         + ", ".join(f"{rates[d].mean:.2g} at d = {d:g}" for d in DEVIATIONS)
-        + f". After {last:.0f} maps the gain is "
+        + f": at d = {DEVIATIONS[0]:g} it doubles in {math.log10(2) / rates[DEVIATIONS[0]].mean:,.0f} maps."
+        + f" After {last:.0f} maps the gain is "
         + ", ".join(f"10^{ends[d].mean:.2f} at d = {d:g}" for d in DEVIATIONS)
     )
     found = {compare(rates[d], EXPLODES) for d in DEVIATIONS}
