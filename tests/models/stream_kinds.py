@@ -138,6 +138,11 @@ class BareAttention(Block):
         return x + self.mlp(x)
 
 
+class BareMLP(Block):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.mlp(x + self.attention(x))
+
+
 class Forgets(Stack):
     """One block, or some, or parts of one, forgets its skip."""
 

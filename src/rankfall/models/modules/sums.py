@@ -2,8 +2,9 @@
 
 An addition is residual where one operand is an ancestor of the other: X and f(X). It belongs to the stream of the addition whose sum
 its state is, up to a norm, a scale or a change of layout; a map in between (a linear one, a convolution, attention) begins another
-stream. An addition of a state and an earlier state of its stream, as x + x0, has no branch: it is a link, like a scale. Rotary positions,
-recurrences, and values or scores that are handed from layer to layer have such additions too: a chain inside branches of another is no stream.
+stream. An addition of a state and an earlier state of its stream, as x + x0, has no branch: it is a link, like a scale. Rotary
+positions, recurrences, and values or scores that are handed from layer to layer have such additions too: a chain inside branches of
+another is no stream.
 """
 
 from __future__ import annotations
