@@ -151,15 +151,28 @@ KINDS = {
 
 
 def describe_run(run: "dict[str, Estimate]") -> str:
-    """How long all that is to do takes by the clock on this machine's cores, and of what that is made."""
+    """Return what is left to do in processor time, of what that is made, and how long it takes by the clock here."""
     from rankfall.run.snakemake.estimates import between, by_rule
 
-    cores, seconds = count_cores(), by_rule(run)
-    low, high = (format_duration(one) for one in between(run, cores))
+    cores, load, seconds = count_cores(), read_load(), by_rule(run)
     sums = {kind: sum(seconds[rule] for rule in rules) for kind, rules in KINDS.items()}
     parts = ", ".join(f"{kind} {format_duration(one)}" for kind, one in sums.items() if one)
     count = f"{len(run)} job{'s' * (len(run) != 1)}"
-    return f"a run takes {low} to {high} on {cores} core{'s' * (cores != 1)}: {count}, of one core {parts}"
+    left = f"left to do: {count}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
+    low, high = (format_duration(one) for one in between(run, cores))
+    said = f"a run takes {low} to {high} by the clock on {cores} core{'s' * (cores != 1)} that nothing else uses"
+    if load >= BUSY:
+        low, high = (format_duration(one) for one in between(run, cores, load))
+        said += f"; {low} to {high} at this machine's load of {load:.1f}, if it stays"
+    return f"{left}\n{said}"
+
+
+BUSY = 0.5  # processes of others on the average, from which a run is slower
+
+
+def read_load() -> float:
+    """Return how many processes compute on this machine, on the average over five minutes; 0 where that is not known."""
+    return os.getloadavg()[1] if hasattr(os, "getloadavg") else 0.0
 
 
 def count_cores() -> int:
@@ -212,7 +225,13 @@ def as_json(plan: "Plan", found: "Status") -> str:
         "jobs": found.jobs,
         "seconds": found.seconds,
         "scale": found.scale,
-        "run": {"cores": count_cores(), "seconds": between(found.run, count_cores()), "by_rule": by_rule(found.run)},
+        "run": {
+            "cores": count_cores(),
+            "load": read_load(),
+            "seconds": between(found.run, count_cores()),
+            "seconds_at_load": between(found.run, count_cores(), read_load()),
+            "by_rule": by_rule(found.run),
+        },
         "measures": {name: {"measured": n, "cells": cells} for name, (n, cells) in found.measures.items()},
         "shards": shards,
     }
