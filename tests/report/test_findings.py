@@ -273,8 +273,34 @@ def test_kinds_of_attention_are_all_counted() -> None:
         [base | {"normaliser": str(k), "mask": None, "order": p} for k, p in enumerate((4.0, 3.0, 2.0, 1.0, 0.0, None))]
     )
     found, _ = say_orders({"orders": table}.get)
-    assert "Of 6 kinds" in found
+    assert "Of 6 kinds" in found and "Without position" not in found
     assert "1 has an order between these. 1 has an order beyond these. 1 has no order" in found
+
+
+def test_kinds_of_attention_without_extras_are_counted_by_themselves() -> None:
+    """A grid with many positions has many kinds that shrink, whatever normalisers do."""
+    kinds = [("a", "none", 3.0), ("b", "none", 1.0), ("c", "none", 3.0)] + [
+        (name, f"p{k}", 1.0) for name in "abc" for k in range(9)
+    ]
+    table = pd.DataFrame(
+        {
+            "block": "attention alone",
+            "quantity": "res",
+            "biases": True,
+            "attention": "multihead",
+            "normaliser": name,
+            "position": position,
+            "mask": "none",
+            "sentinels": "none",
+            "order": order,
+        }
+        for name, position, order in kinds
+    )
+    found, _ = say_orders({"orders": table}.get)
+    assert found.startswith(
+        "Of 30 kinds of attention layer, 2 cube the residual in every layer (doubly exponential collapse). "
+        "Without position, mask and special token 2 of 3 do. 28 shrink it by a factor"
+    )
 
 
 def test_every_architecture_without_a_number_has_its_own_reason() -> None:

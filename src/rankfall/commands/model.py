@@ -37,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="identity: texts to train, validate and test maps on; default as in a configuration",
     )
+    parser.add_argument(
+        "--tokens",
+        type=int,
+        help="identity: tokens of each text whose own share is measured; default as in a configuration",
+    )
     parser.add_argument("--length", type=int, default=128, help="tokens of a text")
     parser.add_argument(
         "--text", default="topics", help="topics, wiki_bio, a text file, zipf, random; pictures or a folder for vision"
