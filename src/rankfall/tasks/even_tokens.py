@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.report.shares import power
+from rankfall.series import power
 from rankfall.tasks._dataset import Dataset, Reads
 from rankfall.tasks._repeats import count_common, sequences, splits
 
