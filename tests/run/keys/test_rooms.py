@@ -22,7 +22,7 @@ MEASURES = CELLS | {"measure", "models", "filters.py"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
 ROOMS = {"measure": MEASURES, "task": DATA} | {kind: REPORT for kind in components.OF_A_STUDY if kind != "measure"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.
-OF_TABLES = {"reproduction", "scorecard", "claims", "prediction", "prediction_scores", "census", "census_choices"}
+OF_TABLES = {"reproduction", "scorecard", "claims", "prediction", "prediction_scores", "census", "census_wide"}
 # In the folder of a quantity: of no measure's numbers.
 SHOWN = {"rows.py", *(file for kind, file in components.OF_A_STUDY.items() if kind != "measure")}
 SHARED = {"__init__.py", "rows.py", "rates.py"}  # which rows a quantity is, and how several figures draw it
