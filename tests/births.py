@@ -6,14 +6,14 @@ import numpy as np
 from pandas import DataFrame
 
 from rankfall.overview.prediction.measure import deal_folds
-from rankfall.overview.prediction.rows import BIRTH
+from rankfall.overview.prediction.rows import BIRTH, PARTS
 from rankfall.overview.prediction_scores.measure import analyse
 
 FEW = ("residual", "norm_growth", "gradient_queries", "own_share")  # predictors that are known
 
 
 def networks(architectures: int = 40, seeds: int = 2, tasks: tuple[str, ...] = ("a",), seed: int = 0) -> DataFrame:
-    """Every predictor that is known is noise, an architecture's number plus a network's; depth decides nothing."""
+    """Every predictor that is known is noise, an architecture's number plus a network's; depth and parts decide nothing."""
     rng = np.random.default_rng(seed)
     rows = [
         {"task": task, "architecture": f"net{number:02d}", "depth": depth, "seed": s}
@@ -27,6 +27,7 @@ def networks(architectures: int = 40, seeds: int = 2, tasks: tuple[str, ...] = (
     found["over_chance"] = 1 / (1 + np.exp(-(found.architecture.map(own) + rng.normal(size=len(found)))))
     found["fold"] = deal_folds(found.architecture, 10)
     found["parameters"] = 1000.0 + found.architecture.map({name: rng.normal() for name in own})
+    found = found.assign(**dict.fromkeys(PARTS, "same"))
     for name in BIRTH:
         found[f"birth_{name}"] = np.nan
     for name in FEW:

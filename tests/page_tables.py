@@ -39,6 +39,8 @@ def cell_rows(count: int) -> list[dict[str, Any]]:
     }
     base |= {
         "chance": 0.25,
+        "attainable": 0.85,
+        "attainable_reason": "",
         "train_loss": 0.1,
         "train_accuracy": 0.9,
         "test_loss": 0.2,
@@ -105,7 +107,8 @@ def order_rows() -> list[dict[str, Any]]:
 
 
 def published_rows() -> list[dict[str, Any]]:
-    row = {"source": "paper", "place": "figure 2", "kind": "measured", "sense": "equal", "tolerance": 0.1, "published": 0.5, "setting": "",
+    row = {"source": "paper", "source_name": "Nobody 2020", "source_title": "On attention", "source_link": "https://example.org/attention",
+           "place": "figure 2", "kind": "measured", "sense": "equal", "tolerance": 0.1, "published": 0.5, "setting": "",
            "seeds": 3, "held": 0, "failed": 0, "deviation": 0.01}  # fmt: skip
     ours = {"close": 0.52, "far": 0.9, "farther": 2.0, "nowhere": None}
     return [

@@ -133,9 +133,9 @@ def test_wikitext_is_cut_into_articles(monkeypatch):
 def test_a_column_that_a_data_set_has_not(tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "rows.jsonl").write_text('{"body": "a b"}\n{"body": "c"}\n')
-    assert list(texts.rows((str(tmp_path),), "train", ("body",))) == [("a b",), ("c",)]
+    assert list(texts.read_dataset((str(tmp_path),), "train", ("body",))) == [("a b",), ("c",)]
     with pytest.raises(RankfallError, match=r"has no column 'text'; it has: body"):
-        texts.rows((str(tmp_path),), "train", ("text",))
+        texts.read_dataset((str(tmp_path),), "train", ("text",))
 
 
 def test_a_tokenizer_that_is_not_there(tmp_path):

@@ -76,7 +76,7 @@ class Setting:
 
     def data(self, seeds: Sequence[int], device: torch.device, samples: int, dtype: str = "float32") -> Data:
         datasets = [self.drawn(seed, samples) for seed in seeds]
-        return Data.of(datasets, getattr(torch, dtype), device)
+        return Data.from_datasets(datasets, getattr(torch, dtype), device)
 
     def drawn(self, seed: int, samples: int) -> Dataset:
         rng, test = stream(seed, "data"), max(1, samples // 5)

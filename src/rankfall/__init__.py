@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rankfall.api.tokens import token_identity as token_identity
     from rankfall.watch.start import watch as watch
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 PUBLIC = {
     "residuals": "rankfall.api.residuals",

@@ -68,11 +68,11 @@ def read(source: str, key: str = "text") -> Iterator[Text]:
 def from_hub(source: str, key: str) -> Iterator[Text]:
     """Rows of a data set of the Hugging Face hub, or of its local cache."""
     name, split, columns = HUB[source]
-    found = rows(name, split, columns, key, source)
+    found = read_dataset(name, split, columns, key, source)
     return articles(found) if source.startswith("wikitext") else found
 
 
-def rows(
+def read_dataset(
     name: Sequence[str], split: str, columns: Sequence[str], key: str = "dataset", source: str | None = None
 ) -> Iterator[Text]:
     """Rows of any data set of the `datasets` library: its name on the hub, with or without a configuration, or a folder of text, JSON,

@@ -453,3 +453,10 @@ def test_every_example_of_the_page_runs():
         names.update(test.globs)
     assert runner.summarize(verbose=False).failed == 0
     assert math.isfinite(names["law"].log10_residual[-1])
+
+
+def test_an_option_that_is_no_number_is_refused_before_anything_is_computed() -> None:
+    """It ended in a TypeError of torch."""
+    with pytest.raises(RankfallError, match=r"residual\.scale.*'a'"):
+        order_of_contraction(residual={"name": "scaled", "scale": "a"})
+    assert order_of_contraction(residual={"name": "scaled", "scale": 0.25}).order == pytest.approx(1.0, abs=1e-3)

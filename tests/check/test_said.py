@@ -266,3 +266,30 @@ def test_a_stack_without_residual_additions_is_said_to_have_none_found_and_no_pl
     )
     assert report.kind == "both ways, attention"
     assert [layer.entropy is not None for layer in report.layers] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("residuals", "said"),
+    [
+        ([0.0, 0.0], "one vector before the layers already: their residual is 0 there and 0 after the layer."),
+        ([0.04, 0.04], "one vector before the layers already"),
+        ([0.0, 0.9], "one vector before the layers: their residual is 0 there and 0.90"),
+        ([0.06, 0.049], "become one vector: their residual falls from 0.06 to 0.049"),
+        (
+            [0.9, 0.001, 0.9],
+            "become one vector on the way: their residual is 0.90 before the layers, 0.001 after layer 1",
+        ),
+    ],
+)
+def test_below_a_floor_nothing_is_apart(residuals, said):
+    lines = verdict(made_report(residuals, 1.0, [("smaller", residuals[-1], 1.0)]))
+    assert said in lines[0].replace("0.060", "0.06")
+    assert not [line for line in lines if "stay apart" in line or "needs no change" in line]
+
+
+def test_tokens_that_are_equal_in_the_inputs_are_not_apart():
+    torch.manual_seed(0)
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), 2, enable_nested_tensor=False)
+    (report,) = check(model, torch.randn(2, 1, 8).expand(2, 5, 8).clone())
+    assert "are one vector before the layers already" in report.verdict[0]
+    assert "needs no change" not in " ".join(report.verdict)

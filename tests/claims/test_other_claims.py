@@ -48,7 +48,7 @@ TINY: dict[str, dict[str, Any]] = {
     "clusters": {"tokens": 5, "time": 1.0, "many": 12, "reading": 1.0, "late": 2.0},
     "massive_token": {"depth": 1, "tokens": 5, "width": 8, "heads": 2},
     "length_and_scale": {"numbers": (10, 20), "tokens": (4, 8), "width": 4},
-    "early_tokens_at_birth": {"items": 2, "width": 4, "layers": (2, 4, 6, 10)},
+    "early_tokens_at_birth": {"items": 2, "width": 4, "layers": (2, 4, 6, 10), "deep": (2, 4)},
     "shaped_attention": {"depth": 2, "tokens": 4, "width": 8},
     "sinks_need_normalisation": {"steps": 2, "symbols": 4, "length": 5, "width": 8, "samples": 3},
     "order_without_positions": {"steps": 2, "symbols": 3, "length": 5, "width": 8, "heads": 2, "samples": 3},
@@ -119,6 +119,19 @@ def test_alti_and_value_zeroing_of_one_summand() -> None:
     expected[LAST - 1] = 1  # each layer copies one token, and nothing else
     for matrix in (alti(view), mixing(view).norms):
         torch.testing.assert_close(matrix[:, LAST], expected.expand(len(known.inputs), -1), rtol=0, atol=1e-9)
+
+
+def test_last_rows_are_those_of_the_whole_products() -> None:
+    init = {"name": "normal", "deviation": 0.3}
+    network = make([0], 7, mask="causal", norm="layer", position="alibi", depth=4, width=5, init=init)
+    x = draw([0], 1, 7, 5, name="rows")
+    state, product, whole = network.place(x), torch.eye(7, dtype=x.dtype), []
+    for block in network.blocks:
+        product = block.attention.weights(state)[0, 0, 0] @ product
+        state = block(state)
+        whole.append(product[-1])
+    found = alibi.last_rows(network, x, (1, 2, 4))
+    torch.testing.assert_close(found, torch.stack([whole[0], whole[1], whole[3]]), rtol=1e-12, atol=1e-15)
 
 
 def test_the_closed_form_of_alibi_is_a_power_of_a_convolution() -> None:

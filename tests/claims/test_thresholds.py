@@ -49,7 +49,7 @@ def test_what_is_declared_decides_and_what_decides_is_declared(path: Path) -> No
     shown = {id(number) for claim in OURS if claim.table == path.parent.name for number in claim.thresholds}
     assert {id(vars(module)[name]) for name in own} <= shown, "what decides is not shown"
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        if isinstance(call.func, ast.Name) and call.func.id == "compare":
+        if isinstance(call.func, ast.Name) and call.func.id in ("compare", "is_on"):
             (bound,) = [node for node in ast.walk(call.args[1]) if isinstance(node, ast.Name | ast.Constant)]
             assert isinstance(bound, ast.Name) and bound.id in names, f"line {call.lineno}: {ast.unparse(call)}"
 

@@ -150,3 +150,30 @@ def test_a_type_of_the_library_is_checked_small(capsys):
     assert code == 2 and "billion weights: --small, or --set" in err
     code, _, err = ran(capsys, "lama", "--small")
     assert code == 2 and "did you mean 'llama'?" in err
+
+
+def test_a_model_that_is_measured_in_part_is_status_3(tmp_path, capsys):
+    (tmp_path / "cut.py").write_text(
+        textwrap.dedent("""
+        import torch
+        from torch import nn
+
+        class Block(nn.Module):
+            def __init__(self, skip):
+                super().__init__()
+                self.skip, self.part = skip, nn.MultiheadAttention(8, 2, batch_first=True)
+
+            def forward(self, x):
+                y = self.part(x, x, x)[0]
+                return x + y if self.skip else y
+
+        def build():
+            torch.manual_seed(0)
+            return nn.Sequential(*(Block(n != 2) for n in range(5))), torch.randn(2, 6, 8)
+        """)
+    )
+    code, out, _ = ran(capsys, f"{tmp_path}/cut.py:build", "--no-changes")
+    assert code == 3 and "Found: 5 blocks, 4 measured: 2 has no residual addition" in out
+    assert ran(capsys, f"{tmp_path}/cut.py:build", "--no-changes", "--fail-if", "residual_last < 2")[0] == 1
+    code, out, _ = ran(capsys, f"{tmp_path}/cut.py:build", "--no-changes", "--json")
+    assert code == 3 and any(stream["findings"] for stream in json.loads(out)["streams"])

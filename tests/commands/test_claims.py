@@ -21,6 +21,7 @@ TEXTS = (
     "threshold",
     "changed",
     "said",
+    "extends",
     "wants",
     "shown",
     "cells",

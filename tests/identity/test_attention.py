@@ -324,9 +324,9 @@ def test_rows_of_a_layer_do_not_depend_on_how_samples_are_divided() -> None:
         parts.add(AttentionView(**{**view.__dict__, **{name: getattr(view, name)[part] for name in names}}))
     found = {
         tuple(row[key] for key in ("attention_head", "left_out", "quantity", "kind", "tolerance")): row
-        for row in whole.rows()
+        for row in whole.summarise_heads()
     }
-    for row in parts.rows():
+    for row in parts.summarise_heads():
         if row["quantity"] in ("witness_score_rank", "score_rank"):
             continue
         other = found[tuple(row[key] for key in ("attention_head", "left_out", "quantity", "kind", "tolerance"))]
@@ -340,7 +340,7 @@ def test_what_has_no_number_has_a_reason() -> None:
     signed = AttentionView(**{**view.__dict__, "weights": view.weights - 0.2})
     numbers = LayerNumbers(1, AttentionOptions(), 0)
     numbers.add(signed)
-    rows = list(numbers.rows())
+    rows = list(numbers.summarise_heads())
     assert all((row["value"] is None) == (row["value_reason"] is not None) for row in rows)
     reasons = {row["quantity"]: row["value_reason"] for row in rows if row["value_reason"]}
     assert reasons["distance"] == "weights are negative: no distribution"

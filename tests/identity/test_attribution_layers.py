@@ -1,10 +1,12 @@
 """Estimates from several directions: the jackknife by a loop that leaves each of them out."""
 
+import numpy as np
 import pytest
+import scipy.stats
 import torch
 from torch import Tensor
 
-from rankfall.identity.attribution.layers import ALL, WITHOUT_FIRST, share_rows
+from rankfall.identity.attribution.layers import ALL, FEWEST, WITHOUT_FIRST, bootstrap_median, share_rows
 from rankfall.identity.shares import NOT_FIRST, OWN
 
 TOKENS = torch.tensor([[1, 3, 0], [2, 1, 3]])
@@ -41,3 +43,32 @@ def test_the_error_of_a_share_is_that_of_leaving_out_each_direction(directions: 
     assert row["error"] == pytest.approx(float((directions - 1) * means.var(correction=0)) ** 0.5, rel=1e-9)
     assert row["median_error"] == pytest.approx(float((directions - 1) * medians.var(correction=0)) ** 0.5, rel=1e-9)
     assert rows[NOT_FIRST]["error"] is not None and rows[NOT_FIRST]["median_error"] is None
+
+
+def test_the_interval_of_a_median_is_over_texts_and_not_over_tokens() -> None:
+    """Tokens of a text are alike: drawn one by one, 32 times as many of them would seem to be known 6 times as well."""
+    rng = np.random.default_rng(0)
+    text = rng.normal(size=(40, 1))
+    values = text + 0.01 * rng.normal(size=(40, 32))
+    low, high = bootstrap_median(values)
+    expected = scipy.stats.bootstrap((text[:, 0],), np.median, method="percentile", rng=rng).confidence_interval
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.05)
+    assert low < np.median(values) < high
+
+
+def test_the_interval_of_a_median_holds_the_truth_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(100):
+        low, high = bootstrap_median(rng.normal(size=(16, 1)) + rng.normal(size=(16, 8)))
+        held += low <= 0 <= high
+    assert 85 <= held <= 99
+
+
+def test_a_row_has_the_interval_of_its_median_where_there_are_enough_texts() -> None:
+    squares = torch.rand(2, FEWEST, 3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    tokens = TOKENS[:1].expand(FEWEST, -1)
+    own = next(row for row in share_rows({"jacobian": squares}, tokens, {}) if row["quantity"] == OWN)
+    assert own["median_low"] <= own["median"] <= own["median_high"]
+    few = next(row for row in share_rows({"jacobian": squares[:, 1:]}, tokens[1:], {}) if row["quantity"] == OWN)
+    assert few["median_low"] is few["median_high"] is None

@@ -33,7 +33,9 @@ def context(seeds: range = range(2), **architecture: Any) -> Context:
         dataset_of(words(seed, 60), words(seed, 60), words(9 - seed, 20), words(seed, 20), size_in=SYMBOLS, size_out=2)
         for seed in seeds
     ]
-    return Context(network.requires_grad_(False), Data.of(datasets, torch.float32, torch.device("cpu")), made)
+    return Context(
+        network.requires_grad_(False), Data.from_datasets(datasets, torch.float32, torch.device("cpu")), made
+    )
 
 
 def rate(rows: list[dict[str, Any]], **labels: Any) -> list[float]:
@@ -80,7 +82,7 @@ def test_what_is_tested_is_from_the_test_split_and_known_nowhere_else() -> None:
 def test_the_test_sentences_of_memorization_are_trained_on_once_only() -> None:
     known = words(0, 30)
     drawn = dataset_of(known, known, known[:9], known[:9], size_in=SYMBOLS, size_out=2)
-    same = Data.of([drawn], torch.float32, torch.device("cpu"))
+    same = Data.from_datasets([drawn], torch.float32, torch.device("cpu"))
     assert len(different(same, 0, 100)) == 30
 
 
@@ -88,7 +90,7 @@ def test_too_few_sentences_are_said_in_one_line() -> None:
     def of(count: int) -> Any:
         return dataset_of(words(0, count), words(0, count), words(1, 2), words(1, 2), size_in=SYMBOLS, size_out=2)
 
-    data = [Data.of([of(count)], torch.float32, torch.device("cpu")) for count in (3, 4)]
+    data = [Data.from_datasets([of(count)], torch.float32, torch.device("cpu")) for count in (3, 4)]
     with pytest.raises(RankfallError, match="the data have 5 different sentences, and 6 are needed"):
         different(data[0], 0, 100)
     assert len(different(data[1], 0, 100)) == 6

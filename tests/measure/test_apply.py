@@ -23,7 +23,7 @@ def stored(chosen: list[Any]) -> dict[str, torch.Tensor]:
 
 
 def measured(cell: Any, weights: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
-    data = Data.of(
+    data = Data.from_datasets(
         [sorting(stream(cell.seed, "data"), train=8, test=4, length=5, symbols=6)], torch.float32, torch.device("cpu")
     )
 

@@ -18,12 +18,15 @@ from rankfall.report.claim import (
     Band,
     Claim,
     Decision,
+    Extension,
     Published,
     Threshold,
     band,
     check_claims,
     claims,
     compare,
+    is_on,
+    judge,
     of,
     within,
 )
@@ -71,7 +74,11 @@ def test_one_seed_or_equal_ones_have_no_spread_and_no_number_is_an_error() -> No
     [(1.1, 2.0, "above"), (0.0, 0.9, "below"), (0.9, 1.1, "undecided"), (1.0, 2.0, "undecided")],
 )
 def test_a_threshold_within_an_interval_decides_nothing(low: float, high: float, said: str) -> None:
-    assert compare(Band((low + high) / 2, low, high, 3), 1.0) == said
+    found = Band((low + high) / 2, low, high, 3)
+    assert compare(found, 1.0) == said
+    wanted = {"above": True, "below": False, "undecided": None}[said]
+    assert is_on(found, Threshold(1.0, "above", "spread")) is wanted
+    assert is_on(found, Threshold(1.0, "below", "spread")) is (None if wanted is None else not wanted)
 
 
 def test_a_threshold_is_a_number_that_says_what_it_is_of() -> None:
@@ -108,6 +115,12 @@ def test_an_undecided_claim_says_what_it_wants() -> None:
         Decision(HOLDS, "Yes.", wants="more seeds")
     with pytest.raises(RankfallError, match="'perhaps' is no verdict; allowed: holds"):
         Decision("perhaps", "?")
+
+
+def test_what_the_bench_adds_changes_no_verdict() -> None:
+    beyond = (Extension("causal masks", False),)
+    found = judge("Yes.", 1.0, holds=True, extends=beyond)
+    assert (found.verdict, found.extends) == (HOLDS, beyond)
 
 
 def test_ours_are_right() -> None:
@@ -171,6 +184,7 @@ def table() -> pd.DataFrame:
         "shown": "",
         "verdict": "holds",
         "said": "It is 2.",
+        "extends": "",
         "wants": "",
         "defects": "",
         "study": "deep_is_bad",
@@ -178,6 +192,7 @@ def table() -> pd.DataFrame:
     one = texts | {"number": 2.0, "low": 1.5, "high": 2.5, "seeds": 5, "published": 0}
     lacks = {"number": None, "low": None, "high": None, "seeds": 0, "wants": "twenty seeds"}
     other = one | lacks | {"claim": "wide_is_good", "verdict": "undecided", "said": "It may be."}
+    other["extends"] = "Extends to causal masks (2). Does not extend to windows (.1)."
     other["defects"] = "model.py, line 3 adds twice"
     other |= {"changed": "It was two: nothing can be two.", "cells": "abc def"}
     return pd.DataFrame([one, other])
@@ -195,6 +210,8 @@ def test_verdicts_as_text() -> None:
     other = "\n".join(in_full(table(), "wide_is_good"))
     assert "to decide it: twenty seeds" in other and "changed after numbers were seen: It was two" in other
     assert "networks of this run: abc def" in other
+    assert "beyond the source's setting: Extends to causal masks (2). Does not" in other and "beyond" not in full
+    assert "It may be. Extends to causal masks (2). Does not extend to windows (.1)." in lines
     with pytest.raises(RankfallError, match="did you mean 'deep_is_bad'"):
         list(in_full(table(), "deep_is_bda"))
     page = as_page(table())
@@ -202,6 +219,7 @@ def test_verdicts_as_text() -> None:
         page.index("## Holds") < page.index("## Undecided")
         and "In the published code: model.py, line 3 adds twice" in page
     )
+    assert "It may be.\n\nExtends to causal masks (2). Does not extend to windows (.1).\n\nTo decide it" in page
     assert "To decide it: twenty seeds" in page and "## Contradicted" not in page
     assert page.count("Changed after numbers were seen:") == 1 and "It was two: nothing can be two." in page
     assert "`rankfall claims deep_is_bad --rows`" in page
@@ -213,6 +231,11 @@ def test_a_verdict_says_what_it_rests_on() -> None:
     tables = {"evidence": rows, "residuals": cells}.get
     found = Decision(HOLDS, "It is.")
     own = replace(GOOD, changed="The bound.")
+    beyond = (Extension("masks (2)", True), Extension("windows (.1)", False), Extension("RoPE (1)", None))
+    assert describe(own, replace(found, extends=beyond), tables)["extends"] == (
+        "Extends to masks (2). Does not extend to windows (.1). Undecided for RoPE (1)."
+    )
+    assert describe(own, found, tables)["extends"] == ""
     assert describe(own, found, tables)["shown"] == "a, by x" and describe(own, found, tables)["cells"] == ""
     assert describe(own, found, tables)["changed"] == "The bound."
     assert describe(replace(own, shown="b, by x"), found, tables)["shown"] == "b, by x"

@@ -41,7 +41,7 @@ def rows(*values: float) -> pd.DataFrame:
 
 @pytest.fixture
 def picture(monkeypatch: pytest.MonkeyPatch) -> Any:
-    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is."}])
+    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is.", "extends": ""}])
 
     def draw(*values: float, claim: Claim = CLAIM) -> Any:
         monkeypatch.setattr(figure, "declared_claims", lambda: (claim,))
@@ -106,7 +106,7 @@ def test_a_quantity_without_a_second_name_is_the_one_of_values(picture: Any, mon
     plain = replace(CLAIM, shown="spread", thresholds=(Threshold(2.5, "above", "spread"),))
     table = rows(0.0, 3.0).assign(quantity="spread")
     monkeypatch.setattr(figure, "declared_claims", lambda: (plain,))
-    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is."}])
+    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is.", "extends": ""}])
     (panel,) = figure.evidence({"evidence": table, "claims": verdicts}.__getitem__).figure.axes
     assert (panel.get_ylabel(), panel.get_xlabel()) == ("spread", "")
 
@@ -116,7 +116,7 @@ def test_values_that_are_missing_are_counted_in_the_caption(picture: Any, monkey
     assert "without a number" not in picture(0.0, 3.0).caption
     table = rows(0.0, 3.0, math.nan)
     monkeypatch.setattr(figure, "declared_claims", lambda: (CLAIM,))
-    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is."}])
+    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is.", "extends": ""}])
     found = figure.evidence({"evidence": table, "claims": verdicts}.__getitem__)
     assert "Without a number: deep 1 of 3 values." in found.caption
 

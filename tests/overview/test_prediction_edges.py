@@ -5,6 +5,7 @@ import pytest
 from births import analysis, ended, networks, one
 
 from rankfall.overview.prediction_scores.figure import prediction_scores
+from rankfall.overview.prediction_scores.rows import DESIGN
 from rankfall.overview.prediction_scores.sentence import say_prediction
 
 
@@ -20,7 +21,12 @@ def test_networks_without_any_to_learn_from_have_no_score() -> None:
 
 def test_why_architectures_of_a_fold_each_have_no_order() -> None:
     row = one(
-        analysis(networks(architectures=8)), task="all", outcome="largest_depth", kind="alone", predictor="residual"
+        analysis(networks(architectures=8)),
+        task="all",
+        outcome="largest_depth",
+        kind="alone",
+        over=DESIGN,
+        predictor="residual",
     )
     assert np.isnan(row.value) and row.value_reason.startswith("networks of one fold end alike, or are one alone")
 
@@ -44,7 +50,7 @@ def test_what_is_learned_from_networks_that_end_alike_puts_none_before_another()
     ):
         ends_so = np.where(found.index == 7, 1 - share, share)
         rows = analysis(ended(found.assign(over_chance=ends_so)))
-        rows = rows[(rows.outcome == outcome) & rows.statistic.isin(["auc", "tau"])]
+        rows = rows[(rows.outcome == outcome) & rows.statistic.isin(["auc", "somers_d"])]
         assert set(rows.value) == {0.5 if outcome == "trains" else 0.0}, outcome
 
 
@@ -54,8 +60,9 @@ def test_networks_that_a_model_cannot_tell_apart_tie() -> None:
     names = sorted(found.architecture.unique())
     share = found.architecture.map({name: place / len(names) for place, name in enumerate(names)})
     found["over_chance"] = np.where(found.fold == 3, (found.depth == 8) + 0.0, share)
-    tau = one(analysis(ended(found)), task="a", outcome="over_chance", statistic="tau", model="depth")
-    assert tau.value == pytest.approx(0.0, abs=1e-12)
+    found = analysis(ended(found))
+    depth = one(found, task="a", outcome="over_chance", statistic="somers_d", model="depth", over=DESIGN)
+    assert depth.value == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.long
@@ -64,7 +71,7 @@ def test_an_r2_is_of_each_network_once() -> None:
     found = ended(found.assign(over_chance=np.where(found.task == "c", 0.9, found.over_chance)))
     rows = analysis(found)
     for task, count in (("a", 240), ("c", 0), ("all", 480)):
-        row = one(rows, task=task, outcome="over_chance", statistic="r2", model="depth")
+        row = one(rows, task=task, outcome="over_chance", statistic="r2", model="depth", over=DESIGN)
         assert row.pairs == count and (row.networks == 480 or task != "all")
 
 
@@ -74,7 +81,9 @@ def test_of_few_architectures_nothing_is_decided() -> None:
     decides = {n: networks(architectures=n) for n in (4, 12, 20)}
     for n, found in decides.items():
         rows = analysis(found.assign(birth_residual=-found.over_chance))
-        alone = one(rows, task="a", outcome="over_chance", statistic="tau", kind="alone", predictor="residual")
+        alone = one(
+            rows, task="a", outcome="over_chance", statistic="somers_d", kind="alone", over=DESIGN, predictor="residual"
+        )
         assert alone.value > 0.9 and alone.verdict == ("predicts" if n == 20 else "undecided")
     found = networks()
     found = ended(found.assign(over_chance=np.where(found.architecture == "net11", 0.9, 0.1)))

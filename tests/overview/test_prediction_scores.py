@@ -4,16 +4,18 @@ import re
 
 import numpy as np
 import pytest
+import scipy.stats
 from births import analysis, ended, networks, one
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from rankfall.errors import RankfallError
 from rankfall.overview.prediction_scores.features import features
 from rankfall.overview.prediction_scores.figure import prediction_scores
 from rankfall.overview.prediction_scores.fits import linear, logistic, scores
 from rankfall.overview.prediction_scores.held_out import judge
-from rankfall.overview.prediction_scores.measure import ends
-from rankfall.overview.prediction_scores.pairs import auc, explain_variance, rank_correlation
+from rankfall.overview.prediction_scores.measure import KNOWS, ends
+from rankfall.overview.prediction_scores.pairs import auc, explain_variance, somers_d
+from rankfall.overview.prediction_scores.rows import DESIGN, SIZE
 from rankfall.overview.prediction_scores.sentence import say_prediction
 from rankfall.overview.prediction_scores.verdict import of_alone, of_gain
 
@@ -22,20 +24,30 @@ def test_a_predictor_that_decides_has_an_auc_of_one() -> None:
     found = networks()
     rows = analysis(found.assign(birth_residual=-found.over_chance))
     for kind in ("alone", "added"):
-        row = one(rows, task="a", outcome="trains", kind=kind, predictor="residual")
+        row = one(rows, task="a", outcome="trains", kind=kind, predictor="residual", over=SIZE)
         assert row.value > 0.995 and row.low > 0.99
-    assert one(rows, task="a", outcome="trains", kind="alone", predictor="residual").verdict == "predicts"
-    added = one(rows, task="a", outcome="trains", kind="added", predictor="residual")
+    assert one(rows, task="a", outcome="trains", kind="alone", predictor="residual", over=SIZE).verdict == "predicts"
+    added = one(rows, task="a", outcome="trains", kind="added", predictor="residual", over=SIZE)
     assert added.verdict == "adds" and added.gain > 0.3
-    assert one(rows, task="a", outcome="over_chance", statistic="tau", kind="alone", predictor="residual").value > 0.98
-    assert one(rows, task="a", outcome="over_chance", statistic="r2", kind="alone", predictor="residual").value > 0.9
-    assert one(rows, task="a", outcome="steps", kind="alone", predictor="residual").value > 0.95
+    assert (
+        one(
+            rows, task="a", outcome="over_chance", statistic="somers_d", kind="alone", predictor="residual", over=SIZE
+        ).value
+        > 0.98
+    )
+    assert (
+        one(rows, task="a", outcome="over_chance", statistic="r2", kind="alone", predictor="residual", over=SIZE).value
+        > 0.9
+    )
+    assert one(rows, task="a", outcome="steps", kind="alone", predictor="residual", over=SIZE).value > 0.95
 
 
 def test_a_number_that_is_best_in_the_middle_is_found() -> None:
     found = networks()
     found = ended(found.assign(over_chance=1 - 0.4 * found.birth_norm_growth.abs()))
-    assert one(analysis(found), task="a", outcome="trains", kind="alone", predictor="norm_growth").value > 0.97
+    assert (
+        one(analysis(found), task="a", outcome="trains", kind="alone", predictor="norm_growth", over=SIZE).value > 0.97
+    )
 
 
 def test_noise_covers_chance() -> None:
@@ -61,7 +73,7 @@ def test_an_architecture_that_is_known_helps_none_that_is_not() -> None:
     fate, mark = (dict(zip(names, rng.permutation(len(names)))) for _ in range(2))
     found = ended(found.assign(over_chance=found.architecture.map(fate) / len(names)))
     found["birth_residual"] = found.architecture.map(mark).astype(float)
-    row = one(analysis(found), task="a", outcome="trains", kind="alone", predictor="residual")
+    row = one(analysis(found), task="a", outcome="trains", kind="alone", predictor="residual", over=SIZE)
     assert row.low < 0.5 < row.high
 
 
@@ -71,10 +83,10 @@ def test_what_follows_from_depth_adds_nothing_to_it() -> None:
     found = ended(found.assign(over_chance=1 / (1 + np.exp(np.log2(found.depth) - 3 + rng.normal(size=len(found))))))
     found["birth_residual"] = np.log(found.depth) * 7
     rows = analysis(found)
-    alone = one(rows, task="a", outcome="trains", kind="alone", predictor="residual")
-    depth = one(rows, task="a", outcome="trains", model="depth")
+    alone = one(rows, task="a", outcome="trains", kind="alone", predictor="residual", over=SIZE)
+    depth = one(rows, task="a", outcome="trains", model="depth", over=SIZE)
     assert alone.verdict == "predicts" and alone.value == pytest.approx(depth.value, abs=0.02)
-    added = one(rows, task="a", outcome="trains", kind="added", predictor="residual")
+    added = one(rows, task="a", outcome="trains", kind="added", predictor="residual", over=SIZE)
     assert added.verdict == "adds nothing" and abs(added.gain) < 0.01
 
 
@@ -83,7 +95,7 @@ def test_largest_depth_is_of_architectures() -> None:
     mean = found.groupby("architecture").birth_own_share.transform("mean")
     found = ended(found.assign(over_chance=1 / (1 + np.exp(-(3 * mean - np.log2(found.depth) + 3)))))
     found["birth_own_share"] = mean
-    row = one(analysis(found), task="a", outcome="largest_depth", kind="alone", predictor="own_share")
+    row = one(analysis(found), task="a", outcome="largest_depth", kind="alone", predictor="own_share", over=SIZE)
     assert row.value > 0.9 and row.networks == len(found)
     assert row.pairs <= 10 * 6 * 5 / 2
 
@@ -92,10 +104,67 @@ def test_a_task_whose_networks_end_alike_has_a_reason() -> None:
     found = networks(tasks=("a", "b"))
     found = ended(found.assign(over_chance=np.where(found.task == "b", 0.9, found.over_chance)))
     rows = analysis(found)
-    row = one(rows, task="b", outcome="trains", kind="alone", predictor="residual")
+    row = one(rows, task="b", outcome="trains", kind="alone", predictor="residual", over=SIZE)
     assert np.isnan(row.value) and "no pair" in row.value_reason and row.verdict == "undecided"
-    known, both = (one(rows, task=task, outcome="trains", kind="alone", predictor="residual") for task in ("a", "all"))
+    known, both = (
+        one(rows, task=task, outcome="trains", kind="alone", predictor="residual", over=SIZE) for task in ("a", "all")
+    )
     assert (both.value, both.low, both.tasks, both.networks) == (known.value, known.low, 1, known.networks)
+
+
+def score_parts(found: DataFrame, outcome: str, statistic: str, null: str) -> float:
+    names = sorted(found.architecture.unique())
+    return float(judge(found, list(KNOWS[null]), outcome, names)[statistic].value(np.ones((1, len(names))))[0])
+
+
+def alternate(found: DataFrame) -> Series:
+    """Whether a network's architecture is one of every second."""
+    return found.architecture.map(
+        {name: place % 2 == 0 for place, name in enumerate(sorted(found.architecture.unique()))}
+    )
+
+
+def test_a_part_that_decides_is_predicted_and_what_mirrors_it_adds_nothing() -> None:
+    """Whether a network trains depends on its norm, and the residual at birth says nothing but which norm it has."""
+    found = networks()
+    normed = alternate(found)
+    found = ended(found.assign(over_chance=np.where(normed, 0.9, 0.1), norm=np.where(normed, "layer", None)))
+    found["birth_residual"] = normed + 0.01 * found.birth_residual
+    rows = analysis(found)
+    design = one(rows, task="a", outcome="trains", model=DESIGN, over=SIZE)
+    assert design.value > 0.99 and design.gain_low > 0.3
+    verdicts = {
+        null: one(rows, task="a", outcome="trains", kind="added", predictor="residual", over=null).verdict
+        for null in (SIZE, DESIGN)
+    }
+    assert verdicts == {SIZE: "adds", DESIGN: "adds nothing"}
+
+
+def test_a_part_that_decides_by_depth_is_predicted() -> None:
+    """With a norm networks become better with depth, without one worse; in the mean over depths both are the same."""
+    found = networks()
+    normed, depth = alternate(found), found.depth.map({2: 0.2, 8: 0.5, 32: 0.8})
+    found = ended(found.assign(over_chance=np.where(normed, depth, 0.99 - depth), norm=np.where(normed, "layer", None)))
+    assert score_parts(found, "over_chance", "somers_d", DESIGN) > 0.98
+    assert score_parts(found, "over_chance", "somers_d", SIZE) < 0.2
+
+
+def test_parts_that_decide_nothing_are_at_chance() -> None:
+    rng, seen = np.random.default_rng(6), []
+    for seed in range(20):
+        found = networks(seed=seed)
+        names = sorted(found.architecture.unique())
+        for part in ("norm", "mask", "residual"):
+            found[part] = found.architecture.map(dict(zip(names, rng.choice(["a", "b", "c"], size=40))))
+        seen.append(score_parts(found, "trains", "auc", DESIGN))
+    assert abs(np.mean(seen) - 0.5) < 3 * np.std(seen) / 20**0.5 < 0.1
+
+
+def test_a_part_that_no_other_architecture_has_says_nothing_of_it() -> None:
+    """Whoever saw the architecture's name would know how it ends."""
+    found = networks()
+    found = ended(found.assign(over_chance=np.where(alternate(found), 0.9, 0.1), normaliser=found.architecture))
+    assert score_parts(found, "trains", "auc", DESIGN) < 0.6
 
 
 def test_missing_predictors_are_a_mark_and_no_number() -> None:
@@ -104,7 +173,7 @@ def test_missing_predictors_are_a_mark_and_no_number() -> None:
     gone = found.architecture < "net10"
     found = ended(found.assign(over_chance=np.where(gone, 0.1, 0.9)))
     found["birth_gradient_queries"] = found.birth_gradient_queries.where(~gone)
-    row = one(analysis(found), task="a", outcome="trains", kind="alone", predictor="gradient_queries")
+    row = one(analysis(found), task="a", outcome="trains", kind="alone", predictor="gradient_queries", over=SIZE)
     assert row.value > 0.99 and row.known == pytest.approx(0.75)
     found["birth_gradient_keys"] = np.nan
     assert "gradient_keys" not in set(analysis(found).predictor)
@@ -127,19 +196,20 @@ def test_pairs_are_those_counted_one_by_one() -> None:
                 right += times * (1.0 if score[i] > score[j] else 0.5 if score[i] == score[j] else 0.0)
     about = (architecture, fold, 6)
     assert auc(score, outcome, *about).value(drawn[None])[0] == pytest.approx(right / pairs)
-    assert rank_correlation(score, outcome, *about).value(drawn[None])[0] == pytest.approx(2 * right / pairs - 1)
+    assert somers_d(score, outcome, *about).value(drawn[None])[0] == pytest.approx(2 * right / pairs - 1)
 
 
-def test_auc_and_tau_are_those_of_scipy() -> None:
-    from scipy.stats import kendalltau, mannwhitneyu
-
+@pytest.mark.parametrize("values", [3, 100])
+def test_auc_and_somers_d_are_those_of_scipy(values: int) -> None:
+    """With many ties among scores and outcomes, and with few."""
     rng = np.random.default_rng(3)
-    score, outcome = rng.normal(size=50), rng.normal(size=50)
+    score, outcome = rng.integers(-values, values, size=(2, 50)).astype(float)
     about = (np.arange(50), np.zeros(50, int), 50)
     every = np.ones((1, 50))
-    assert rank_correlation(score, outcome, *about).value(every)[0] == pytest.approx(kendalltau(score, outcome)[0])
+    expected = scipy.stats.somersd(outcome, score).statistic
+    assert somers_d(score, outcome, *about).value(every)[0] == pytest.approx(expected, rel=1e-12)
     trains = outcome > 0
-    known = mannwhitneyu(score[trains], score[~trains])[0] / (trains.sum() * (~trains).sum())
+    known = scipy.stats.mannwhitneyu(score[trains], score[~trains])[0] / (trains.sum() * (~trains).sum())
     assert auc(score, trains.astype(float), *about).value(every)[0] == pytest.approx(known)
 
 
@@ -177,9 +247,9 @@ def test_features_are_learned_from_the_training_networks_alone() -> None:
 def test_models_have_no_row_of_their_fold() -> None:
     """Outcomes of one fold are turned round: its scores stay, bit for bit, for who learns from others."""
     found = networks()
-    before = judge(found, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["tau"]
+    before = judge(found, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["somers_d"]
     turned = found.assign(over_chance=np.where(found.fold == 3, 1 - found.over_chance, found.over_chance))
-    after = judge(turned, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["tau"]
+    after = judge(turned, ["birth_residual"], "over_chance", sorted(found.architecture.unique()))["somers_d"]
     names = sorted(found.architecture.unique())
     inside = [names.index(name) for name in found[found.fold == 3].architecture.unique()]
     part = np.ix_(inside, inside)
@@ -190,8 +260,8 @@ def test_verdicts() -> None:
     assert of_alone("auc", 0.51, 0.7) == "predicts"
     assert of_alone("auc", 0.4, 0.519) == "does not predict"
     assert of_alone("auc", 0.4, 0.521) == "undecided"
-    assert of_gain("tau", 0.001, 0.2) == "adds"
-    assert of_gain("tau", -0.01, 0.039) == "adds nothing"
+    assert of_gain("somers_d", 0.001, 0.2) == "adds"
+    assert of_gain("somers_d", -0.01, 0.039) == "adds nothing"
     assert of_gain("r2", -0.01, 0.021) == "undecided"
     assert of_gain("r2", float("nan"), float("nan")) == "undecided"
 
@@ -216,23 +286,32 @@ def test_figure_and_sentence_say_what_adds_and_what_does_not() -> None:
         return rows
 
     drawn = prediction_scores(read)
-    assert "Residual adds to them; " in drawn.caption and "norm growth" in drawn.caption.split("add")[2]
+    for null in ("depth and parameters", "architecture and depth"):
+        said = drawn.caption.partition(f"Beside {null}: ")[2].partition(".")[0]
+        assert said.startswith("residual adds to them; ") and "norm growth" in said
     assert drawn.numbers is not None and set(drawn.numbers.outcome) == {"trains"}
-    left, right = drawn.figure.axes
+    left, size, design = drawn.figure.axes
     assert [tick.get_text() for tick in left.get_yticklabels()][-1] == "residual"  # the largest gain is at the top
-    assert left.get_xlabel().startswith("AUC") and right.get_xlabel().startswith("AUC")
+    assert [size.get_title(), design.get_title()] == ["beside depth and parameters", "beside architecture and depth"]
+    assert {axes.get_xlabel().split()[0] for axes in drawn.figure.axes} == {"AUC"}
     said, _ = say_prediction(read)
-    assert said.startswith("Depth and parameters alone put ") and "Beside depth and parameters: residual adds" in said
-    assert re.search(r"Of 4 predictors, .*norm growth \(\d+%\).* do(es)? better than nothing \(50%\) for sure", said), (
-        said
-    )
+    assert said.startswith("Who reads the configuration ") and "Beside architecture and depth: residual adds" in said
+    assert re.search(
+        r"Of 4 predictors measured before training, .*norm growth \(\d+%\).* do(es)? better than nothing \(50%\) for sure",
+        said,
+    ), said
     together = rows[
-        (rows.task == "all") & (rows.outcome == "trains") & (rows.model == "depth and parameters and all predictors")
+        (rows.task == "all")
+        & (rows.outcome == "trains")
+        & (rows.model == f"{DESIGN} and all predictors")
+        & (rows.over == DESIGN)
     ]
-    assert f"All of them together, beside depth and parameters: {together.value.item():.0%}, a gain of" in said
+    assert f"All of them together, beside architecture and depth: {together.value.item():.0%}, a gain of" in said
     noise = ended(networks().assign(over_chance=rng.random(len(found))))
     unsure, _ = say_prediction(lambda name: analysis(noise))
-    assert re.search(r"Of \d+ predictors, none does better than nothing \(50%\) for sure", unsure), unsure
+    assert re.search(
+        r"Of \d+ predictors measured before training, none does better than nothing \(50%\) for sure", unsure
+    ), unsure
     assert say_prediction(lambda name: None) == ("", "")
     for outcome in ("over_chance", "steps", "largest_depth"):
         assert prediction_scores(read, outcome=outcome, task="a").caption

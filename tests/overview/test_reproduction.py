@@ -26,6 +26,9 @@ PAPER = Path(__file__).parents[2] / "workflow" / "presets" / "paper.yaml"
 VALUE = {
     "name": "n",
     "source": "paper",
+    "source_name": "Nobody 2020",
+    "source_title": "On attention",
+    "source_link": "https://example.org",
     "place": "figure",
     "what": "w",
     "kind": "measured",

@@ -16,6 +16,9 @@ def row(name: str, setting: str, **changes: Any) -> dict[str, Any]:
         "setting": setting,
         "at_published": True,
         "source": "paper",
+        "source_name": "Nobody 2020",
+        "source_title": "On attention",
+        "source_link": "https://example.org",
         "place": "figure",
         "what": "w",
         "kind": "measured",
@@ -64,7 +67,7 @@ def test_caption_counts_apart_what_is_at_the_published_settings(tmp_path: Path) 
     caption = drawn(ROWS, tmp_path).caption
     assert "4 of 12 comparisons with published numbers hold, 2 of 6 at the published settings" in caption
     assert "1 published number is not measured in this run" in caption
-    assert "On the axis, paper: Dong, Cordonnier & Loukas 2021." in caption  # the axis has `paper` alone
+    assert "On the axis, paper: Nobody 2020." in caption  # the axis has `paper` alone
     assert (
         "at the published settings, of 2 numbers, drawn below; the worst is 'apart': published 0.5, ours none, 5 of 5 seeds failed."
         in caption

@@ -44,6 +44,8 @@ def cell(key: str, architecture: str, seed: int, **fields: Any) -> dict[str, Any
         "threads": 1,
         "together": 2,
         "chance": 0.25,
+        "attainable": 0.85,
+        "attainable_reason": "",
         "test_accuracy": 0.25,
     }
     row |= dict.fromkeys(("train_loss", "train_accuracy", "test_loss"), 0.0)
@@ -100,9 +102,10 @@ def test_each_setting_is_a_row_of_its_own() -> None:
     assert row["over_chance"] is None and "these are not" in row["over_chance_reason"]
     assert (row["cells"], row["done"], row["trained"], row["depth"]) == (2, 2, False, 2)
     trained = rows_of(SHORT, cells=CELLS, residuals=lines(VALUES, CELLS))["falls", ""]
-    assert trained["over_chance"] == pytest.approx(0.55) and trained["over_chance_ceiling"] == pytest.approx(0.75)
+    assert trained["over_chance"] == pytest.approx(0.55) and trained["over_chance_ceiling"] == pytest.approx(0.6)
     assert trained["accuracy"] == pytest.approx(0.8) and trained["accuracy_chance"] == pytest.approx(0.25)
-    assert trained["step_ms"] == pytest.approx(5.0)
+    assert trained["accuracy_attainable"] == pytest.approx(0.85)
+    assert trained["accuracy_each"] == "0=0.75 1=0.85"
 
 
 def test_no_mean_over_the_seeds_that_happen_to_have_a_number() -> None:
@@ -182,30 +185,6 @@ def test_every_field_of_a_cell_that_differs_is_in_a_label_or_a_variant() -> None
             cells=[one, cell("b", "one", 0) | {column.name: not value if column.type == "bool" else other}]
         )
         assert len({(row["variant"], row["setting"]) for row in rows}) == 2, column.name
-
-
-TIMED = {"epochs": 3, "training": "short", "steps": 100, "stack": "s"}
-
-
-def test_times_of_different_engines_are_not_compared() -> None:
-    """A fast engine's 13.6 ms stood beside autograd's 22.9 as if the architectures differed."""
-    cells = [
-        cell("a", "softmax", 0, **TIMED, step_ms=10.0, engine="machine"),
-        cell("b", "l2", 0, **TIMED, step_ms=20.0, engine="plain"),
-        cell("c", "exp", 0, **TIMED, step_ms=30.0, engine="plain"),
-        cell("d", "mixed", 0, **TIMED, step_ms=30.0, engine="plain"),
-        cell("e", "mixed", 1, **TIMED, step_ms=30.0, engine="machine"),
-    ]
-    rows = pd.DataFrame(scores_of(cells=cells)).set_index("architecture", drop=False)
-    assert (
-        rows.step_ms["softmax"] == 10.0 and rows.step_ms_by["softmax"] == "machine on none, 1 thread, 2 at once, none"
-    )
-    assert rows.step_ms.isna()["mixed"] and "not comparable: machine" in rows.step_ms_reason["mixed"]
-    setting, headline = settings_in(rows)[0], by_name("step_ms")
-    shades = shade(rows, headline, setting)
-    assert shades["softmax"] == 0 and shades["l2"] == 1 and shades["exp"] == 0.5
-    with pytest.raises(ValueError, match="unpack"):
-        find_extreme(rows, headline, setting, most=False)
 
 
 def test_a_mean_over_seeds_of_two_kinds_of_processors_says_so() -> None:
@@ -319,24 +298,25 @@ def test_table_and_figure(tmp_path: Path) -> None:
     assert "0 of 2 end with a residual of at least 0.5. 2 other settings are in the table." in picture.caption
 
 
-def test_networks_of_one_stack_share_one_reading_of_the_clock() -> None:
-    """It was copied to each of its seeds, whose deviation was 0: nothing tied, and single readings were ranked."""
-    cells = [cell(f"a{seed}", "one", seed, **TIMED, step_ms=10.0, engine="plain") for seed in range(5)]
-    cells += [
-        cell(f"b{seed}", "two", seed, **TIMED, step_ms=10.0 + 2 * (seed > 2), engine="plain") for seed in range(5)
+def test_seeds_of_an_architecture_share_its_readings() -> None:
+    cells = [cell(f"a{seed}", "one", seed, epochs=3, training="short") for seed in range(5)]
+    timed = [
+        {"key": one["key"], "cost_ms": 2.0, "readings": "0=1.0 1=2.0 2=6.0", "cost_ms_reason": ""} for one in cells
     ]
-    rows = rows_of("sorting, short, depth 6", cells=cells)
-    one, two = rows["one", ""], rows["two", ""]
-    assert (one["step_ms"], one["step_ms_deviation"], one["step_ms_seeds"], one["step_ms_of"]) == (10.0, None, 1, 5)
-    assert (two["step_ms"], two["step_ms_seeds"]) == (11.0, 2) and two["step_ms_deviation"] == pytest.approx(2**0.5)
+    row = rows_of("sorting, short, depth 6", cells=cells, cost=timed)["one", ""]
+    assert (row["cost_ms"], row["cost_ms_seeds"], row["cost_ms_of"]) == (2.0, 3, 5)
+    assert row["cost_ms_each"] == "0=1.0 1=2.0 2=6.0" and row["cost_ms_deviation"] == pytest.approx(7**0.5)
 
 
 def test_a_tie_is_no_order_of_shades() -> None:
     """Four that tie within their deviations were shaded from the least to the most."""
-    values = {"a": (0.880, 0.036), "b": (0.879, 0.01), "c": (0.863, 0.02), "d": (0.2, 0.01)}
-    made = [
-        score_row(name, residual_last=one, residual_last__deviation=spread) for name, (one, spread) in values.items()
-    ]
+    values = {
+        "a": "0=0.88 1=0.92 2=0.85",
+        "b": "0=0.88 1=0.87 2=0.89",
+        "c": "0=0.86 1=0.84 2=0.88",
+        "d": "0=0.2 1=0.21 2=0.19",
+    }
+    made = [score_row(name, residual_last=0.5, residual_last__each=each) for name, each in values.items()]
     rows = conform("scorecard", made).to_pandas()
     shades = shade(rows, by_name("residual_last"), settings_in(rows)[0]).tolist()
     assert shades[0] == shades[1] == shades[2] > shades[3]

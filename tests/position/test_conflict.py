@@ -94,7 +94,7 @@ def test_a_point_has_the_numbers_of_three_tables(given: Tables, tmp_path: Path) 
         numbers.rows["gated"] == 1 and numbers.kept["gated"] == 0.5 and numbers.accuracy["gated"] == pytest.approx(0.41)
     )
     assert numbers.deviation["soft"] == pytest.approx(0, abs=1e-9)
-    said = "within 5 points of the best, gated (0.50) keeps most; of those with fewer than half their rows distinct soft (0.75)."
+    said = "what is kept is in gated (0.50); of those with fewer than half their rows distinct it is in soft (0.75)."
     assert said in picture.caption
     assert numbers.missing["learned"] == "position learned admits no more"
     wide = {at: point.get_sizes()[0] ** 0.5 for at, point in points.items()}

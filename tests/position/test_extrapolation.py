@@ -43,7 +43,7 @@ def trained(epochs: int, **architecture: Any) -> tuple[Context, list[dict[str, f
     words[::17] = 2
     test = torch.from_numpy(words).view(WINDOWS, LENGTH)
     data = Dataset({name: Split(test, test) for name in ("train", "test")}, SYMBOLS, SYMBOLS, 0.04, SPECIAL)
-    stacked = Data.of([data] * len(cells), torch.float64, torch.device("cpu"))
+    stacked = Data.from_datasets([data] * len(cells), torch.float64, torch.device("cpu"))
     shape = Shape("tokens", "hidden", LENGTH, SYMBOLS, SYMBOLS)
     trainings = [cell.training for cell in cells]
     members = recipe.initial(cells[0].architecture, shape, [c.seed for c in cells], trainings, torch.device("cpu"))

@@ -35,7 +35,9 @@ def trained(epochs: int = 4, **architecture: Any) -> Context:
         task={}, architecture=NETWORK | {"position": "none"} | architecture, training=TRAINING | {"epochs": epochs},
         grid={"seed": list(range(SEEDS))},
     )  # fmt: skip
-    data = Data.of([probe(None, length=N, lengths=[4, 9], train=20)] * SEEDS, torch.float32, torch.device("cpu"))  # type: ignore[arg-type]
+    data = Data.from_datasets(
+        [probe(None, length=N, lengths=[4, 9], train=20)] * SEEDS, torch.float32, torch.device("cpu")
+    )  # type: ignore[arg-type]
     seeds, training = [cell.seed for cell in made], made[0].training
     design = replace(made[0].architecture, sentinels=made[0].architecture.sentinels)
     members = recipe.initial(

@@ -19,7 +19,7 @@ POINTS = 40
 def rollout(function: Any, members: int = 1, steps: int = 12, **options: Any) -> dict[str, torch.Tensor]:
     """Columns as (K, S, T) for a network that is just a function."""
     options = {"points": POINTS} | options
-    data = Data.of([task.circle(stream(0, "data"), **options)] * members, torch.float64, torch.device("cpu"))
+    data = Data.from_datasets([task.circle(stream(0, "data"), **options)] * members, torch.float64, torch.device("cpu"))
     cell = SimpleNamespace(task=SimpleNamespace(task=SimpleNamespace(options=options)))
     rows = circle(Context(function, data, [cell] * members), steps=steps)
     assert [(r["member"], r["step"], r["token"]) for r in rows] == [

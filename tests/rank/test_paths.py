@@ -35,7 +35,7 @@ def example(**architecture: Any) -> tuple[Network, Data, list[Any]]:
     for value in network.parameters():  # far from initialisation, where every path differs
         value.data = 0.7 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
     datasets = [sorting(stream(s, "data"), train=20, test=9, length=5, symbols=6) for s in (0, 1)]
-    return network.requires_grad_(False), Data.of(datasets, torch.float64, torch.device("cpu")), chosen
+    return network.requires_grad_(False), Data.from_datasets(datasets, torch.float64, torch.device("cpu")), chosen
 
 
 def walk(network: Network, x: Tensor, path: tuple[int, ...], frozen: bool, k: int) -> Tensor:
@@ -160,7 +160,7 @@ def test_equal_tokens_computed_once_end_as_all_of_them_do(placement: str, frozen
     alone = next(each_network(network))
     inputs = torch.tensor([[[4, 1, 4, 2, 4]]])
     assert indistinct(alone, inputs)
-    symbols = Symbols.of(inputs, torch.float64)
+    symbols = Symbols.count_symbols(inputs, torch.float64)
     assert symbols.numbers.tolist() == [[[1, 2, 4]]] and symbols.first.tolist() == [1, 3, 0]
     full = [x[:, :, symbols.first] for x in alone.states(inputs)] if frozen else None
     few = path_ends(alone, alone.lift(symbols.numbers), EVERY, full, symbols.weights)

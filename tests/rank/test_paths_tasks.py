@@ -49,7 +49,7 @@ def example(task: str, folder: Any) -> tuple[Network, Data, list[Any]]:
     generator = torch.Generator().manual_seed(3)
     for value in network.parameters():
         value.data = 0.7 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return network.requires_grad_(False), Data.of(sets, torch.float64, torch.device("cpu")), list(plan.cells)
+    return network.requires_grad_(False), Data.from_datasets(sets, torch.float64, torch.device("cpu")), list(plan.cells)
 
 
 @pytest.mark.parametrize("task", SHAPES)

@@ -160,23 +160,16 @@ def test_identity_and_own_share() -> None:
     assert number_of("own_share", share).chance.tolist() == [0.125]
 
 
-def test_accuracy_and_time() -> None:
+def test_accuracy() -> None:
     nan = float("nan")
-    cells = pd.DataFrame({"key": ["a", "b", "c"], "test_accuracy": [0.9, nan, 0.5], "chance": [0.3, nan, 0.3], "steps": [100, 0, 12],
-                          "step_ms": [4.0, nan, nan], "engine": ["machine", None, None], "device": ["cpu", None, None],
-                          "threads": [2, None, None], "together": [5, None, None],
-                          "processor": ["X, family 6; measured on Y", None, None]})  # fmt: skip
+    cells = pd.DataFrame({"key": ["a", "b", "c"], "test_accuracy": [0.9, nan, 0.5], "chance": [0.3, nan, 0.3],
+                          "attainable": [0.95, None, None]})  # fmt: skip
     over = number_of("over_chance", cells).set_index("key")
     assert over.number["a"] == pytest.approx(0.6) and over.why["b"] == "its task has no accuracy"
-    assert over.ceiling["a"] == pytest.approx(0.7)
+    assert over.ceiling["a"] == pytest.approx(0.65) and over.ceiling["c"] != over.ceiling["c"]
     right = number_of("accuracy", cells).set_index("key")
-    assert (right.number["a"], right.chance["a"]) == (0.9, 0.3) and right.why["b"] == "its task has no accuracy"
-    ms = number_of("step_ms", cells).set_index("key")
-    assert ms.number["a"] == 4.0 and ms.by["a"] == "machine on cpu, 2 threads, 5 at once, X, family 6"
-    assert ms.number["b"] != ms.number["b"] and ms.why["b"] == "it takes no step"
-    assert (
-        ms.number["c"] != ms.number["c"] and ms.why["c"] == "too few of its steps were timed to say how long one takes"
-    )
+    assert (right.number["a"], right.chance["a"], right.attainable["a"]) == (0.9, 0.3, 0.95)
+    assert right.why["b"] == "its task has no accuracy"
 
 
 @pytest.mark.parametrize("headline", headlines(), ids=lambda headline: headline.name)

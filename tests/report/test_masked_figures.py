@@ -53,7 +53,7 @@ def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
     assert line(left, colour("soft")) == line(right, colour("gated")) == pytest.approx([0.11, 0.21])
     assert line(right, CHANCE) == pytest.approx([0.05, 0.05])
     assert "chance (dashed), the best guess without the input, is 0.050" in picture.caption
-    assert "At the end first are gated, learned and soft (0.210, a tie); chance" in picture.caption
+    assert "At the end it is alike in gated, learned and soft (0.210, a tie); chance" in picture.caption
     assert picture.numbers is not None
     end = picture.numbers.set_index(["architecture", "epoch"]).loc[("soft", 2)]
     assert (end["mean"], end["seeds"]) == (pytest.approx(0.21), 2) and end["deviation over seeds"] == pytest.approx(
@@ -82,8 +82,8 @@ def test_extrapolation(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> N
     )
     refused = picture.numbers[picture.numbers.refused.notna()]
     assert list(refused.architecture) == ["learned"] and list(refused.refused) == ["position learned admits no more"]
-    assert "At 8 tokens best are " in picture.caption
-    assert "(0.410, a tie); at 32 tokens best is soft (0.308)." in picture.caption
+    assert "At 8 tokens best in " in picture.caption
+    assert "(0.410, a tie); at 32 tokens best in soft (0.308)." in picture.caption
     share = drawn("extrapolation", read, tmp_path, quantity="kept")
     assert "1.000" not in share.caption and share.caption.startswith(
         "Share of masked accuracy kept on"

@@ -63,13 +63,14 @@ def curves_of(table: pd.DataFrame) -> tuple[str, Any]:
 def test_curves_have_a_first_for_each_setting_and_a_line_of_chance_only_where_it_is_one() -> None:
     caption, panel = curves_of(networks())
     assert (
-        "At the end with depth 2, length 4, width 16: first is B (0.600) and A (0.300) last; with depth 4, length 8, width 32: first is C "
-        "(0.900); chance, the best guess without the input, is 0.400 to 0.800, by the options of the task." in caption
+        "At the end it is with depth 2, length 4, width 16: highest in B (0.600) and lowest in A (0.300); with depth 4, length 8, "
+        "width 32: in C (0.900); chance, the best guess without the input, is 0.400 to 0.800, by the options of the task."
+        in caption
     )
     assert "chance" not in [one.get_label() for one in panel.lines]
     table = networks()
     caption, panel = curves_of(table[table.architecture != "C"])
-    assert "At the end first is B (0.600) and A (0.300) last; chance (dashed), the best guess" in caption
+    assert "At the end it is highest in B (0.600) and lowest in A (0.300); chance (dashed), the best guess" in caption
     assert "is 0.400." in caption and line(panel, CHANCE)[0] == pytest.approx(0.4)
 
 
@@ -78,7 +79,7 @@ def test_extrapolation_has_a_best_for_each_setting() -> None:
     picture = extrapolation(lambda name: table)
     assert "(chance, 0.400 to 0.800, by the options of the task)" in picture.caption
     assert (
-        "At 32 tokens best with depth 2, length 4, width 16: is B (0.600); with depth 4, length 8, width 32: is C (0.900)."
+        "At 32 tokens with depth 2, length 4, width 16: best in B (0.600); with depth 4, length 8, width 32: in C (0.900)."
         in picture.caption
     )
     assert "chance" not in [one.get_label() for one in picture.figure.axes[0].lines]
@@ -123,11 +124,11 @@ def test_lists_of_architectures_name_what_differs() -> None:
 
 
 def test_points_of_several_settings_are_not_ranked() -> None:
-    point = {"missing": "", "rows": 1.0, "kept": 0.9, "each": [0.9], "accuracy": 0.5, "name": "A"}
-    found = [point, point | {"name": "B", "kept": 0.8, "each": [0.8]}]
-    assert "A (0.90) keeps most" in conflict_caption(found, 4, 0.5, "text", "1 seed")
+    point = {"missing": "", "rows": 1.0, "kept": 0.9, "each": {0: 0.9, 1: 0.91}, "accuracy": 0.5, "name": "A"}
+    found = [point, point | {"name": "B", "kept": 0.8, "each": {0: 0.8, 1: 0.81}}]
+    assert "most in A (0.91)" in conflict_caption(found, 4, 0.5, "text", "1 seed")
     text = conflict_caption(found, 4, 0.5, "text", "1 seed", say_differ(networks()))
-    assert "keeps most" not in text and text.endswith(
+    assert "most in" not in text and text.endswith(
         "They are not ranked: numbers of different settings are not compared."
     )
     assert (

@@ -32,7 +32,7 @@ from rankfall.report.page.pack import finite, pack, share_values, unpack
 from rankfall.report.page.rows import chart_rows, encode, select_missing
 from rankfall.report.page.sections import write_links
 from rankfall.report.page.specs import spec
-from rankfall.report.page.words import SOURCES, WORDS
+from rankfall.report.page.words import WORDS
 from rankfall.report.published_numbers import published_numbers
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import CELL_COLUMNS, schema
@@ -254,12 +254,11 @@ def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> N
     """The mean of the networks' numbers is the scorecard's, and the rows' places are those of its table."""
     made, tables = block(text, "behind"), frames(folder / "tables", COUNT)
     cells, residuals, scores = decoded(block(text, "main")["cells"]), tables["residuals"], tables["scorecard"]
-    for name in ("residual_last", "halving_depth", "over_chance", "step_ms"):
+    for name in ("residual_last", "halving_depth", "over_chance"):
         numbers = decoded(made[name]["networks"]).assign(label=lambda rows: [cells.label[place] for place in rows.cell])
         for score in scores[scores[name].notna()].itertuples():
             setting = pd.Series([cells.setting[place] for place in numbers.cell])
             own = numbers[(numbers.label == score.architecture) & (setting == score.setting)].number.dropna()
-            own = own.drop_duplicates() if name == "step_ms" else own  # one reading of a stack
             assert len(own) == getattr(score, f"{name}_seeds")
             assert own.mean() == pytest.approx(getattr(score, name), rel=1e-12)
     rows = residuals.loc[made["residual_last"]["rows"]]
@@ -364,10 +363,19 @@ def test_an_architecture_of_ones_own_is_explained_by_its_parts(tmp_path: Path, m
     found = {(term.kind, term.name): term.meaning for term in terms(pd.DataFrame(rows))}
     assert "normaliser mylab:sharp" in found["architecture", "mine"] and "no MLPs" in found["architecture", "mine"]
     assert found["normaliser", "mylab:sharp"] == "Weights that sharpen with depth."
-    assert say_architecture("MLM-mine", pd.DataFrame(rows)).startswith(WORDS["MLM"])
     assert "float32" in say_training(
         pd.DataFrame([cell_rows(6)[5]]).assign(dtype="float32", optimizer="adam", schedule="constant")
     )
+
+
+def test_a_name_explains_no_architecture() -> None:
+    """A SAN that was redefined with skips and MLPs was still called attention alone."""
+    rows = [row | {"architecture": "SAN", "residual": "add", "mlp": "gelu"} for row in cell_rows(2)]
+    found = {(term.kind, term.name): term.meaning for term in terms(pd.DataFrame(rows))}
+    said = found["architecture", "SAN"]
+    assert "residual add" in said and "mlp gelu" in said and "alone" not in said
+    assert said == say_architecture(pd.DataFrame([row | {"architecture": "any"} for row in rows]))
+    assert not any("without" in WORDS[word] or "alone" in WORDS[word] for word in ("SAN", "skip", "norm", "causal"))
 
 
 def test_equal_shares_of_a_model_are_of_all_its_tokens() -> None:
@@ -397,10 +405,11 @@ def test_the_opening_has_three_findings_with_their_uncertainty(text: str, folder
 
 
 def test_published_numbers_and_the_page_link_to_their_papers(text: str) -> None:
-    """Of every source of the published numbers."""
-    sources = {value["source"] for value in published_numbers()}
-    assert sources <= set(SOURCES) and all(one.link.startswith("https://") for one in SOURCES.values())
-    assert SOURCES["paper"].link in text
+    """Of every source of the published numbers; the page names those alone that its own rows name."""
+    assert all(value["source_link"].startswith("https://") for value in published_numbers())
+    links = text[text.index('id="links"') :]
+    assert '<a href="https://example.org/attention">Nobody 2020</a>: On attention' in links
+    assert "Dong" not in links[: links.index("</section>")]
 
 
 def test_the_page_has_the_labels_of_the_configuration(folder: Path) -> None:

@@ -19,9 +19,10 @@ from rankfall.run.plan import make_plan
 PACKAGE = Path(components.__file__).parent
 LINES = [
     "# read in the paper",
+    "source entropy: Nobody & Somebody 2020; On the entropy of attention; https://example.org/entropy",
     "setting small: training=short;depth=2",
     ",".join(FIELDS),
-    "entropy at the end,paper,table 1,entropy of the last layer,measured,0.5,equal,0.1,entropy,layer=2,,,,,small,architecture",
+    "entropy at the end,entropy,table 1,entropy of the last layer,measured,0.5,equal,0.1,entropy,layer=2,,,,,small,architecture",
 ]
 MEASURE = """
 TABLE = "mylab.entropy"
@@ -101,7 +102,9 @@ WRONG = {
     "equal": ("equals", "sense 'equals' is none; allowed: equal, magnitude"),
     "measured": ("seen", "kind 'seen' is none; allowed: measured"),
     "small,architecture": ("smal,architecture", "setting 'smal' is none; allowed: any, small; did you mean 'small'?"),
-    ",paper,": (",,", "it has no source"),
+    ",entropy,table": (",,table", "it has no source"),
+    "entropy: Nobody": ("enthropy: Nobody", "source 'entropy' is not explained; did you mean 'enthropy'?"),
+    "; https": (", https", "write a name, a title and a link between semicolons"),
     ",,,,,": (",", "it has not 16 fields"),
     "name,": ("title,", "its columns are title"),
 }  # fmt: skip
@@ -114,6 +117,22 @@ def test_what_is_wrong_is_said_before_anything_runs(old: str, own: Path) -> None
     with pytest.raises(RankfallError) as error:
         make_plan(CONFIG)
     assert said in str(error.value) and "published.csv" in str(error.value)
+
+
+def test_a_word_for_a_source_stands_for_one_paper(own: Path) -> None:
+    """Numbers of a user's own stood under the paper of ours that has this word."""
+    lines = "\n".join(LINES).replace("source entropy", "source paper").replace("end,entropy,", "end,paper,")
+    (own / "published.csv").write_text(lines)
+    with pytest.raises(RankfallError) as error:
+        make_plan(CONFIG)
+    assert "'paper' is 'Nobody & Somebody 2020'" in str(error.value) and "another word" in str(error.value)
+
+
+def test_rows_say_whose_number_they_have(own: Path) -> None:
+    make_plan(CONFIG)  # which looks into the modules of users
+    (row,) = [row for row in reproduction(Context()) if row["source"] == "entropy"]
+    said = ("Nobody & Somebody 2020", "On the entropy of attention", "https://example.org/entropy")
+    assert tuple(row[f"source_{name}"] for name in ("name", "title", "link")) == said
 
 
 def test_without_tables_every_number_has_a_row_and_no_verdict() -> None:

@@ -1,4 +1,4 @@
-"""Guards the scorecard on a terminal and in LaTeX: one setting at a time, names as they are, chance and engines beside numbers."""
+"""Guards the scorecard on a terminal and in LaTeX: one setting at a time, names as they are, chance beside numbers."""
 
 import json
 import re
@@ -20,8 +20,8 @@ from rankfall.report.score_text import as_latex, as_lines, escape, say_seeds
 
 CHANCE = {"accuracy__chance": 0.125}
 ROWS = [
-    row("a_b & 50%", residual_last=0.5, residual_last__deviation=0.25, accuracy=0.125, step_ms=2.0, step_ms__by="machine on cpu", **CHANCE),
-    row("x^2 {#1} ~$\\", residual_last=0.25, residual_last__floor=1.0, accuracy=1.0, step_ms=3.0, step_ms__by="plain on cpu", **CHANCE),
+    row("a_b & 50%", residual_last=0.5, residual_last__deviation=0.25, accuracy=0.125, cost_ms=2.0, **CHANCE),
+    row("x^2 {#1} ~$\\", residual_last=0.25, residual_last__floor=1.0, accuracy=1.0, cost_ms=3.0, **CHANCE),
     row("none", residual_last__of=3, residual_last__reason="it underflowed", log_residual=-2044948.0, log_residual__deviation=17747.2),
     row("flat", depth=2, residual_last=0.9),
 ]  # fmt: skip
@@ -33,16 +33,16 @@ def scores() -> pd.DataFrame:
 
 
 def test_a_table_for_latex(scores: pd.DataFrame) -> None:
-    text = as_latex(scores, ["residual_last", "accuracy", "step_ms", "log_residual"], "sorting, long, depth 6")
+    text = as_latex(scores, ["residual_last", "accuracy", "cost_ms", "log_residual"], "sorting, long, depth 6")
     lines = [line for line in text.splitlines() if not line.startswith("%")]
-    assert lines[0] == r"\begin{tabular}{lrrrrl}" and lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    assert lines[0] == r"\begin{tabular}{lrrrr}" and lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
     assert lines[2].startswith("architecture & residual at the last layer & test accuracy & ")
     assert lines[4:-2] == [
-        r"a\_b \& 50\% & $0.500 \pm 0.250$ & $0.13$ & $2.00$ &  & machine on cpu \\",
-        r"none & -- &  &  & $-2{,}044{,}948 \pm 17{,}747$ &  \\",
-        r"x\textasciicircum{}2 \{\#1\} \textasciitilde{}\$\textbackslash{} & floor & $1.00$ & $3.00$ &  & plain on cpu \\",
+        r"a\_b \& 50\% & $0.500 \pm 0.250$ & $0.13$ & $2.00$ &  \\",
+        r"none & -- &  &  & $-2{,}044{,}948 \pm 17{,}747$ \\",
+        r"x\textasciicircum{}2 \{\#1\} \textasciitilde{}\$\textbackslash{} & floor & $1.00$ & $3.00$ &  \\",
         r"\midrule",
-        r"chance &  & 0.13 &  &  &  \\",
+        r"chance &  & 0.13 &  &  \\",
     ]
     assert "flat" not in text and "mean ± deviation over 3 seeds" in text.splitlines()[0]
 
@@ -68,7 +68,6 @@ def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
     )
     assert deep < text.index("a_b & 50%") < flat < text.index("flat", flat + 1)  # the setting with most numbers first
     assert re.search(r"\(chance\) +0\.13", text)  # of 1/8, as the page writes it
-    assert "step_ms: machine on cpu: a_b & 50%" in text and "step_ms: plain on cpu: x^2" in text
     alone = "\n".join(as_lines(scores, ["residual_last"], "sorting, long, depth 2"))
     assert "a_b" not in alone and "0.900" in alone
 
@@ -140,3 +139,29 @@ def test_a_column_asked_for_twice_is_written_once_and_no_row_begins_with_an_opti
     text = as_latex(scores, ["accuracy", "accuracy"])
     assert text.count("test accuracy") == 1
     assert "{}*D* &" in text and "{}[x] &" in text  # LaTeX reads a star or a bracket behind \\ as its option
+
+
+def test_a_share_of_what_a_mask_leaves_stands_beside_an_accuracy() -> None:
+    """.57 under a causal mask read as half of what can be had, and is 92% of it."""
+    numbers = {"accuracy__chance": 0.339, "accuracy__deviation": 0.01}
+    rows = [
+        row("causal", accuracy=0.57, accuracy__attainable=0.6163, **numbers),
+        row("all", accuracy=0.57, accuracy__attainable=1.0, **numbers),
+        row("own", accuracy=0.57, **numbers),
+    ]
+    found = conform("scorecard", rows).to_pandas()
+    lines = [line.split(maxsplit=1) for line in as_lines(found, ["accuracy"])]
+    values = {name[0]: name[1] for name in lines if len(name) > 1}
+    assert values["causal"] == "0.57±0.01 (92%)" and values["all"] == values["own"] == "0.57±0.01"
+    assert "in brackets, the share of the 0.62 that the mask leaves attainable: causal" in "\n".join(as_lines(found))
+    assert r"$0.57 \pm 0.01 (92\%)$" in as_latex(found, ["accuracy"])
+
+
+def test_what_decimals_would_make_a_zero_is_written_with_its_power() -> None:
+    """2e-6 and 1e-4 both read 0.000, and so did rounding noise."""
+    values = {"a": 2e-6, "b": 1e-4, "c": 1e-16, "d": 0.25}
+    scores = conform("scorecard", [row(name, residual_last=value) for name, value in values.items()]).to_pandas()
+    text = "\n".join(as_lines(scores))
+    assert re.search(r"a +2\.0e-6\n +b +1\.0e-4\n +c +floor\n +d +0\.250\n", text) and "0.000" not in text
+    latex = as_latex(scores)
+    assert r"a & $2.0 \times 10^{-6}$ \\" in latex and "c & floor" in latex

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from page_tables import cell_rows, residual_rows
 
 from rankfall import cli
 from rankfall.commands.table import config_digest
@@ -334,3 +335,26 @@ def test_a_config_has_one_digest_however_it_is_written(tmp_path):
     (tmp_path / "config.yaml").write_text("{b: 1, a: 2}")
     (tmp_path / "config.json").write_text('{"a": 2, "b": 1}')
     assert config_digest(tmp_path / "config.yaml") == config_digest(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"value": -3.0}, "column 'value' has -3.0, below 0"),
+        ({"layer": 99}, "column 'layer' has 99, above depth"),
+        ({"layer": -1}, "column 'layer' has -1, below 0"),
+        ({"layer": 2**70}, "column 'layer' is not all int64"),
+    ],
+)
+def test_a_number_beyond_its_column_is_refused(changes, said):
+    """A residual of -3 and layer 99 of a network of six layers were accepted, and 2**70 ended in a bare OverflowError."""
+    cells = cell_rows(1)
+    (row, *_) = residual_rows(cells)
+    assert len(conform("residuals", [row])) == 1
+    with pytest.raises(RankfallError, match=re.escape(said)):
+        conform("residuals", [row | changes])
+
+
+def test_a_bound_names_a_column_of_its_table():
+    with pytest.raises(RankfallError, match="column deep"):
+        Table("t", "a cell", (Column("layer", "int", "l", bounds=(0, "deep")),))

@@ -75,10 +75,10 @@ def test_sequences_of_one_generator_are_nested(rho: float) -> None:
 def test_batches_belong_to_seed_and_step(task: type) -> None:
     """The same in any stack, other than those of another seed or step, and none of them the data set."""
     made = task(length=8, train=20, test=6, rho=0.5)
-    whole = Data.of(
+    whole = Data.from_datasets(
         [draw(made, seed) for seed in (3, 4)], torch.float32, torch.device("cpu"), partial(draw_fresh, made)
     )
-    alone = Data.of([draw(made, 4)], torch.float32, torch.device("cpu"), partial(draw_fresh, made))
+    alone = Data.from_datasets([draw(made, 4)], torch.float32, torch.device("cpu"), partial(draw_fresh, made))
     together, single = list(whole.epoch([3, 4], 1, 10, True)), list(alone.epoch([4], 1, 10, True))
     assert [len(batch.inputs[0]) for batch in together] == [10, 10]
     for one, other in zip(together, single):
@@ -98,7 +98,7 @@ def test_repeated_sequences_are_all_that_is_trained_on(task: type) -> None:
     different, times = drawn.train.inputs.unique(dim=0, return_counts=True)
     assert len(different) == 4 and sorted(times.tolist()) == [6, 6, 6, 7]
     assert not (drawn.test.inputs.unsqueeze(1) == different).all(-1).any()  # the test set is fresh
-    data = Data.of([drawn], torch.float32, torch.device("cpu"))
+    data = Data.from_datasets([drawn], torch.float32, torch.device("cpu"))
     shown = torch.cat([batch.inputs for batch in data.epoch([0], 3, 10, True)], 1)[0]
     assert torch.equal(shown.unique(dim=0), different) and len(shown) == 25
     assert not torch.equal(draw(made, 1).train.inputs, drawn.train.inputs)

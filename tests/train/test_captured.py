@@ -76,7 +76,7 @@ def stack(targets: str = "classes", **training: Any) -> tuple[Members, Data, Any
         cell.architecture, Shape("tokens", targets, LENGTH, SYMBOLS, SYMBOLS), SEEDS, trainings, CPU
     )
     datasets = [sorting(stream(s, "data"), train=30, test=8, length=LENGTH, symbols=SYMBOLS) for s in SEEDS]
-    return members, Data.of(datasets, torch.float32, CPU), recipe.course(cell.training)
+    return members, Data.from_datasets(datasets, torch.float32, CPU), recipe.course(cell.training)
 
 
 def trained(engine: Captured | None, **training: Any) -> tuple[Members, TrainingHistory]:

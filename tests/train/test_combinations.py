@@ -49,7 +49,7 @@ def trained(architecture: dict[str, Any], seeds: list[int], samples: int = 30, *
         cell.architecture, Shape("tokens", "classes", 5, 6, 6), seeds, [cell.training] * len(seeds), CPU
     )
     drawn = [sorting(stream(seed, "data"), train=samples, test=10, length=5, symbols=6) for seed in seeds]
-    data = Data.of(drawn, getattr(torch, cell.training.dtype), CPU)
+    data = Data.from_datasets(drawn, getattr(torch, cell.training.dtype), CPU)
     history = TrainingHistory(len(seeds), cell.training.epochs, CPU)
     fit(stack, data, recipe.objective(cell.training), recipe.course(cell.training), history, lambda: None)
     return stack, history

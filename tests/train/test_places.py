@@ -29,7 +29,9 @@ def trained(normaliser: str, position: str, **task: int | float | None) -> dict[
     training = Training("short", objective=part("classes"), lr=3e-3, epochs=30, batch=32, dtype="float64")
     shape = Shape("tokens", "classes", LENGTH, datasets[0].size_in, LENGTH)
     members = recipe.initial(architecture, shape, SEEDS, [training] * 2, torch.device("cpu"))
-    data = Data.of(datasets, torch.float64, torch.device("cpu"), partial(draw_fresh, made) if made.batch else None)
+    data = Data.from_datasets(
+        datasets, torch.float64, torch.device("cpu"), partial(draw_fresh, made) if made.batch else None
+    )
     fit(members, data, recipe.objective(training), recipe.course(training))
     sums = {split: evaluate(members, data, recipe.objective(training), split) for split in (TRAIN, TEST)}
     return {split: found["accuracy"] / found["asked"] for split, found in sums.items()}

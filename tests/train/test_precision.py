@@ -27,7 +27,7 @@ def stack(**training: Any) -> tuple[Members, Data, Any]:
     (cell,) = cells(training={"epochs": 2, "lr": 1e-3, "dropout": 0.1, "batch": 8, **training})
     shape = Shape("tokens", "classes", 5, 6, 6)
     members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 2, CPU)
-    data = Data.of(
+    data = Data.from_datasets(
         [sorting(stream(s, "data"), train=32, test=8, length=5, symbols=6) for s in SEEDS], torch.float32, CPU
     )
     return members, data, cell.training

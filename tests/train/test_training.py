@@ -54,7 +54,9 @@ def trained(
     trainings = [one.training for one in chosen]
     stack = recipe.initial(cell.architecture, SHAPE, seeds, trainings, CPU)
     dtype = getattr(torch, cell.training.dtype)
-    data = Data.of([sorting(stream(s, "data"), train=64, test=32, length=5, symbols=6) for s in seeds], dtype, CPU)
+    data = Data.from_datasets(
+        [sorting(stream(s, "data"), train=64, test=32, length=5, symbols=6) for s in seeds], dtype, CPU
+    )
     history, saved = TrainingHistory(len(seeds), cell.training.epochs, CPU), {}
     if resume:
         stack.restore(resume["stack"])
@@ -135,7 +137,7 @@ def test_resume_remembers_who_has_stopped(
 
 
 def test_order_of_the_data_belongs_to_seed_and_epoch() -> None:
-    data = Data.of([sorting(stream(0, "data"), train=64, test=2)] * 2, torch.float32, CPU)
+    data = Data.from_datasets([sorting(stream(0, "data"), train=64, test=2)] * 2, torch.float32, CPU)
     first, second = (data.orders([3, 4], epoch, shuffle=True) for epoch in (0, 1))
     assert torch.equal(first.sort(1).values, torch.arange(64).expand(2, -1))
     assert not torch.equal(first[0], second[0])

@@ -39,7 +39,7 @@ def stack(hidden: bool, **training: Any) -> tuple[Members, Data, Any]:
     shape = Shape("tokens", "hidden" if hidden else "classes", LENGTH, SYMBOLS, SYMBOLS)
     members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 3, CPU)
     datasets = [sorting(stream(s, "data"), train=30, test=8, length=LENGTH, symbols=SYMBOLS) for s in SEEDS]
-    data = replace(Data.of(datasets, torch.float32, CPU), special=SPECIAL)
+    data = replace(Data.from_datasets(datasets, torch.float32, CPU), special=SPECIAL)
     if hidden:
         words = {name: part.inputs.clamp(SPECIAL - 1) for name, part in data.splits.items()}
         data = replace(data, splits={name: Split(inputs, inputs) for name, inputs in words.items()})

@@ -17,7 +17,7 @@ from rankfall.use.references.measure import references
 
 
 def of(*datasets: Dataset) -> list[dict[str, float]]:
-    data = Data.of(list(datasets), torch.float32, torch.device("cpu"))
+    data = Data.from_datasets(list(datasets), torch.float32, torch.device("cpu"))
     rows = references(Context(data=data))
     return [{r["predictor"]: r["accuracy"] for r in rows if r["member"] == k} for k in range(len(datasets))]
 

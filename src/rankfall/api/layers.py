@@ -206,6 +206,7 @@ def draw_states(draws: int, samples: int, tokens: int, width: int, seed: int) ->
 def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
     """An architecture from its parts, as a configuration has them: attention alone, unless the parts say otherwise."""
     from rankfall.rank.orders.measure import ALONE
+    from rankfall.run.config.options import resolve
 
     check_whole_numbers(**sizes)
     kinds = field_declarations(Architecture)
@@ -228,6 +229,8 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
             _check_known(
                 f"option of {field} {values[field].name!r} called", option, list(known.options if known else ())
             )
+        if field in kinds:
+            resolve(field, values[field], field)  # raises where a value is none that the option takes
     return replace(ALONE, **(sizes | values))
 
 

@@ -47,4 +47,6 @@ def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
 
 def describe_flow(flow: Flow) -> str:
     """A note that a reader of the numbers needs, or nothing."""
-    return "" if any(branch.mixes for branch in flow.branches) else "no branch of it mixes tokens"
+    mixes = any(branch.mixes for branch in flow.branches)
+    cut = f"it begins behind {flow.joins[0]}, which no skip passes" if flow.follows is not None and flow.joins else ""
+    return "; ".join(filter(None, (*flow.missing, cut, "" if mixes else "no branch of it mixes tokens")))

@@ -68,6 +68,9 @@ class StreamReport:
     equal_tokens: str = ""  # where they were made equal
     floor: float = 0.0  # a residual below is rounding of the number format that it was measured in
     verdict: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)  # why the numbers are of a part, or not of what they seem to be
+    part: bool = False  # other parts of the same sequence of blocks are measured apart, or not at all
+    start: float | None = None  # the residual before the first of these parts, where it is known
     reasons: dict[str, str] = field(default_factory=dict)  # why a column is empty
     notes: list[str] = field(default_factory=list)
     worst: int | None = None  # the layer that loses most

@@ -16,6 +16,7 @@ from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.orders import distinct, orders
 from rankfall.check.states import mean, of_state
+from rankfall.check.verdict import number as show
 from rankfall.check.verdict import verdict
 from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import cut_by, states_of, variants_of
@@ -37,7 +38,12 @@ def check(
     """The report of each stream; `changes`: with interventions."""
     examined = examine(model, inputs, blocks=blocks, name=name)
     with keep_random_state(), torch.no_grad():
-        return [of_stream(examined, flow, changes) for flow in examined.flows]
+        reports = {flow.name: of_stream(examined, flow, changes) for flow in examined.flows}
+        for flow in examined.flows:
+            say_part(flow, {one.name: one for one in examined.flows}, reports)
+        for report in reports.values():
+            report.verdict = verdict(report)
+    return list(reports.values())
 
 
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
@@ -52,8 +58,27 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
         if report.worst is not None:
             report.without = without_branches(examined, flow, report.worst)
         report.interventions = interventions(examined, flow)
-    report.verdict = verdict(report)
     return report
+
+
+def say_part(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamReport]) -> None:
+    """What is missing of a stream, and how it goes on from the one before it."""
+    report = reports[flow.name]
+    report.findings += flow.missing
+    report.part |= bool(flow.missing)
+    before = reports.get(flow.follows) if flow.follows is not None else None
+    if before is None:
+        return
+    report.part = before.part = True
+    ends = [one.layers[place].residual for one, place in ((before, -1), (report, 0))]
+    through = f"{', '.join(flow.joins[:4])}{' and others' * (len(flow.joins) > 4)}"
+    report.findings.append(
+        f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
+        f"goes from {show(ends[0])} to {show(ends[1])}"
+    )
+    while flow.follows is not None and flow.follows in reports:
+        flow = flows[flow.follows]
+    report.start = reports[flow.name].layers[0].residual
 
 
 def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> StreamReport:

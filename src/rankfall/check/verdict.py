@@ -11,6 +11,7 @@ from rankfall.models.modules.branches import ITSELF
 MORE = 1.05  # so much more residual counts as help
 SINK = 0.5
 ONE, ALIKE = 0.1, 0.75  # of the first residual: below, tokens become one vector, or more alike
+FLOOR = 0.05  # a residual below is of tokens that are one vector, whatever it was before
 STEEP = 10.0  # a gradient that is so many times as large, or as small, explodes or vanishes
 
 
@@ -21,6 +22,7 @@ def verdict(report: StreamReport) -> list[str]:
     if first is None or last is None:
         return ["The last state is not finite, or zero: it has no residual."]
     said = [
+        *(f"Found: {finding}." for finding in report.findings),
         say_kept(report, first, last),
         *zeros(report),
         *band(report, last),
@@ -34,10 +36,31 @@ def verdict(report: StreamReport) -> list[str]:
 
 def say_kept(report: StreamReport, first: float, last: float) -> str:
     where = f"after {report.depth} layers" if report.depth > 1 else "after the layer"
+    if report.start is not None and last < ALIKE * report.start:
+        become = "one vector" if last < max(FLOOR, ONE * report.start) else "more alike"
+        span_ = f"from {number(report.start)} to {number(last)}"
+        return f"The tokens become {become}: over all parts of the model their residual falls {span_}."
+    if first < FLOOR and last < FLOOR:
+        return f"The tokens are one vector before the layers already: their residual is {number(first)} there and {number(last)} {where}."
+    if first < FLOOR:
+        return f"The tokens are one vector before the layers: their residual is {number(first)} there and {number(last)} {where}."
+    if last < FLOOR:
+        return f"The tokens become one vector: their residual falls from {number(first)} to {number(last)} {where}."
     if last < ONE * first:
         return f"The tokens become one vector: their residual falls from {number(first)} to {number(last)} {where}."
     if last < ALIKE * first:
         return f"The tokens become more alike: their residual falls from {number(first)} to {number(last)} {where}."
+    lowest = min((layer.residual, layer.layer) for layer in report.layers if layer.residual is not None)
+    if lowest[0] < FLOOR:
+        return (
+            f"The tokens become one vector on the way: their residual is {number(first)} before the layers, {number(lowest[0])} after "
+            f"layer {lowest[1]}, and {number(last)} {where}."
+        )
+    if report.part:
+        return (
+            f"This is a part of the model: the residual of the tokens is {number(first)} before it and {number(last)} {where}, which says "
+            "nothing of the whole."
+        )
     return f"The tokens stay apart: their residual is {number(first)} before the layers and {number(last)} {where}."
 
 
@@ -168,8 +191,7 @@ def say_helped(report: StreamReport, last: float) -> list[str]:
     better = [one for one in report.interventions if one.last is not None and one.last > MORE * last and sound(one)]
     if not report.interventions or report.silent == sum(len(layer.parts) for layer in report.layers) > 0:
         return []
-    first = report.layers[0].residual
-    if first is not None and last >= ALIKE * first and not steep(report):
+    if not report.part and stays_apart(report) and not steep(report):
         tried = [one.last for one in report.interventions if one.last is not None]
         return [
             f"It needs no change to keep its tokens apart; with the {len(tried)} that were tried it keeps {number(min(tried))} to "
@@ -189,6 +211,11 @@ def say_helped(report: StreamReport, last: float) -> list[str]:
         for one in best
     ]
     return [*said, "A branch that does less keeps more: how a changed model trains is not measured here."]
+
+
+def stays_apart(report: StreamReport) -> bool:
+    residuals = [layer.residual for layer in report.layers if layer.residual is not None]
+    return min(residuals) >= FLOOR and residuals[-1] >= ALIKE * residuals[0]
 
 
 def flatter(report: StreamReport, last: float) -> list[Outcome]:

@@ -19,7 +19,7 @@ def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: P
     from rankfall.report import style, tables
 
     given = {"phase": phase, "config": config, "model": args.name}
-    asked = ("revision", "seeds", "text", "samples", "sentences", "length", "variants")
+    asked = ("revision", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
     given |= {name: value for name in asked if (value := getattr(args, name)) is not None}
     given |= {} if args.length is None else {"lengths": [args.length]}
     for name, (show, figures) in PARTS.items():

@@ -48,6 +48,7 @@ class Shards:
 
     def train(self, task: str, shard: str, made: dict[str, str], out: Path | None, training_out: Path | None) -> None:
         """`made` is the record that the tables keep of what they were made from."""
+        from rankfall.position.attainable import attainable
         from rankfall.report import tables
         from rankfall.report.rows import cell_row
         from rankfall.run.jobs.cells import find_records
@@ -69,7 +70,10 @@ class Shards:
         about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(self.settings.device)) | made
         if out:
             found = find_records(cells, self.store, train)
-            tables.write("cells", [cell_row(cell, found[cell.key].record) for cell in cells], out, about)
+            rows = [
+                cell_row(cell, found[cell.key].record, attainable(cell.task.task, cell.architecture)) for cell in cells
+            ]
+            tables.write("cells", rows, out, about)
         if training_out:
             tables.write("training", epochs, training_out, about)
 

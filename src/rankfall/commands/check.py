@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+STATUS = (
+    "Exit status: 0 if the whole model is measured and no --fail-if holds; 1 if a --fail-if holds; 2 for an error; 3 if blocks lie outside "
+    "the stream, the stream is cut, or samples touch each other."
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = STATUS
     parser.add_argument(
         "model",
         help="FILE.py:FUNCTION (the file is run), CONFIG.yaml:ARCHITECTURE, or a name of Hugging Face (bert, gpt2, a folder, minilm)",
@@ -59,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
             value = one.value(report)
             said = "is not known" if value is None else f"it is {value:.4g}"
             print(f"fails: {one.text}{f' ({report.stream})' if report.stream else ''}: {said}")
-    return 1 if held else 0
+    return 1 if held else 3 if any(report.findings for report in reports) else 0
 
 
 def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.commands import _model_identity
+from rankfall.report.written import AT_FLOOR, write_residual
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sentences",
         type=int,
         help="identity: texts to train, validate and test maps on; default as in a configuration",
+    )
+    parser.add_argument(
+        "--tokens",
+        type=int,
+        help="identity: tokens of each text whose own share is measured; default as in a configuration",
     )
     parser.add_argument("--length", type=int, default=128, help="tokens of a text")
     parser.add_argument(
@@ -124,7 +130,7 @@ def show(frame: "DataFrame", name: str) -> None:
     table = Table(
         title=clean(title),
         title_justify="left",
-        caption="~ rounding noise; ± deviation between seeds",
+        caption="floor: rounding noise; ~: in most samples; ± deviation between seeds",
         caption_justify="left",
     )
     table.add_column("layer", justify="right")
@@ -154,14 +160,14 @@ def describe_parts(frame: "DataFrame") -> list[str]:
     for metric, what in ((WITHOUT_FIRST, "the first token"), (WITHOUT_LARGEST, "the three largest channels")):
         values = last[last.metric == metric]["value"].dropna()
         if len(values):
-            said.append(f"the last layer of the whole model keeps {values.mean():.3f} without {what}")
+            said.append(f"the last layer of the whole model keeps {write_residual(values.mean())} without {what}")
     return said
 
 
 def _cell(row: Any, spread: bool) -> str:
     if row.mean != row.mean:
         return "none"  # the state is beyond the range of its format
-    value = f"{row.mean:.3f}" if row.mean >= 0.01 else f"{row.mean:.1e}"
-    if row.floor > 0.5:
+    value = write_residual(row.mean, noise=row.floor)
+    if row.floor > 0.5 and value != AT_FLOOR:
         return f"~{value}"
     return f"{value} ± {row.seeds:.3f}" if spread and row.mean >= 0.01 else value

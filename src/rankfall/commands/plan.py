@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rankfall.design import Architecture
     from rankfall.run.plan.build import Plan
     from rankfall.run.snakemake.estimates import Estimate
     from rankfall.run.snakemake.status import Status
@@ -89,6 +90,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
     lines += [f"  {name}: {n}: {why}" for name, left in plan.left_out.items() for why, n in left.most_common()]
     lines += [""] * bool(found.measures)
     lines += [f"{name}: {there} of {cells} cells measured" for name, (there, cells) in found.measures.items()]
+    lines += ["", *ceilings] if (ceilings := describe_ceilings(plan)) else []
     missing, kept = sum(one.stale + one.new for one in found.lines), sum(one.kept for one in found.lines)
     if missing:
         source = f"scaled by {found.measured} measured cells" if found.measured else "a rough estimate"
@@ -116,6 +118,30 @@ def describe_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
     return lines
 
 
+def describe_ceilings(plan: "Plan") -> list[str]:
+    """Warn of masks that hide what a task's answers need: no network with one of them can have all answers right."""
+    masked = {
+        (cell.task.name, cell.task.task, cell.architecture): None
+        for cell in plan.cells
+        if cell.architecture.mask is not None and cell.architecture.mask.name != "none"
+    }
+    if not masked:
+        return []
+    from rankfall.position.attainable import attainable, attainable_unmasked
+
+    found: dict[str, list[Architecture]] = {}
+    for name, task, architecture in masked:
+        best, _ = attainable(task, architecture)
+        without = attainable_unmasked(task)
+        if best is not None and without is not None and best < without - 1e-9:
+            said = f"warning: no network with the mask {architecture.mask} can expect an accuracy on {name} above {best:.3f}"
+            found.setdefault(f"{said} ({without:.3g} without the mask)", []).append(architecture)
+    return [
+        f"{said}: {', '.join(sorted({one.name for one in those}))}, depth {', '.join(map(str, sorted({one.depth for one in those})))}"
+        for said, those in found.items()
+    ]
+
+
 KINDS = {
     "training": ("train",),
     "measures": ("measure", "measure_freely"),
@@ -125,15 +151,28 @@ KINDS = {
 
 
 def describe_run(run: "dict[str, Estimate]") -> str:
-    """How long all that is to do takes by the clock on this machine's cores, and of what that is made."""
+    """Return what is left to do in processor time, of what that is made, and how long it takes by the clock here."""
     from rankfall.run.snakemake.estimates import between, by_rule
 
-    cores, seconds = count_cores(), by_rule(run)
-    low, high = (format_duration(one) for one in between(run, cores))
+    cores, load, seconds = count_cores(), read_load(), by_rule(run)
     sums = {kind: sum(seconds[rule] for rule in rules) for kind, rules in KINDS.items()}
     parts = ", ".join(f"{kind} {format_duration(one)}" for kind, one in sums.items() if one)
     count = f"{len(run)} job{'s' * (len(run) != 1)}"
-    return f"a run takes {low} to {high} on {cores} core{'s' * (cores != 1)}: {count}, of one core {parts}"
+    left = f"left to do: {count}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
+    low, high = (format_duration(one) for one in between(run, cores))
+    said = f"a run takes {low} to {high} by the clock on {cores} core{'s' * (cores != 1)} that nothing else uses"
+    if load >= BUSY:
+        low, high = (format_duration(one) for one in between(run, cores, load))
+        said += f"; {low} to {high} at this machine's load of {load:.1f}, if it stays"
+    return f"{left}\n{said}"
+
+
+BUSY = 0.5  # processes of others on the average, from which a run is slower
+
+
+def read_load() -> float:
+    """Return how many processes compute on this machine, on the average over five minutes; 0 where that is not known."""
+    return os.getloadavg()[1] if hasattr(os, "getloadavg") else 0.0
 
 
 def count_cores() -> int:
@@ -181,11 +220,18 @@ def as_json(plan: "Plan", found: "Status") -> str:
             {"engine": engine, "why": why, "cells": cells.total(), "architectures": dict(cells)}
             for (engine, why), cells in engines(plan.cells, plan.config.compute, found.trained).items()
         ],
+        "ceilings": describe_ceilings(plan),
         "left_out": {name: dict(left) for name, left in plan.left_out.items()},
         "jobs": found.jobs,
         "seconds": found.seconds,
         "scale": found.scale,
-        "run": {"cores": count_cores(), "seconds": between(found.run, count_cores()), "by_rule": by_rule(found.run)},
+        "run": {
+            "cores": count_cores(),
+            "load": read_load(),
+            "seconds": between(found.run, count_cores()),
+            "seconds_at_load": between(found.run, count_cores(), read_load()),
+            "by_rule": by_rule(found.run),
+        },
         "measures": {name: {"measured": n, "cells": cells} for name, (n, cells) in found.measures.items()},
         "shards": shards,
     }

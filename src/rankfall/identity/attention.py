@@ -76,7 +76,7 @@ class LayerNumbers:
                 for head in range(view.heads):
                     parts[head].append(values[head])
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def summarise_heads(self) -> Iterator[dict[str, Any]]:
         """A row for each head and quantity: mean, deviation and range over samples; where there are none, why."""
         assert self.outliers is not None
         about = {"layer": self.layer, "tokens": self.tokens}

@@ -98,7 +98,7 @@ class Recovery:
         loss = torch.where(self.angular, 1 - cosine_similarity(mapped, wanted, dim=-1), square)  # (K, B)
         return Graded(loss.mean(1), torch.full((len(loss),), loss.shape[1], device=loss.device))
 
-    def of(self, members: slice) -> "Recovery":
+    def select_members(self, members: slice) -> "Recovery":
         """The same for some of the members."""
         own = {name: getattr(self, name)[members] for name in ("layer", "network", "angular")}
         return replace(self, **own)
@@ -136,7 +136,7 @@ def recover(
             some = probes[first : first + many]
             seeds = [sources[probe.source].seed for probe in some]
             module = Probes([probe.start for probe in some], seeds, recipe.hidden)
-            data, own = number_tokens(train, tokens, len(some)), objective.of(slice(first, first + many))
+            data, own = number_tokens(train, tokens, len(some)), objective.select_members(slice(first, first + many))
             kept = train_stack(module, seeds, own, data, recipe, checkpoint, f"{name} {first}")
             stacks.append(module)
             ended += [replace(probe, epoch=epoch) for probe, epoch in zip(some, kept.tolist())]

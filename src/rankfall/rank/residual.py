@@ -109,7 +109,7 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
         best[left], lower[left] = search.best, search.lower
         far = search.upper - search.lower > tolerance * search.upper  # never with a NaN, whose search is over
         if not bool(far.all()):
-            left, search = left[far], search.of(far)
+            left, search = left[far], search.select_matrices(far)
         if not len(left):
             break
     return best.view(*x.shape[:-2], x.shape[-1]), lower.view(x.shape[:-2])
@@ -137,7 +137,7 @@ class Search:
         weights = torch.full_like(x[..., 0], 1.0 / x.shape[-2])
         return Search(x, values, order, best, weights, best, radii.amin(0), torch.zeros_like(radii[0]))
 
-    def of(self, some: Tensor) -> Search:
+    def select_matrices(self, some: Tensor) -> Search:
         """The search of some of the matrices (M,)."""
         return Search(*(getattr(self, one.name)[some] for one in fields(self)))
 

@@ -80,9 +80,22 @@ def within(centre: float, reach: float, quantity: str, where: str = "") -> tuple
 
 
 @dataclass(frozen=True)
+class Extension:
+    """Says whether a statement is true in a setting that the bench adds to the source's, such as another mask; None: not decided."""
+
+    setting: str  # completes "extends to ...", numbers in brackets
+    true: bool | None
+
+    def __str__(self) -> str:
+        verb = {True: "Extends to", False: "Does not extend to", None: "Undecided for"}[self.true]
+        return f"{verb} {self.setting}."
+
+
+@dataclass(frozen=True)
 class Decision:
-    """What the tables say: one of VERDICTS, a sentence with the numbers, and the number that decides, with its interval over seeds. An
-    undecided claim says in `wants` what would decide it."""
+    """What the tables say in the source's own setting: one of VERDICTS, a sentence with the numbers, and the number that decides, with its
+    interval over seeds. What the bench adds to that setting is in `extends` and changes no verdict. An undecided claim says in `wants` what
+    would decide it."""
 
     verdict: str
     said: str
@@ -91,6 +104,7 @@ class Decision:
     high: float | None = None
     seeds: int = 0
     wants: str = ""
+    extends: tuple[Extension, ...] = ()
     cells: tuple[str, ...] = ()  # keys of the networks that decide it; empty: all that the tables it reads have
 
     def __post_init__(self) -> None:
@@ -238,17 +252,25 @@ def change_of(rows: DataFrame, quantity: str, line: str, first: float, last: flo
     return band(after - before)
 
 
-def judge(said: str, number: Band | float | None, wants: str = "", **when: bool) -> Decision:
-    """The verdict whose condition is the first to be true, in the order in which they are given: `holds`, `in_part`, `contradicted`,
+def judge(
+    said: str, number: Band | float | None, wants: str = "", extends: Iterable[Extension] = (), **when: bool
+) -> Decision:
+    """Return the verdict whose condition is the first to be true, in the order in which they are given: `holds`, `in_part`, `contradicted`,
     `undecided`; undecided where none is. `wants` is for this one alone."""
     verdict = VERDICTS[WHEN.index(next((name for name, true in when.items() if true), WHEN[-1]))]
     fields = number.fields() if isinstance(number, Band) else {"number": None if number is None else float(number)}
-    return Decision(verdict, said, **fields, wants=wants if verdict == UNDECIDED else "")
+    return Decision(verdict, said, **fields, wants=wants if verdict == UNDECIDED else "", extends=tuple(extends))
 
 
 def main_quantity(rows: DataFrame, claim: Claim) -> str:
     """Of its evidence, what its figure shows: the one that it declares, else the first by name."""
     return claim.shown or str(sorted(rows.quantity.unique())[0])
+
+
+def is_on(found: Band, threshold: Threshold) -> bool | None:
+    """Return whether the whole interval lies on the threshold's side, None where it has both."""
+    answer = compare(found, threshold)
+    return None if answer == "undecided" else answer == threshold.side
 
 
 def compare(found: Band, threshold: float) -> str:

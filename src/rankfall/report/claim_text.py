@@ -11,6 +11,7 @@ MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
 ORDER = (CONTRADICTED, IN_PART, HOLDS, UNDECIDED)
 WIDTH = 140
 TITLES = {
+    "extends": "beyond the source's setting",
     "wants": "to decide it",
     "threshold": "counts as true if",
     "changed": "changed after numbers were seen",
@@ -21,10 +22,12 @@ TITLES = {
 HEAD = """# What has been said about depth, and does it hold?
 
 `rankfall claims --docs` writes this page from the tables of `make run CONFIG=workflow/presets/claims.yaml`. A claim is a folder of
-`src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule that decides. Rules were committed
-before the runs; claims whose rule was changed after numbers say so, and why. Intervals are of 95% over seeds. The command beside a claim
-prints the rows that its verdict rests on, a number and a seed each; the page of the run has them too, with a chart, and
-`results/claims/figures` the figure that `rankfall claims NAME` names. To test a claim of your own, see [components](components.md).
+`src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule that decides. The verdict is about
+the source's own setting; "extends to" and "does not extend to" say what becomes of the statement in settings that the experiment adds, and
+change no verdict. Rules were committed before the runs; claims whose rule was changed after numbers say so, and why. Intervals are of 95%
+over seeds. The command beside a claim prints the rows that its verdict rests on, a number and a seed each; the page of the run has them
+too, with a chart, and `results/claims/figures` the figure that `rankfall claims NAME` names. To test a claim of your own, see
+[components](components.md).
 """
 
 
@@ -37,7 +40,7 @@ def as_lines(table: DataFrame) -> Iterator[str]:
     yield f"{len(table)} claims: {count(table)}"
     for one in table.itertuples():
         yield f"{MARKS[one.verdict]} {one.claim}: {one.verdict}. {one.says}"
-        yield textwrap.indent(textwrap.fill(one.said, WIDTH), "    ")
+        yield textwrap.indent(textwrap.fill(f"{one.said} {one.extends}", WIDTH), "    ")
 
 
 def in_full(table: DataFrame, name: str) -> Iterator[str]:
@@ -81,7 +84,9 @@ def as_page(table: DataFrame) -> str:
         for one in rows.itertuples():
             parts.append(f"### {one.claim.replace('_', ' ')}\n")
             parts.append(f"*{one.says}* [{one.paper}]({one.link}) (read: {one.seen})\n")
-            parts += [f"{text}\n" for text in (one.said, one.wants and f"To decide it: {one.wants}") if text]
+            parts += [
+                f"{text}\n" for text in (one.said, one.extends, one.wants and f"To decide it: {one.wants}") if text
+            ]
             parts.append(f"Measured: {one.setting} Rule: {one.threshold} Rows: `rankfall claims {one.claim} --rows`\n")
             if one.changed:
                 parts.append(f"Changed after numbers were seen: {one.changed}\n")

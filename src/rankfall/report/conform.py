@@ -68,7 +68,7 @@ def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[s
         if not fits:
             raise pa.ArrowTypeError(f"it has type {given}")
         return values.cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         line = str(error).splitlines()[0]
         raise RankfallError(f"table {name}: column {column!r} is not all {wanted}: {line}") from None
 
@@ -98,6 +98,17 @@ def _check_values(table: Table, data: pa.Table) -> None:
             bad = pc.fill_null(pc.is_nan(values), False)
             if pc.any(bad).as_py():
                 raise RankfallError(f"table {table.name}: column {column.name!r} has a NaN, {_place(table, data, bad)}")
+        for bound, beyond, side in zip(column.bounds, (pc.less, pc.greater), ("below", "above")):
+            if bound is None:
+                continue
+            limit = data[bound] if isinstance(bound, str) else pa.scalar(bound)
+            bad = pc.fill_null(beyond(values, limit), False)
+            if pc.any(bad).as_py():
+                value = values[pc.index(bad, True).as_py()]
+                raise RankfallError(
+                    f"table {table.name}: column {column.name!r} has {value}, {side} {bound}, {_place(table, data, bad)}\n"
+                    f"mend the measure, or the bounds of the column ({table.name}/columns.py)"
+                )
     identity = list(table.identity)
     if identity:
         groups = data.select(identity).group_by(identity).aggregate([([], "count_all")])

@@ -39,9 +39,8 @@ class PartNumber:
 class Headline:
     """One number of an architecture at a setting, or of its components at any. `first`: the networks that it is asked of first; `good`:
     which end of the column keeps more of what depth may lose; `beside`: what the number is compared with (chance, ceiling, floor), each
-    a column, with its meaning; `compared_within`: what else than the setting must agree before two numbers are compared; `counted`: what
-    a number is a mean over; `near`: two numbers are a tie whose difference is this share of the larger, or less; `place`: among
-    those of its study, the lowest first."""
+    a column, with its meaning; `counted`: what a number is a mean over; `scale`: on which numbers are drawn and compared, seed by seed;
+    `least`: of components, a difference of so much or less is none; `place`: among those of its study, the lowest first."""
 
     name: str
     title: str  # a column's heading
@@ -55,9 +54,9 @@ class Headline:
     digits: int = 2
     provenance: bool = False  # differs between equal runs: times
     beside: Mapping[str, str] = field(default_factory=dict)
-    compared_within: str = ""
     counted: str = "seed"
-    near: float = 0.0
+    scale: Literal["linear", "log"] = "linear"
+    least: float = 0.0
     parts: OfParts | None = None
     place: int = 1000
     study: str = ""  # one of STUDIES; by default that of its folder
@@ -81,7 +80,7 @@ def by_name(name: str) -> Headline:
 
 
 SHOWN = ("name", "title", "study", "meaning", "table", "columns", "unit", "first", "good", "digits", "provenance", "beside",
-         "compared_within", "counted", "near")  # fmt: skip
+         "counted")  # fmt: skip
 
 
 def describe(headline: Headline) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Published numbers, each with the rows of our table that measure the same: facts in the file `published.csv` of a quantity's folder.
 
-    # a comment: who published them, and how they were read
+    # a comment: how they were read
+    source paper: Dong et al. 2021; Attention is not all you need; https://arxiv.org/abs/2103.03404
     setting sorting: task_component=sorting(length=8);depth=6
     name,source,place,what,kind,published,sense,tolerance,column,where,less,over,least,within,setting,by
     short paths,paper,section 4.2,accuracy of 20 paths of length 1,claimed,0.6,above,0,accuracy,kind=path;length=1,,,,,sorting,architecture
 
-- source: the paper or code; place: figure or section; what: what the number is;
+- source: a word for the paper or code, which a line above the header explains by a name, a title and a link;
+- place: figure or section; what: what the number is;
 - kind: measured (a number the paper measured), typed (a constant in a script), claimed (a statement, or what a picture shows), exact (by a
   formula);
 - sense, tolerance: how ours should lie (`overview/reproduction/measure.py` says what each means);
@@ -38,13 +40,21 @@ FIELDS = ("name", "source", "place", "what", "kind", "published", "sense", "tole
           "within", "setting", "by")  # fmt: skip
 KINDS = ("measured", "typed", "claimed", "exact")
 SENSES = ("equal", "magnitude", "floor", "above", "below", "all above", "all below")
-SETTING = "setting "
+SETTING, SOURCE = "setting ", "source "
+PAPER = ("source_name", "source_title", "source_link")
 
 
 def published_numbers() -> Iterator[dict[str, Any]]:
-    """Of all quantities, ours and those of users; `table`: where ours are."""
+    """Return those of all quantities, ours and those of users; `table`: where ours are. A word for a source stands for one paper."""
+    papers: dict[str, tuple[str, str]] = {}
     for quantity in sources("published", lent()):
         for value in components.load("published", quantity):
+            known, where = papers.setdefault(value["source"], (value["source_name"], quantity))
+            if known != value["source_name"]:
+                raise RankfallError(
+                    f"published numbers of {quantity}: source {value['source']!r} is {value['source_name']!r}, but of {where} it is "
+                    f"{known!r}\ncall one of the two by another word in its published.csv"
+                )
             yield value | {"table": quantity}
 
 
@@ -54,19 +64,30 @@ def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, 
     lines = [
         line for line in file.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("#")
     ]
-    settings = {ANY: ""}
-    while lines and lines[0].startswith(SETTING):
-        said, _, conditions = lines.pop(0).removeprefix(SETTING).partition(":")
-        settings[said.strip()] = conditions.strip()
+    settings, papers = {ANY: ""}, {}
+    while lines and lines[0].startswith((SETTING, SOURCE)):
+        kind, _, said = lines.pop(0).partition(" ")
+        word, _, about = (part.strip() for part in said.partition(":"))
+        if kind == SETTING.strip():
+            settings[word] = about
+        else:
+            papers[word] = [part.strip() for part in about.split(";")]
+            if len(papers[word]) != len(PAPER) or not all(papers[word]):
+                raise RankfallError(
+                    f"{file}: source {word!r} is explained by {about!r}\nwrite a name, a title and a link between semicolons: "
+                    f"source {word}: Author 2021; Title; https://..."
+                )
     reader = csv.DictReader(lines)
     if tuple(reader.fieldnames or ()) != FIELDS:
         raise RankfallError(
             f"{file}: its columns are {', '.join(reader.fieldnames or ['none'])}; they have to be {', '.join(FIELDS)}"
         )
-    return tuple(_check_row(row, settings, file) for row in reader)
+    return tuple(_check_row(row, settings, papers, file) for row in reader)
 
 
-def _check_row(row: dict[str, Any], settings: dict[str, str], file: Path) -> dict[str, Any]:
+def _check_row(
+    row: dict[str, Any], settings: dict[str, str], papers: dict[str, list[str]], file: Path
+) -> dict[str, Any]:
     where = f"{file}, {row['name']!r}"
     if None in row.values() or None in row:
         raise RankfallError(f"{where}: it has not {len(FIELDS)} fields; a field with a comma stands in quotes")
@@ -81,4 +102,9 @@ def _check_row(row: dict[str, Any], settings: dict[str, str], file: Path) -> dic
             raise RankfallError(f"{where}: {name} {row[name]!r} is no number") from None
     if not row["source"] or not row["column"]:
         raise RankfallError(f"{where}: it has no {'source' if not row['source'] else 'column'}")
-    return row | {"at": settings[row["setting"]]}
+    if row["source"] not in papers:
+        raise RankfallError(
+            f"{where}: source {row['source']!r} is not explained{suggest(row['source'], list(papers))}\nsay above the header what it is: "
+            f"source {row['source']}: Author 2021; Title; https://..."
+        )
+    return row | {"at": settings[row["setting"]]} | dict(zip(PAPER, papers[row["source"]]))

@@ -40,9 +40,10 @@ def dataset_rows(cell: Cell, dataset: Dataset) -> list[Row]:
     ]
 
 
-def cell_row(cell: Cell, record: Mapping[str, Any]) -> Row:
-    """How a cell ended."""
+def cell_row(cell: Cell, record: Mapping[str, Any], attainable: tuple[float | None, str]) -> Row:
+    """How a cell ended. `attainable`: the accuracy that its mask leaves, or why it is not known."""
     row = cell_columns(cell, record) | {name: record.get(name) for name in OF_RECORD}
+    row |= dict(zip(("attainable", "attainable_reason"), attainable))
     if "final" not in record:  # of a cell that failed
         return row
     ends = {

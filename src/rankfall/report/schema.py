@@ -27,9 +27,13 @@ TYPES = ("text", "int", "float", "bool")
 WORDS = {int: "int", float: "float", bool: "bool"}
 
 
+Bound = float | str | None  # a number, the name of another column of the row, or no bound
+
+
 @dataclass(frozen=True)
 class Column:
-    """One column. `provenance` marks what may differ between two equal results: times, machines, who shared a stack."""
+    """One column. `provenance` marks what may differ between two equal results: times, machines, who shared a stack. `bounds`: the least
+    and the most that a number may be."""
 
     name: str
     type: str  # one of TYPES
@@ -38,6 +42,7 @@ class Column:
     nullable: bool = False  # null means "does not apply"
     nan: bool = False  # NaN means "not a number", for example a diverged loss
     provenance: bool = False
+    bounds: tuple[Bound, Bound] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,9 @@ class Table:
         names = [column.name for column in self.columns]
         wrong = [name for name in names if names.count(name) > 1] + [name for name in self.key if name not in names]
         wrong += [column.name for column in self.columns if column.type not in TYPES]
+        wrong += [
+            bound for column in self.columns for bound in column.bounds if isinstance(bound, str) and bound not in names
+        ]
         if wrong:
             raise RankfallError(
                 f"table {self.name}: column {wrong[0]} is declared twice, not at all, or of no type in {TYPES}"

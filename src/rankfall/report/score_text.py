@@ -1,7 +1,7 @@
 """The scorecard of one setting as text: numbers as figures write them, lines for a terminal, and a table for LaTeX (booktabs)."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import copysign, inf, nextafter
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, nearest
@@ -10,9 +10,9 @@ from rankfall.report.labels import many
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
+from rankfall.report.written import AT_FLOOR, write_float, write_residual
 
-AT_FLOOR, ABSENT = "floor", "–"
-LARGE = 1e4  # from here on decimals say nothing
+ABSENT = "–"
 NAMED = 6  # rows or columns with another number of seeds
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -27,16 +27,53 @@ def name_row(row: Series) -> str:
 
 
 def write_score(row: Series, headline: Headline, between: str = "±") -> str:
-    """A number with its deviation where that can be seen; a dash where it was measured and there is none, nothing where it was not; `floor`
-    where it is rounding noise in every sample."""
+    """Return a number with its deviation and, in brackets, its share of what is attainable, where these can be seen.
+
+    A dash: it was measured and there is none. Nothing: it was not measured. `floor`: rounding noise in every sample.
+    """
     value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
     if is_missing(value):
         return "" if is_missing(row[f"{headline.name}_{'at' if headline.components else 'of'}"]) else ABSENT
-    if "floor" in headline.beside and row[f"{headline.name}_floor"] == 1:
-        return AT_FLOOR
-    digits = 0 if abs(value) >= LARGE else headline.digits
-    number, spread = (write_float(one, digits) for one in (value, 0.0 if is_missing(deviation) else deviation))
-    return f"{number}{between}{spread}" if spread.strip("0.") else number
+    share = share_of_attainable(row, headline)
+    reached = "" if share is None else f" ({share:.0%})"
+    number = write_value(row, headline)
+    if (
+        is_missing(deviation)
+        or number == AT_FLOOR
+        or (f"{deviation:.{headline.digits}f}".strip("0.") == "" and "e" not in number)
+    ):
+        return number + reached
+    return f"{number}{between}{write_float(deviation, headline.digits, value)}{reached}"
+
+
+def share_of_attainable(row: Series, headline: Headline) -> float | None:
+    """Return how much of what its mask leaves attainable a row has reached; None where that is everything, or not known."""
+    if "attainable" not in headline.beside:
+        return None
+    best, value = row[f"{headline.name}_attainable"], row[headline.name]
+    return None if is_missing(best) or is_missing(value) or not 0 < best < 1 else float(value / best)
+
+
+def list_attainable(rows: DataFrame, shown: Sequence[Headline], *, titles: bool = False) -> Iterator[str]:
+    """Say what the shares in brackets are of. `titles`: columns are called by them, not by their names."""
+    for headline in shown:
+        below: dict[str, list[str]] = {}
+        for _, row in rows.iterrows():
+            if share_of_attainable(row, headline) is not None:
+                best = write_float(row[f"{headline.name}_attainable"], headline.digits)
+                below.setdefault(best, []).append(name_row(row))
+        called = headline.title if titles else headline.name
+        for best, names in below.items():
+            yield f"{called}: in brackets, the share of the {best} that the mask leaves attainable: {', '.join(names)}"
+
+
+def write_value(row: Series, headline: Headline) -> str:
+    """Write a number of the scorecard without its deviation."""
+    value = row[headline.name]
+    if "floor" in headline.beside:
+        noise = row[f"{headline.name}_floor"]
+        return write_residual(value, headline.digits, 0.0 if is_missing(noise) else noise)
+    return write_float(value, headline.digits)
 
 
 def write_chance(rows: DataFrame, headline: Headline) -> str:
@@ -46,12 +83,6 @@ def write_chance(rows: DataFrame, headline: Headline) -> str:
         return ""
     least, most = (write_float(one, headline.digits) for one in (min(known), max(known)))
     return least if least == most else f"{least} to {most}"
-
-
-def write_float(value: float, digits: int) -> str:
-    """Halves away from zero, as the page's script writes them: 0.125 is 0.13 in both."""
-    text = f"{nextafter(value, copysign(inf, value)):,.{digits}f}"
-    return text.removeprefix("-") if not text.strip("-0.") else text
 
 
 def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) -> tuple[Setting, list[Headline]]:
@@ -93,31 +124,22 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
         lines = DataFrame(cells, index=names)
         written = lines.to_string(line_width=158).splitlines() if shown else names
         yield from (f"  {line}" for line in written if line.strip())
-        yield from (f"  {note}" for note in notes(rows, shown))
+        yield from (f"  {note}" for note in [*notes(rows), *list_attainable(rows, shown)])
     yield ""
     yield f"{ABSENT} measured, and there is no such number: column NAME_reason says why; empty: not measured; {AT_FLOOR}: rounding noise"
     yield "`--setting LABEL` and `--columns a,b` choose, `--latex` makes a table for a paper, `--csv` prints all columns"
 
 
-def notes(rows: DataFrame, shown: Sequence[Headline], *, titles: bool = False) -> Iterator[str]:
-    """What a reader of the numbers must know: which seeds are lost, and which times may be compared. `titles`: columns are called by them,
-    not by their names."""
-    lost: dict[str, list[str]] = {}
+def notes(rows: DataFrame) -> Iterator[str]:
+    """Say what a reader of the numbers must know: which seeds are lost, and whose means mix processors."""
     columns = [f"{one.name}_lost" for one in headlines() if not one.components]
-    for _, row in rows[rows.done == 0].iterrows():
-        said = next((row[column] for column in columns if row[column]), "")
-        lost[f"{name_row(row)}: {said or f'none of {row.cells} networks is done'}"] = []
-    for headline in shown:
-        if not headline.components:
-            for _, row in rows[rows[f"{headline.name}_lost"] != ""].iterrows():
-                lost.setdefault(f"{name_row(row)}: {row[f'{headline.name}_lost']}", []).append(headline.name)
-        if headline.compared_within:
-            by = rows[rows[headline.name].notna()].groupby(f"{headline.name}_by")
-            yield from (
-                f"{headline.title if titles else headline.name}: {said}: {', '.join(name_row(row) for _, row in part.iterrows())}"
-                for said, part in by
-            )
-    yield from lost
+    lost = []
+    for _, row in rows.iterrows():
+        said = dict.fromkeys(row[column] for column in columns if row[column])
+        lost += [f"{name_row(row)}: {one}" for one in said]
+        if row.done == 0 and not said:
+            lost.append(f"{name_row(row)}: none of {row.cells} networks is done")
+    yield from dict.fromkeys(lost)
     mixed = rows[rows.processors.notna()]
     yield from (f"{name_row(row)}: means over seeds {row.processors}" for _, row in mixed.iterrows())
 
@@ -158,20 +180,16 @@ def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
     at, shown = choose(scores, columns, setting, "--latex")
     rows = rows_at(scores, at)
     lines = [f"% {escape_comment(f'{at.label} ({at.sizes}); {say_seeds(rows, shown)}')}", r"% \usepackage{booktabs}"]
-    lines += [f"% {escape_comment(note)}" for note in notes(rows, shown, titles=True)]
-    by = [headline for headline in shown if headline.compared_within]  # such numbers stand beside what they belong to
-    lines += [rf"\begin{{tabular}}{{l{'r' * len(shown)}{'l' * len(by)}}}", r"\toprule"]
-    heads = ["architecture", *(headline.title for headline in shown), *(f"{headline.title}: by" for headline in by)]
+    lines += [f"% {escape_comment(note)}" for note in [*notes(rows), *list_attainable(rows, shown, titles=True)]]
+    lines += [rf"\begin{{tabular}}{{l{'r' * len(shown)}}}", r"\toprule"]
+    heads = ["architecture", *(headline.title for headline in shown)]
     lines += [write_line(map(escape, heads)), r"\midrule"]
     for _, row in rows.iterrows():
         cells = [math(write_score(row, headline, r" \pm ")) for headline in shown]
-        said = [row[f"{headline.name}_by"] for headline in by]
-        lines.append(
-            write_line([escape(name_row(row)), *cells, *("" if is_missing(one) else escape(one) for one in said)])
-        )
+        lines.append(write_line([escape(name_row(row)), *cells]))
     chances = [write_chance(rows, headline) for headline in shown]
     if any(chances):
-        lines += [r"\midrule", write_line(["chance", *chances, *("" for _ in by)])]
+        lines += [r"\midrule", write_line(["chance", *chances])]
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines) + "\n"
 
@@ -186,7 +204,10 @@ def math(text: str) -> str:
     """A number in mathematical mode, where its minus and its ± are signs; words as they are."""
     if text in ("", AT_FLOOR):
         return text
-    return "--" if text == ABSENT else f"${text.replace(',', '{,}')}$"
+    if text == ABSENT:
+        return "--"
+    power = re.sub(r"e(-?\d+)", r" \\times 10^{\1}", text.replace(",", "{,}").replace("%", r"\%"))
+    return f"${power}$"
 
 
 def escape(text: str) -> str:

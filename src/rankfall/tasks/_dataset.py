@@ -4,10 +4,14 @@ A task is a function `f(rng, *, options)` to a `Dataset`. Its data are drawn onc
 not depend on the seed, and are made and loaded once for all. A task whose samples never end (`ONLINE = True`) is a class: made from its
 options, called with a generator for the data set, whose `train` split then is a sample of what it trains on, as large as an epoch;
 and `batch(rng, samples)` draws inputs and targets, anew for every seed and step. It is None where the options ask for samples that end.
+
+A mask may hide what an answer needs. A function `attainable(reads, *, options)` in the task's file returns the best accuracy that can be
+expected of answers which are any function of their place and of the tokens that `reads` names for it (`position/attainable.py`), or a
+text that says why this is not known.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,6 +80,10 @@ def majority_chance(train_targets: Tensor, test_targets: Tensor, classes: int) -
     counts = torch.stack([(train_targets == c).sum(0) for c in range(classes)])  # (C, T)
     asked = test_targets != -1
     return ((test_targets == counts.argmax(0)) & asked).sum().item() / asked.sum().item()
+
+
+# Of a sequence of some length, place -> the places whose tokens the answer there can depend on.
+Reads = Callable[[int], list[frozenset[int]]]
 
 
 def draw(task: DrawnTask, seed: int | None) -> Dataset:

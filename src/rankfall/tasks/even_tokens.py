@@ -5,12 +5,16 @@ The second half of the targets is the constant EOS, so half of the accuracy mean
 Accuracy on the first half (`accuracy_informative`) and on the second (`accuracy_constant`) are reported apart.
 """
 
+from math import comb, exp, lgamma, log
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.tasks._dataset import Dataset
-from rankfall.tasks._repeats import sequences, splits
+from rankfall.report.shares import power
+from rankfall.tasks._dataset import Dataset, Reads
+from rankfall.tasks._repeats import count_common, sequences, splits
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -59,3 +63,43 @@ class EvenTokens:
         """(N, T)"""
         even = inputs[:, 1::2]
         return torch.cat([even, torch.full((len(even), self.length - even.shape[1]), self.symbols)], 1)
+
+
+def attainable(reads: Reads, *, length: int, symbols: int, rho: float, **_: Any) -> float:
+    """Everything where the token that is asked for is read; else what the tokens read say of the common symbol."""
+    asked, common = length // 2, count_common(length, rho)
+    shares = [
+        1.0 if 2 * place + 1 in read else expected_share(len(read), length, symbols, common)
+        for place, read in enumerate(reads(length)[:asked])
+    ]
+    return (sum(shares) + length - asked) / length
+
+
+def expected_share(known: int, length: int, symbols: int, common: int) -> float:
+    """Return how often the likeliest symbol of a token is right, where `known` other tokens are read and `common` of all have one symbol.
+
+    Of q symbols a sequence of m tokens with counts k is as likely, together with a common token of symbol a, as
+    q^-(m + 1) sum_j q^j C(k_a, j) C(n - m - 1, c - j - 1) / C(n, c), where j of the m are common. That grows with k_a, so the likeliest
+    symbol is the most frequent of those read. A token that is not common is any symbol, whatever is read.
+    """
+    others = length - known - 1  # neither read nor asked for
+    alone = (length - common) / (length * symbols)
+
+    def weight(count: int) -> float:
+        terms = (
+            symbols**j * comb(count, j) * comb(others, common - j - 1) / comb(length, common)
+            for j in range(min(count, common - 1) + 1)
+        )
+        return sum(terms)
+
+    return alone + sum(p * weight(count) for count, p in enumerate(count_maxima(known, symbols))) / symbols
+
+
+def count_maxima(tokens: int, symbols: int) -> np.ndarray:
+    """Return P(the most frequent symbol is there so often), 0 .. tokens, of uniform tokens: Poisson counts on condition of their sum."""
+    mean = tokens / symbols
+    series = np.array([exp(count * log(mean) - mean - lgamma(count + 1)) for count in range(tokens + 1)])
+    total = exp(tokens * log(tokens) - tokens - lgamma(tokens + 1))
+    places = np.arange(tokens + 1)
+    at_most = [power(np.where(places <= most, series, 0.0), symbols)[tokens] / total for most in places]
+    return np.diff(at_most, prepend=0.0)

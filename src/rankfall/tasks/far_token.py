@@ -5,10 +5,12 @@ position encoding is needed. Only the last token is asked. An attention that loo
 tokens have become one vector cannot, for the mean of all tokens is nearly that of the fillers.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
-from rankfall.tasks._dataset import Dataset, majority_chance, split_samples
+from rankfall.tasks._dataset import Dataset, Reads, majority_chance, split_samples
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -37,3 +39,8 @@ def far_token(
         size_out=letters,
         chance=majority_chance(targets[:train], targets[train:], letters),
     )
+
+
+def attainable(reads: Reads, *, length: int, letters: int, **_: Any) -> float:
+    """Everything, or, where the last token does not read the first, one of the letters."""
+    return 1.0 if 0 in reads(length)[-1] else 1 / letters

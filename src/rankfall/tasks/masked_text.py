@@ -103,7 +103,7 @@ def source(text: str, dataset: str | None, split: str, column: str) -> Iterator[
     local = Path(dataset).expanduser()
     owner, *rest = dataset.split("/")
     name = (str(local),) if local.is_dir() else ("/".join([owner, *rest[:1]]), *rest[1:2])
-    return texts.rows(name, split, (column,), "masked_text: dataset", dataset)
+    return texts.read_dataset(name, split, (column,), "masked_text: dataset", dataset)
 
 
 def shorten_repeats(text: texts.Text, repeats: int | None) -> texts.Text:

@@ -10,13 +10,14 @@ documentation topics of CPython. What is in a file that `text` names is part of 
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 
 from rankfall import texts
 from rankfall.errors import RankfallError
-from rankfall.tasks._dataset import Dataset, Split, majority_chance
+from rankfall.tasks._dataset import Dataset, Reads, Split, majority_chance
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -100,3 +101,10 @@ def windows(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iter
         numbers = [number for part in text for number in cutter.cut(part)]
         for start in range(0, len(numbers) - length + 1, length):
             yield numbers[start : start + length]
+
+
+def attainable(reads: Reads, *, length: int, **_: Any) -> float | str:
+    """Known where every token reads all others: no two samples are equal."""
+    if all(len(read) == length for read in reads(length)):
+        return 1.0
+    return "it depends on how many texts begin alike"

@@ -34,7 +34,7 @@ class Data(Splits):
     ahead: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # orders that are already drawn
 
     @staticmethod
-    def of(
+    def from_datasets(
         datasets: Sequence[Dataset],
         dtype: torch.dtype,
         device: torch.device,

@@ -101,7 +101,7 @@ class AttentionListener(TorchDispatchMode):
         each = [weight_numbers(one, rows, here) for one, here in zip(weights, parts)]
         self.found.append({name: torch.cat([one[name] for one in each]) for name in each[0]})
 
-    def numbers(self) -> dict[str, Tensor] | None:
+    def mean_over_maps(self) -> dict[str, Tensor] | None:
         """(S,) each: means over the maps of single heads."""
         if not self.found:
             return None

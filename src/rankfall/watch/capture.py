@@ -194,7 +194,7 @@ class Capture:
         states = states_of(output, self.blocks.names[block], module, self.options.states, self.options.batch_axis)
         if self.options.turned:
             check_not_turned(states, self.now.given, self.blocks.names[block])
-        self.now.layers.append(self.record(block, states, listener.numbers() if listener is not None else None))
+        self.now.layers.append(self.record(block, states, listener.mean_over_maps() if listener is not None else None))
 
     def record(
         self, block: int | None, states: Tensor | None, attention: dict[str, Tensor] | None = None

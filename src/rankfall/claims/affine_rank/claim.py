@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from rankfall.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
-from rankfall.report.claim import Claim, Decision, Read, Threshold, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, judge, of
 
-SAME = Threshold(0.0, "at", CHANGE, "every draw at every rank")
+SAME = Threshold(0.0, "at", CHANGE, "every draw of lower than full rank beside the origin")
 
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    full = float(rows.x.max())
-    parts, said = [], []
-    for name in (BESIDE, THROUGH):
-        found = of(rows, CHANGE, name)
-        below, top = found[found.x < full].value, found[found.x == full].value
-        parts.append(((below == SAME).mean(), (top == SAME).mean()))
-        said.append(
-            f"{name}: unchanged in {(below == SAME).mean():.0%} of draws of lower rank (changes by {below.min():+.0f} to "
-            f"{below.max():+.0f}), in "
-            f"{(top == SAME).mean():.0%} of full rank"
-        )
+    lower = rows[rows.x < rows.x.max()]  # full rank cannot rise
+    shares = {
+        name: (of(lower, CHANGE, name).value == SAME).groupby(of(lower, CHANGE, name).x).mean()
+        for name in (BESIDE, THROUGH)
+    }
+    beside = of(lower, CHANGE, BESIDE).value
     ratio = of(rows, RESIDUAL).value
-    text = "; ".join(said) + f". The relative residual changes by a factor of {ratio.min():.2g} to {ratio.max():.2g}."
-    everywhere = all(share == 1 for one in parts for share in one)
-    anywhere = any(share == 1 for one in parts for share in one)
-    number = float((of(rows, CHANGE).value == SAME).mean())
-    return judge(text, number, holds=everywhere, in_part=anywhere, contradicted=True)
+    text = (
+        f"In general position, at lower than full rank, a layer norm keeps the affine rank in {(beside == SAME).mean():.0%} of "
+        f"draws; its change lies between {beside.min():+.0f} and {beside.max():+.0f}. The "
+        f"relative residual changes by a factor of {ratio.min():.2g} to {ratio.max():.2g}."
+    )
+    through = shares[THROUGH]
+    return judge(
+        text,
+        float((beside == SAME).mean()),
+        holds=bool((shares[BESIDE] == 1).all()),
+        in_part=bool((shares[BESIDE] == 1).any()),
+        contradicted=True,
+        extends=[
+            Extension(
+                f"spaces through the origin, whose rank is a linear one (unchanged in {through.mean():.0%})",
+                bool((through == 1).all()),
+            )
+        ],
+    )
 
 
 CLAIMS = (
@@ -36,14 +45,15 @@ CLAIMS = (
         "Cirrincione: Rank, head-channel non-identifiability, and symmetry breaking, 2026",
         "https://arxiv.org/abs/2604.23681",
         ("abstract",),
-        "12 tokens of width 16 in general position in affine spaces of dimension 1 to 11, through the origin and beside it, a layer "
-        "norm without gain "
-        "and bias, 20 draws; affine rank is that of differences from the mean, singular values above 1e-9 of the largest.",
-        "It holds if the rank is the same in every draw at every rank, in part if it is at some: an exact statement has no "
-        "exceptions. The number is the "
-        "share of draws in which it is unchanged.",
+        "12 tokens of width 16 in general position in affine spaces of dimension 1 to 11, beside the origin and through it, a layer norm "
+        "without gain and bias, 20 draws. Affine rank is that of differences from the mean: singular values above 1e-9 of the largest.",
+        "Tokens in general position beside the origin decide, of every rank but the full one, which cannot rise. It holds if the rank is "
+        "the same in every draw, in part if it is so in every draw of some rank; contradicted if at no rank. The number is the share of "
+        "draws in which it is unchanged.",
         decide,
         thresholds=(SAME,),
         place=47,
+        changed="It was in part since spaces through the origin and full ranks keep their rank. These are exceptions: the statement is of "
+        "any tokens, so those in general position decide.",
     ),
 )

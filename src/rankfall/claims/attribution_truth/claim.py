@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, judge, of
+from rankfall.claims.answers import true_of_all
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, compare, is_on, judge, of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pandas import DataFrame
 
 RIGHT = "chance that a needed token is above a needless one, by network"
@@ -23,7 +26,12 @@ NAMES = {
     7: "a saturated answer",
 }
 ALL_RIGHT = Threshold(1.0, "at", RIGHT, "decomposed, in all seven networks")
-BY_HAND = Threshold(0.0, "above", "chance to put a needed token above a needless one, less that of the other method")
+BY_HAND = Threshold(
+    0.0,
+    "above",
+    "chance to put a needed token above a needless one, less that of the other method",
+    "to extend to networks made by hand",
+)
 IN_RANKS = Threshold(
     0.0, "above", "rank correlation with the effect of a token behind the first layer, less that of the other method"
 )
@@ -38,32 +46,64 @@ SETTING = (
 def better(
     read: Read, first: tuple[str, ...], second: tuple[str, ...], among: str = "", exact: bool = False
 ) -> Decision:
-    """Whether methods are right more often than others, by hand and in ranks; `exact`: to hold the first must be right everywhere too."""
+    """Whether methods are right more often than others: in networks with random weights, and beside it in those made by hand. `exact`: by
+    hand the first must be right everywhere too."""
     rows = read("evidence")
     pairs = [(method, other) for method in first for other in second]
-    hands, ranks = (
-        [band(by_seed(rows, among + what, method) - by_seed(rows, among + what, other)) for method, other in pairs]
-        for what in (RIGHT, RANKS)
-    )
-    answers = [compare(hand, BY_HAND) for hand in hands] + [compare(rank, IN_RANKS) for rank in ranks]
-    said = "; ".join(f"{method} {say_ranks(rows, method, among)}" for method in (*first, *second))
+    means = [band(by_seed(rows, among + RANKS, one) - by_seed(rows, among + RANKS, other)) for one, other in pairs]
+    single = {
+        (one, other, layer): compare(band(part.groupby("seed").value.mean()), IN_RANKS)
+        for one, other in pairs
+        for layer, part in by_layer(rows, among + RANKS, one, other).groupby("x")
+    }
+    hands = [band(by_seed(rows, among + RIGHT, one) - by_seed(rows, among + RIGHT, other)) for one, other in pairs]
+    answers = [compare(one, IN_RANKS) for one in means]
     wrong = exact and of(rows, RIGHT, first[0]).value.min() < ALL_RIGHT - 1e-9
+    by_hand = [is_on(one, BY_HAND) for one in hands]
+    listed = "; ".join(f"{method} {say_right(rows, method, among)}" for method in (*first, *second))
     return judge(
-        f"Right by hand, rank correlation at random: {said}.",
-        hands[0],
+        f"Rank correlation with the effect of a token, after the first layer, after the last and in the mean of layers behind the first: "
+        f"{'; '.join(f'{method} {say_ranks(rows, method, among)}' for method in (*first, *second))}. {say_layers(single)}",
+        means[0],
         "more networks",
-        holds=set(answers) == {"above"} and not wrong,
-        in_part="above" in answers,
+        holds=set(answers) == {"above"},
+        in_part="above" in {*answers, *single.values()},
         contradicted="below" in answers,
+        extends=[
+            Extension(
+                f"networks made by hand (right: {listed})",
+                true_of_all([*by_hand, not wrong]),
+            )
+        ],
     )
+
+
+def say_layers(single: Mapping[tuple[str, str, float], str]) -> str:
+    """Say at which layers behind the first a method is decidedly above another."""
+    parts = []
+    for one, other in dict.fromkeys((one, other) for one, other, _ in single):
+        layers = [f"{layer:.0f}" for (a, b, layer), answer in single.items() if (a, b, answer) == (one, other, "above")]
+        parts.append(f"{one} over {other} at {', '.join(layers) or 'none'}")
+    return f"Decidedly higher at layers: {'; '.join(parts)}."
 
 
 def say_ranks(rows: DataFrame, method: str, among: str = "") -> str:
-    right, ranks = of(rows, among + RIGHT, method), of(rows, among + RANKS, method)
-    wrong = [NAMES[int(x)] for x, part in right.groupby("x") if part.value.mean() < ALL_RIGHT - 1e-9]
+    ranks = of(rows, among + RANKS, method)
     first, last = (ranks[ranks.x == x].value.mean() for x in (ranks.x.min(), ranks.x.max()))
-    failed = f" (not in: {', '.join(wrong)})" if wrong else ""
-    return f"{right.value.mean():.2f}{failed}, {first:.2f} after the first layer and {last:.2f} after the last"
+    return f"{first:.2f}, {last:.2f} and {by_seed(rows, among + RANKS, method).mean():.2f}"
+
+
+def say_right(rows: DataFrame, method: str, among: str = "") -> str:
+    right = of(rows, among + RIGHT, method)
+    wrong = [NAMES[int(x)] for x, part in right.groupby("x") if part.value.mean() < ALL_RIGHT - 1e-9]
+    return f"{right.value.mean():.2f}" + f" (not in: {', '.join(wrong)})" * bool(wrong)
+
+
+def by_layer(rows: DataFrame, quantity: str, one: str, other: str) -> DataFrame:
+    """Differences of two methods, behind the first layer."""
+    both = of(rows, quantity, one).merge(of(rows, quantity, other), on=["x", "seed"])
+    both["value"] = both.value_x - both.value_y
+    return both[both.x > 1] if both.x.max() > 1 else both
 
 
 def by_seed(rows: DataFrame, quantity: str, method: str) -> DataFrame:
@@ -75,12 +115,13 @@ def by_seed(rows: DataFrame, quantity: str, method: str) -> DataFrame:
 
 
 WHEN = (
-    "It counts by hand if {} right in more of the pairs of a needed and a needless token, and at random if its rank correlation "
-    "with the effect, mean of "
-    "layers behind the first, is higher, each with the whole interval over seeds. It holds if both count, in part if one does; "
-    "contradicted if none does "
-    "and one is decidedly the other way."
+    "Networks with random weights decide: the effect of a token is what the sources measure too, by erasing words. It counts if the rank "
+    "correlation with the effect, mean of layers behind the first, is higher for {}, with the whole interval over seeds. It holds if so "
+    "for each method compared, in part if for some of them or at some layer alone; contradicted if nowhere, and somewhere decidedly lower. "
+    "It extends to networks made by hand if {}."
 )
+PAIRS = "more of the pairs of a needed and a needless token are right there too"
+BOTH_DECIDED = " Networks made by hand had decided too; they are the bench's own, and are reported beside the verdict."
 CLAIMS = (
     Claim(
         "rollout_beats_raw_attention",
@@ -89,12 +130,12 @@ CLAIMS = (
         "https://arxiv.org/abs/2005.00928",
         ("second-hand",),
         SETTING + "The source looks at a trained network of 6 layers and correlates with blank-out and gradients.",
-        WHEN.format("rollout, and flow, are each"),
+        WHEN.format("rollout, and for flow, than for raw attention", PAIRS),
         partial(better, first=("rollout", "flow"), second=("raw attention",)),
         shown=RANKS,
         thresholds=(BY_HAND, IN_RANKS),
         place=400,
-        changed="12 seeds instead of 5.",
+        changed="12 seeds instead of 5." + BOTH_DECIDED,
     ),
     Claim(
         "alti_beats_gradients",
@@ -105,12 +146,12 @@ CLAIMS = (
         ("second-hand",),
         SETTING
         + "The source looks at trained encoders of text, and judges by how answers change when words are erased.",
-        WHEN.format("ALTI is"),
+        WHEN.format("ALTI than for gradients", PAIRS),
         partial(better, first=("ALTI",), second=("Jacobian",)),
         shown=RIGHT,
         thresholds=(BY_HAND, IN_RANKS),
         place=410,
-        changed="12 seeds instead of 5.",
+        changed="12 seeds instead of 5." + BOTH_DECIDED,
     ),
     Claim(
         "value_zeroing_beats_weights",
@@ -119,7 +160,7 @@ CLAIMS = (
         "https://arxiv.org/abs/2301.12971",
         ("second-hand", "code"),
         SETTING + "The source looks at trained encoders and words that a grammatical form depends on.",
-        WHEN.format("value zeroing is, among the other tokens and compared with raw attention and with rollout each,")
+        WHEN.format("value zeroing, among the other tokens, than for raw attention and for rollout", PAIRS)
         + " Both are attention weights: those of the last layer, and those of all layers multiplied.",
         partial(better, first=("value zeroing",), second=("raw attention", "rollout"), among=AMONG),
         defects="scoring/value_zeroing.py, compute_joint_attention: matrices of layers are multiplied as if there were no skip connections "
@@ -130,7 +171,7 @@ CLAIMS = (
         place=420,
         changed="Compared among the other tokens alone, since it says nothing of what a token keeps of itself. The rule first compared "
         "it with rollout alone, and said contradicted; the statement is about attention weights, so those of the last layer are "
-        "compared too, as they are for rollout.",
+        "compared too, as they are for rollout." + BOTH_DECIDED,
     ),
     Claim(
         "decomposition_is_faithful",
@@ -140,12 +181,14 @@ CLAIMS = (
         "https://arxiv.org/abs/2306.02873",
         ("second-hand",),
         SETTING + "The source looks at trained encoders, and judges by how answers change when words are erased.",
-        WHEN.format("decomposition is, compared with norms,")
-        + " To hold it must be right in all seven networks too: it keeps weights and open units as they are.",
+        WHEN.format(
+            "decomposition than for norms",
+            f"{PAIRS}, and all seven networks: it keeps weights and open units as they are",
+        ),
         partial(better, first=("decomposed",), second=("norms",), exact=True),
         shown=RIGHT,
         thresholds=(BY_HAND, IN_RANKS, ALL_RIGHT),
         place=430,
-        changed="12 seeds instead of 5.",
+        changed="12 seeds instead of 5." + BOTH_DECIDED,
     ),
 )

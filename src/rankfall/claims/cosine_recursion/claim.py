@@ -50,7 +50,7 @@ DEFECTS = (
 )
 THRESHOLD = (
     "It holds if at both scales the interval of the difference, at the layer where it is largest, lies within .05: a twentieth of the "
-    "range. "
+    "range; in part if at one of them. "
     "In the source's own figure it reaches .08."
 )
 

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band_of, change_of, compare, judge
+from rankfall.claims.answers import true_of_all
+from rankfall.report.claim import (
+    Band,
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band_of,
+    change_of,
+    compare,
+    is_on,
+    judge,
+    of,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -12,6 +26,7 @@ if TYPE_CHECKING:
 BIAS = "log of the first item's influence over the middle one's, by layers"
 FIRST = "first token's share of influence, by layers"
 NETWORKS = ("no positions", "ALiBi", "RoPE")
+DECODER = "skips and norms"
 SHALLOW, DEEP = 2.0, 6.0  # layers, as in the source's table
 GROWN = Threshold(
     0.0,
@@ -19,7 +34,10 @@ GROWN = Threshold(
     f"change of the log of the first item's influence over the middle one's from {SHALLOW:.0f} to {DEEP:.0f} layers",
     "every kind of position, without skips",
 )
-LARGE = Threshold(0.5, "above", FIRST, "every network, after the most layers")
+LARGE = Threshold(0.5, "above", FIRST, f"every kind of position, {DECODER}, after the most layers")
+RISES = Threshold(
+    0.0, "above", "change of the first token's share over the last doubling of layers", "where it is not yet half"
+)
 PAPER = "Wu, Wang, Jegelka and Jadbabaie: On the emergence of position bias in transformers, 2025"
 LINK = "https://arxiv.org/abs/2502.01951"
 DEFECTS = (
@@ -63,15 +81,41 @@ def _decide(answers: set[str], said: str, number: Band, wants: str) -> Decision:
 
 
 def only(read: Read) -> Decision:
-    rows = read("evidence")
-    most = float(rows.x.max())
-    lines = [f"{line}, {skips}" for skips in ("no skips", "skips") for line in NETWORKS]
-    found = {line: band_of(rows, FIRST, line, most) for line in lines}
-    said = f"First token's share of influence on the last of 17 after {most:.0f} layers: " + ", ".join(
-        f"{line} {one.mean:.2f}" for line, one in found.items()
+    rows = of(read("evidence"), FIRST)
+    deep = sorted(set(of(rows, FIRST, f"{NETWORKS[0]}, {DECODER}").x))
+    shares = {line: band_of(rows, FIRST, f"{line}, {DECODER}", deep[-1]) for line in NETWORKS}
+    changes = {line: change_of(rows, FIRST, f"{line}, {DECODER}", *deep[-2:]) for line in NETWORKS}
+    large = {line: is_on(shares[line], LARGE) for line in NETWORKS}
+    open_ = [
+        large[line] is None or (large[line] is False and compare(changes[line], RISES) != "below") for line in NETWORKS
+    ]
+    said = (
+        f"First token's share of influence on the last of 17 after {deep[-1]:.0f} layers with skips and norms, and what it gained since "
+        f"{deep[-2]:.0f}: "
+        + ", ".join(f"{line} {shares[line].mean:.2f}, {changes[line].mean:+.2f}" for line in NETWORKS)
     )
-    answers = {compare(one, LARGE) for one in found.values()}
-    return _decide(answers, said + ".", found[lines[0]], wants="more layers")
+    return judge(
+        f"{said}.",
+        shares[NETWORKS[0]],
+        "more layers: the share is below one half and still rises",
+        holds=all(large.values()),
+        undecided=any(open_),
+        in_part=any(large.values()),
+        contradicted=True,
+        extends=[_bare(rows, kind) for kind in ("no skips", "skips")],
+    )
+
+
+def _bare(rows: DataFrame, kind: str) -> Extension:
+    """Networks without norms."""
+    last = float(of(rows, FIRST, f"{NETWORKS[0]}, {kind}").x.max())
+    shares = {line: band_of(rows, FIRST, f"{line}, {kind}", last) for line in NETWORKS}
+    sides = [is_on(one, LARGE) for one in shares.values()]
+    listed = ", ".join(f"{line} {one.mean:.2f}" for line, one in shares.items())
+    return Extension(
+        f"{last:.0f} layers with {kind} and no norms ({listed})",
+        true_of_all(sides),
+    )
 
 
 CLAIMS = (
@@ -97,13 +141,16 @@ CLAIMS = (
         "Barbero, Banino, Kapturowski, Kumaran, Araujo, Vitvitskyi, Pascanu and Velickovic: Transformers need glasses!, 2024",
         "https://arxiv.org/abs/2406.04267",
         ("second-hand",),
-        SETTING + "The source's decoders have skips and norms.",
-        "It counts if after 32 layers the first token has more than half of the influence on the last of 17 (equal shares are "
-        "0.06). It holds if so with "
-        "and without skips, for all three kinds of positions; in part if for some.",
+        SETTING
+        + "The source's decoders have skips and norms: the same network with a layer norm before each branch, up to 128 layers.",
+        "Networks with skips and norms decide. It counts if after 128 layers the first token has more than half of the influence on the "
+        "last of 17 (equal shares are 0.06). It holds if so for all three kinds of positions, in part if for some; it is open while a "
+        "share below one half still rises over the last doubling of layers.",
         only,
         shown=FIRST,
-        thresholds=(LARGE,),
+        thresholds=(LARGE, RISES),
         place=370,
+        changed="Networks without norms had decided, with skips and without, at 32 layers; the source's decoders have both, and its "
+        "statement is about the limit of depth.",
     ),
 )

@@ -2,7 +2,8 @@
 
 The network is that of Wu et al.: one head (here of width 32), no norm and no output map of its own; eight items with their labels and a
 query are 17 tokens. A bias is the logarithm of how much more the first item counts than the middle one, |d x_last / d x_first| over
-|d x_last / d x_middle|, whole blocks of derivatives in the Frobenius norm. It is zero where a network treats places alike.
+|d x_last / d x_middle|, whole blocks of derivatives in the Frobenius norm. It is zero where a network treats places alike. A second claim
+is about deep decoders, which have norms before branches and skips.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-COST = {"seconds": 22}
-BUILDS = {"mask": ["causal"], "position": ["none", "alibi", "rope"], "residual": ["none", "add"]}
+COST = {"seconds": 120}
+BUILDS = {"mask": ["causal"], "position": ["none", "alibi", "rope"], "residual": ["none", "add"], "norm": ["layer"]}
 AMPLIFIES, ONLY = "depth_amplifies_early_bias", "only_the_first_token_is_left"
 BIAS = "log of the first item's influence over the middle one's, by layers"
 FIRST = "first token's share of influence, by layers"
@@ -34,7 +36,8 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "ALiBi": {"position": "alibi"},
     "RoPE": {"position": "rope"},
 }
-SKIPS = {"no skips": "none", "skips": "add"}
+DECODER = "skips and norms"
+KINDS: dict[str, dict[str, Any]] = {"no skips": {"residual": "none"}, "skips": {"residual": "add"}, DECODER: PRE_NORM}
 SLOPE = -math.log(0.8)  # of ALiBi, as in the source's decay of 0.8
 
 
@@ -44,6 +47,7 @@ def early_tokens_at_birth(
     items: int = 8,
     width: int = 32,
     layers: list[int] | tuple[int, ...] = (1, 2, 4, 6, 8, 10, 16, 32),
+    deep: list[int] | tuple[int, ...] = (8, 16, 32, 64, 128),
     seeds: int = 5,
 ) -> Rows:
     """Weights have the deviation (3 width)^-1/2 of uniform draws in +-width^-1/2, inputs N(0, 1)."""
@@ -51,28 +55,23 @@ def early_tokens_at_birth(
     tokens = 2 * items + 1
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name="early_tokens_at_birth")
-        for skips, residual in SKIPS.items():
+        for kind, parts in KINDS.items():
+            read = deep if kind == DECODER else layers
             for line, own in NETWORKS.items():
                 init = {"name": "normal", "deviation": (3 * width) ** -0.5}
-                fields = {
-                    "depth": max(layers),
-                    "width": width,
-                    "mask": "causal",
-                    "residual": residual,
-                    "init": init,
-                } | own
+                fields = {"depth": max(read), "width": width, "mask": "causal", "init": init} | parts | own
                 network = make([seed], tokens, torch.float64, **fields)
                 bare(network, width)
                 if line == "ALiBi":
                     network.position.slopes = [SLOPE]
                 influence = blocks(network, x)  # (L, T): after each layer
-                for layer in layers:
+                for layer in read:
                     found = influence[layer - 1]
-                    bias = float((found[0] / found[items]).log())
-                    share = float(found[0] / found.sum())
-                    name = f"{line}, {skips}"
-                    rows.append(row(AMPLIFIES, BIAS, name, layer, seed, bias))
-                    rows.append(row(ONLY, FIRST, name, layer, seed, share))
+                    name = f"{line}, {kind}"
+                    rows.append(row(ONLY, FIRST, name, layer, seed, float(found[0] / found.sum())))
+                    if kind != DECODER:
+                        bias = float((found[0] / found[items]).log())
+                        rows.append(row(AMPLIFIES, BIAS, name, layer, seed, bias))
     return rows
 
 

@@ -11,4 +11,4 @@ KINDS: dict[str, dict[str, Any]] = {
     "attention, earlier tokens": {"mask": "causal"},
     "state space model": {"attention": "selective", "mask": "causal"},
 }
-LAMBDAS = (0.5, 1.0, 2.0, 4.0, 8.0)
+LAMBDAS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)

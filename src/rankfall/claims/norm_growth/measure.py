@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rankfall.claims.blocks import PRE_NORM, XAVIER
-from rankfall.claims.norm_growth.names import ADDED, AROUND, SHARED, SIZE, SQUARE, VARIANCE
+from rankfall.claims.norm_growth.names import ADDED, AROUND, CURE, SHARED, SIZE, SQUARE, VARIANCE
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
 
@@ -32,7 +32,7 @@ PRE: dict[str, dict[str, Any]] = {
         "init": XAVIER,
         "residual": {"name": "scheduled", "factor": 2**-0.5, "by_layer": 0.0, "by_depth": 0.5},
     },
-    "Xavier, norms by 1/sqrt(l)": {"init": XAVIER, "norm": {"name": "by_depth", "of": "rms"}},
+    CURE: {"init": XAVIER, "norm": {"name": "by_depth", "of": "rms"}},
     SHARED: {"init": XAVIER},
 }
 PERI: dict[str, dict[str, Any]] = {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING
 
+from rankfall.claims.answers import true_of_all
 from rankfall.claims.pretrained_encoder.names import (
     ALL,
     COSINE,
@@ -27,7 +28,20 @@ from rankfall.claims.pretrained_encoder.names import (
     SPIKE,
     STATES,
 )
-from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, band_of, change_of, compare, judge, of
+from rankfall.report.claim import (
+    Band,
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    change_of,
+    is_on,
+    judge,
+    of,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -63,16 +77,25 @@ def full_rank(rows: DataFrame) -> Decision:
     least = {part: float(of(rows, SHARE, part).value.min()) for part in PARTS}
     falls = {part: change_of(rows, SMALLEST, part, first, last) for part in PARTS}
     rises = {part: change_of(rows, COSINE, part, first, last) for part in PARTS}
-    said = f"From the state before the first of {last:.0f} layers to the last: " + "; ".join(
-        f"{part}: rank at least {least[part]:.0%} of full, smallest singular value {falls[part].mean:+.2f} decades, cosine "
+    texts = {
+        part: f"{part}: rank at least {least[part]:.0%} of full, smallest singular value {falls[part].mean:+.2f} decades, cosine "
         f"{band_of(rows, COSINE, part, first).mean:.2f} to {band_of(rows, COSINE, part, last).mean:.2f}"
         for part in PARTS
+    }
+    said = f"From the state before the first of {last:.0f} layers to the last, {texts[ALL]}."
+    full = {part: least[part] > FULL for part in PARTS}
+    right = {part: (is_on(falls[part], FALLS), is_on(rises[part], RISES)) for part in PARTS}
+    extends = [Extension(texts[part], true_of_all((full[part], *right[part]))) for part in PARTS if part != ALL]
+    return judge(
+        said,
+        rises[ALL],
+        "more texts",
+        extends,
+        contradicted=not full[ALL] or right[ALL] == (False, False),
+        undecided=None in right[ALL],
+        holds=right[ALL] == (True, True),
+        in_part=True,
     )
-    full = [least[part] > FULL for part in PARTS]
-    right = {part: [compare(falls[part], FALLS) == "below", compare(rises[part], RISES) == "above"] for part in PARTS}
-    fails = not full[0] or not any(right[ALL])
-    everything = all(full) and all(all(one) for one in right.values())
-    return judge(said + ".", rises[ALL], contradicted=fails, holds=everything, in_part=True)
 
 
 @where_measured
@@ -84,13 +107,16 @@ def apart(rows: DataFrame) -> Decision:
         f"{drawn[EVERY][1].mean:.2f} of its weight (layer {drawn[EVERY][0]:.0f}), the first one {drawn[FIRST][1].mean:.2f} (layer "
         f"{drawn[FIRST][0]:.0f}), a separator {drawn[SEPARATOR][1].mean:.2f} (layer {drawn[SEPARATOR][0]:.0f})."
     )
-    found = compare(drawn[EVERY][1], DRAWS), compare(spike[1], FLAT)
+    layers = sorted(set(of(rows, SINK, EVERY).x))
+    sinks = [x for x in layers if is_on(band_of(rows, SINK, EVERY, x), DRAWS)]
+    flat = [is_on(band_of(rows, SPIKE, STATES, x), FLAT) for x in sinks]
     return judge(
         said,
         drawn[EVERY][1],
         "a pretrained model with norms after that has sinks for sure",
-        holds=found == ("above", "below"),
-        contradicted=found == ("above", "above"),
+        holds=bool(sinks) and is_on(spike[1], FLAT) is True,
+        in_part=True in flat,
+        contradicted=bool(sinks) and set(flat) == {False},
     )
 
 
@@ -106,19 +132,22 @@ def keep_rank(rows: DataFrame) -> Decision:
     last = float(rows.x.max())
     kept = {part: band_of(rows, RESIDUAL, part, last) for part in PARTS}
     lost = band(of(rows, RESIDUAL, CUT, last).value.fillna(FLOOR))
-    said = f"Relative residual after {last:.0f} layers: " + ", ".join(
-        f"{one.mean:.2f} {part}" for part, one in kept.items()
+    said = (
+        f"Relative residual after {last:.0f} layers: {kept[ALL].mean:.2f}; "
+        f"{f'{lost.mean:.2g}' if lost.mean > 2 * FLOOR else 'below rounding'} with skips and MLPs cut."
     )
-    said += f"; {f'{lost.mean:.2g}' if lost.mean > 2 * FLOOR else 'below rounding'} with skips and MLPs cut."
-    answers = [compare(one, KEPT) for one in kept.values()]
-    cut = compare(lost, LOST)
+    answers = {part: is_on(one, KEPT) for part, one in kept.items()}
+    extends = [Extension(f"states {part}: {kept[part].mean:.2f}", answers[part]) for part in PARTS if part != ALL]
+    cut = is_on(lost, LOST)
     return judge(
         said,
         kept[ALL],
         "more texts",
-        contradicted=answers[0] == "below" or cut == "above",
-        holds=set(answers) == {"above"} and cut == "below",
-        in_part=answers[0] == "above" and cut == "below",
+        extends,
+        contradicted=answers[ALL] is False,
+        undecided=None in (answers[ALL], cut),
+        holds=cut is True,
+        in_part=True,
     )
 
 
@@ -136,13 +165,14 @@ CLAIMS = (
         ("second-hand",),
         SETTING + "The source has several pretrained encoders and decoders.",
         "It holds if in every text and layer the rank is above 0.99 of the number of tokens, and from the state before the first layer to "
-        "that after the last the smallest singular value falls and the mean absolute cosine rises (whole intervals), with all tokens, "
-        "without the first one, and without the three largest channels, which can make either; in part if the rank is full and one of the "
-        "others is so with all tokens. Contradicted if the rank is not, or neither is.",
+        "that after the last the smallest singular value falls and the mean absolute cosine rises (whole intervals), with all tokens; in "
+        "part if the rank is full and one of the others is so; contradicted if the rank is not, or neither is. States without the first "
+        "token, or without the three largest channels, are ours and decide nothing.",
         full_rank,
         shown=COSINE,
         thresholds=(FULL, FALLS, RISES),
         place=800,
+        changed="States without the first token and the largest channels had decided too. The verdict is the same.",
     ),
     Claim(
         SINKS,
@@ -155,13 +185,13 @@ CLAIMS = (
         "norms before here.",
         "A sink is a token that gets more than 0.3 of all weight of a head, mean over rows; a massive activation is an entry of a thousand "
         "times the median one. It holds if at some layer there are sinks and at none a massive activation (whole intervals over texts); "
-        "contradicted if there are both; undecided without sinks.",
+        "in part if there is one, but not at every layer with sinks; contradicted if at every such layer; undecided without sinks.",
         apart,
         shown=SINK,
         thresholds=(DRAWS, FLAT),
         place=810,
         changed="The statement, not the rule: it first said too that norms before branches make both occur together, of which a model with "
-        "norms after says nothing.",
+        "norms after says nothing. A massive activation elsewhere counts in part; it had counted as contradicted.",
     ),
     Claim(
         SKIPS,
@@ -173,12 +203,13 @@ CLAIMS = (
         + f"The source's figure has BERT, ALBERT and XLNet; residuals here are of the Frobenius norm. {NO_FIRST.capitalize()}, and "
         f"{NO_LARGEST}, is ours.",
         "It holds if after the last layer the relative residual is above one half (a quarter of the energy is what tokens differ by), "
-        "with all tokens, without the first one and without the three largest channels, and with skips and MLPs cut below a tenth (a "
-        "hundredth of the energy), with whole intervals over texts; in part if only with all tokens. Contradicted if it is below one half, "
-        "or above a tenth when cut.",
+        "and with skips and MLPs cut below a tenth (a hundredth of the energy), with whole intervals over texts; in part if it is above a "
+        "tenth when cut, so that others keep it; contradicted if it is below one half. States without the first token, or without the "
+        "three largest channels, decide nothing.",
         keep_rank,
         shown=RESIDUAL,
         thresholds=(KEPT, LOST),
         place=820,
+        changed="States without the first token and the largest channels had decided too. The verdict is the same.",
     ),
 )

@@ -1,5 +1,5 @@
 """|dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP over the scale beta of scores, for several numbers T of
-tokens; and by width, at one number of tokens and a scale far below the critical one.
+tokens: with the width d a fixed share of T, as in the source, and at one width.
 
 The loss is the mean cross entropy of symbols that each token names through a random map, as at the start of a masked language model.
 """
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
-from rankfall.claims.query_gradients.names import BY_WIDTH, GRADIENT, NAME, SHARE
+from rankfall.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, NAME, SHARE
 from rankfall.claims.rows import row
 from rankfall.streams import stream
 
@@ -29,23 +29,24 @@ def query_gradients(
     *,
     betas: list[float] = [0.1, 0.3, 0.43, 0.65, 0.86, 1.0, 1.29, 1.5, 2.0, 2.15, 2.5, 3.0],
     lengths: list[int] = [256, 512, 1024, 2048],
-    widths: list[int] = [32, 64, 128, 256],
+    ratio: int = 8,
     width: int = 64,
     symbols: int = 64,
-    seeds: int = 5,
+    seeds: int = 12,
 ) -> Rows:
+    """`ratio`: tokens to a dimension; `width`: the fixed one."""
     rows: Rows = []
     for tokens in lengths:
         for seed in range(seeds):
-            found = {beta: scaled_gradient(seed, tokens, width, symbols, beta) for beta in betas}
+            found = {beta: scaled_gradient(seed, tokens, tokens // ratio, symbols, beta) for beta in betas}
             for beta, value in found.items():
                 rows.append(row(NAME, GRADIENT, f"{tokens} tokens", beta, seed, value))
                 rows.append(row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / found[max(betas)]))
-    tokens, weak, strong = sorted(lengths)[-2], betas[min(2, len(betas) - 1)], max(betas)
-    for size in widths:  # at one length, and a scale far below the critical one
+    for tokens in sorted(lengths)[-2:]:
         for seed in range(seeds):
-            found = {beta: scaled_gradient(seed, tokens, size, symbols, beta) for beta in (weak, strong)}
-            rows.append(row(NAME, BY_WIDTH, f"beta {weak:g}, {tokens} tokens", size, seed, found[weak] / found[strong]))
+            for beta in (*BELOW, *ABOVE):
+                value = scaled_gradient(seed, tokens, width, symbols, beta)
+                rows.append(row(NAME, FIXED, f"{tokens} tokens", beta, seed, value))
     return rows
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of, within
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of, within
 
 MEAN = "mean score over its standard error, by distance"
 SIZE = "standard deviation of scores, by distance"
 ALIKE = "score of a query that equals its key, by distance"
 OWN = "attention on the own token, by score scale"
+DIFFER, TWICE, ROPE = "tokens that differ", "a token that occurs twice", "a token that occurs twice, RoPE"
 # Standard errors; of 60 normal numbers one is beyond it in one of 2000 experiments.
 LEAST, MOST = within(0.0, 4.5, MEAN)
 # The standard deviation's own error is 1 / sqrt(2 * 20000) = 0.005.
 WIDER = Threshold(0.03, "below", "largest standard deviation over the smallest, less one")
-DIAGONAL = Threshold(0.99, "below", OWN, "at the largest scale")
+ALONE = 0.99  # of a token's attention on itself
+SHARED = Threshold(ALONE, "below", OWN, "a token that occurs twice, without positions, at the largest scale")
+DIAGONAL = Threshold(ALONE, "above", OWN, "a token that occurs twice, RoPE, at the largest scale")
 PAPER = "Barbero, Vitvitskyi, Perivolaropoulos, Pascanu and Velickovic: Round and round we go!, 2025"
 LINK = "https://arxiv.org/abs/2410.06205"
 
@@ -38,20 +41,25 @@ def decay(read: Read) -> Decision:
 def diagonal(read: Read) -> Decision:
     rows = read("evidence")
     most = float(rows.x.max())
-    apart, twice = (band_of(rows, OWN, line, most) for line in ("tokens that differ", "a token that occurs twice"))
+    twice, apart, turned = (band_of(rows, OWN, line, most) for line in (TWICE, DIFFER, ROPE))
     said = (
-        f"With queries and keys that are the tokens themselves, the least attention that a token gives to itself is "
-        f"{apart.mean:.4f} where all differ; "
-        f"where one occurs twice it gives itself {twice.mean:.4f}."
+        f"With queries and keys that are the tokens themselves, a token that occurs twice gives itself {twice.mean:.4f} of its attention "
+        f"without positions, and {turned.mean:.4f} with RoPE."
     )
-    found = {compare(apart, DIAGONAL), compare(twice, DIAGONAL)}
+    extends = [
+        Extension(
+            f"texts whose tokens all differ: there each gives itself at least {apart.mean:.4f}", is_on(apart, SHARED)
+        )
+    ]
+    shared, diagonal = is_on(twice, SHARED), is_on(turned, DIAGONAL)
     return judge(
         said,
-        apart,
+        twice,
         "larger score scales",
-        undecided="undecided" in found,
-        holds=found == {"below"},
-        contradicted=found == {"above"},
+        extends,
+        contradicted=shared is False,
+        undecided=None in (shared, diagonal),
+        holds=diagonal is True,
         in_part=True,
     )
 
@@ -76,19 +84,20 @@ CLAIMS = (
     ),
     Claim(
         "diagonal_heads_need_positions",
-        "A head without positions cannot look at its own token alone.",
+        "A head without positions cannot look at its own token alone in every text; one with rotary positions can.",
         PAPER,
         LINK,
         ("second-hand",),
-        "One head whose queries and keys are the tokens themselves, times a score scale up to 256; 32 normal tokens of width 64, "
-        "all different or with one "
-        "that occurs twice. The source's proof uses texts in which tokens repeat.",
-        "It holds if even at the largest scale some token gives itself less than 0.99 of its attention, where tokens differ too; in "
-        "part if only where "
-        "a token occurs twice.",
+        "One head whose queries and keys are the tokens themselves, times a score scale up to 256; 32 normal tokens of width 64, one of "
+        "which occurs twice, as in the source's proof, without positions and with RoPE.",
+        "It holds if even at the largest scale a token that occurs twice gives itself less than 0.99 of its attention without positions, "
+        "and with RoPE every token of that text gives itself more; in part if it does not with RoPE either; contradicted if it does "
+        "without positions. Texts whose tokens all differ are ours and decide nothing.",
         diagonal,
         shown=OWN,
-        thresholds=(DIAGONAL,),
+        thresholds=(SHARED, DIAGONAL),
         place=510,
+        changed="Texts whose tokens all differ had decided too, so that it held only in part; the source's proof is about tokens that "
+        "repeat. RoPE is new: that positions are enough was not measured.",
     ),
 )

@@ -1,5 +1,5 @@
 """Scores of rotated queries and keys by distance: of independent normal ones, and of a query that equals its key; and how much attention a
-head without positions can give to its own token, when all tokens differ and when one occurs twice.
+head without positions can give to its own token, when all tokens differ and when one occurs twice, and one with rotary positions.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ MEAN = "mean score over its standard error, by distance"
 SIZE = "standard deviation of scores, by distance"
 ALIKE = "score of a query that equals its key, by distance"
 OWN = "attention on the own token, by score scale"
+DIFFER, TWICE, ROPE = "tokens that differ", "a token that occurs twice", "a token that occurs twice, RoPE"
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 SCALES = (1.0, 4.0, 16.0, 64.0, 256.0)
 
@@ -50,13 +51,15 @@ def rope_and_distance(
         x = draw([seed], tokens, width, name="rope_and_distance tokens")
         twice = x.clone()
         twice[..., -1, :] = twice[..., 0, :]
-        network = make([seed], tokens, width=width)
-        attention = network.blocks[0].attention
+        networks = {position: make([seed], tokens, width=width, position=position) for position in ("none", "rope")}
         for scale in SCALES:
-            for weight in (attention.query.weight, attention.key.weight):
-                weight.copy_(torch.eye(width, dtype=weight.dtype) * scale**0.5 / width**0.25)
-            for line, text in (("tokens that differ", x), ("a token that occurs twice", twice)):
-                own = attention.weights(text[None])[0, 0, 0].diagonal()  # (T,)
-                value = float(own[0]) if text is twice else float(own.min())
-                rows.append(row(DIAGONAL, OWN, line, scale, seed, value))
+            for network in networks.values():
+                for weight in (network.blocks[0].attention.query.weight, network.blocks[0].attention.key.weight):
+                    weight.copy_(torch.eye(width, dtype=weight.dtype) * scale**0.5 / width**0.25)
+            differ, shared, turned = (
+                networks[position].blocks[0].attention.weights(text[None])[0, 0, 0].diagonal()  # (T,)
+                for position, text in (("none", x), ("none", twice), ("rope", twice))
+            )
+            for line, own in ((DIFFER, differ.min()), (TWICE, shared[0]), (ROPE, turned.min())):
+                rows.append(row(DIAGONAL, OWN, line, scale, seed, float(own)))
     return rows

@@ -30,10 +30,12 @@ from rankfall.claims.score_scales.names import (
     COSINE,
     CRITICAL,
     LIKE,
+    NOISE,
     OF_CRITICAL,
     OWN,
     RANDOM,
     SHARES,
+    SLOWER,
     SQUARES,
     WRONG,
 )
@@ -143,8 +145,8 @@ def at_others_scale(seed: int, n: int, sampled: int) -> Rows:
     scale = 2 * critical_of_cosines(0.5) * math.log(n) ** 0.5
     own = 1 / (1 + (n - 1) * math.exp(-0.5 * scale))
     return [
-        row(BOTH, WRONG, "independent scores times log n", n, seed, found),
-        row(BOTH, WRONG, "cosines times sqrt(log n)", n, seed, own**2 + (1 - own) ** 2 / (n - 1)),
+        row(BOTH, WRONG, NOISE, n, seed, found),
+        row(BOTH, WRONG, SLOWER, n, seed, own**2 + (1 - own) ** 2 / (n - 1)),
     ]
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, compare, is_on, judge, of
 
 DRAWN = "weight on the first token where nothing is to be copied, by training step"
 COPIED = "share of copies that are right, by training step"
 TAKEN = "weight on the key of its own, by training step"
 SOFTMAX, OWN_KEY = "softmax", "softmax with a learned key of no value"
-NORMED = (SOFTMAX, "relu2, rows sum to one")
-FREE = ("sigmoid, no normalisation", "relu2, no normalisation")
+SIGMOID = "sigmoid, no normalisation"
+SQUARED = {"relu2, rows sum to one": True, "relu2, no normalisation": False}  # ours; whether a sink is expected
 SINK = 0.3  # the source's own limit
 APART = Threshold(SINK, "split at", DRAWN, "above it where rows sum to one, below it where they need not")
-LEARNED = Threshold(0.9, "above", COPIED, "every model; else undecided")
+LESS = Threshold(0.0, "below", "weight on the first token with a sigmoid less that with softmax", "to hold in part")
+LEARNED = Threshold(0.9, "above", COPIED, "softmax and sigmoid; else undecided")
 NEEDED = Threshold(SINK, "above", DRAWN, "softmax without the key; else undecided")
 TAKES = Threshold(SINK, "above", TAKEN)
 HALVED = Threshold(0.0, "below", "weight on the first token with the key less half of that without")
@@ -29,24 +30,31 @@ SETTING = (
 def need(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
-    found = {line: band_of(rows, DRAWN, line, last) for line in (*NORMED, *FREE)}
-    copied = {line: band_of(rows, COPIED, line, last) for line in (*NORMED, *FREE)}
-    said = "Weight on the first token, and copies that are right: " + "; ".join(
-        f"{line} {found[line].mean:.2f}, {copied[line].mean:.0%}" for line in found
-    )
+    found = {line: band_of(rows, DRAWN, line, last) for line in (SOFTMAX, SIGMOID, *SQUARED)}
+    copied = {line: band_of(rows, COPIED, line, last) for line in found}
+    texts = {line: f"{line} {found[line].mean:.2f}, {copied[line].mean:.0%}" for line in found}
+    said = f"Weight on the first token, and copies that are right: {texts[SOFTMAX]}; {texts[SIGMOID]}."
     lazy = [line for line in found if compare(copied[line], LEARNED) != "above"]
-    wants = [f"models that have learned to copy with {', '.join(lazy)}"] if lazy else []
-    wants += [A_SINK] if compare(found[SOFTMAX], APART) != "above" else []
     answers = {line: compare(one, APART) for line, one in found.items()}
-    normed = [answers[line] == "above" for line in NORMED]
-    free = [answers[line] == "below" for line in FREE]
+    extends = [
+        Extension(
+            texts[line], None if line in lazy or answers[line] == "undecided" else (answers[line] == "above") == sink
+        )
+        for line, sink in SQUARED.items()
+    ]
+    idle = [line for line in (SOFTMAX, SIGMOID) if line in lazy]
+    wants = [f"models that have learned to copy with {', '.join(idle)}"] if idle else []
+    wants += [A_SINK] if answers[SOFTMAX] != "above" else []
+    with_softmax, with_sigmoid = (of(rows, DRAWN, line, last).value.to_numpy() for line in (SOFTMAX, SIGMOID))
+    less = is_on(band(with_sigmoid - with_softmax), LESS)
     return judge(
-        said + ".",
+        said,
         found[SOFTMAX],
         "; ".join(wants) or "more seeds or steps",
-        undecided=bool(wants) or "undecided" in answers.values(),
-        holds=all(normed) and all(free),
-        in_part=any(normed) and any(free),
+        extends,
+        undecided=bool(wants) or answers[SIGMOID] == "undecided" or less is None,
+        holds=answers[SIGMOID] == "below",
+        in_part=less is True,
         contradicted=True,
     )
 
@@ -83,15 +91,15 @@ CLAIMS = (
         LINK,
         ("table", "second-hand"),
         SETTING,
-        "It holds if where there is nothing to copy the first token gets more than 0.3 with softmax and squared ReLU over its sum, "
-        "and less with a sigmoid "
-        "and squared ReLU that are not normalised, in models that get nine tenths of the copies right, with whole intervals over "
-        "seeds; in part if for one of each.",
+        "It holds if where there is nothing to copy the first token gets more than 0.3 with softmax, and less with a sigmoid that is not "
+        "normalised, in models that get nine tenths of the copies right, with whole intervals over seeds; in part if with the sigmoid it "
+        "gets more than 0.3 too, but less than with softmax; contradicted if it gets no less. Squared ReLU is ours and decides nothing.",
         need,
         shown=DRAWN,
-        thresholds=(APART, LEARNED),
+        thresholds=(APART, LESS, LEARNED),
         place=700,
-        changed="500 training steps became 1500, at a rate of .01 instead of .003, at which models had not learned to copy.",
+        changed="Squared ReLU, which the bench adds, had decided too; what is still a sink, but a smaller one, counts in part. "
+        "500 training steps became 1500, at a rate of .01 instead of .003, at which models had not learned to copy.",
     ),
     Claim(
         "a_key_of_its_own_takes_the_sink",

@@ -4,6 +4,7 @@ softpick and differential attention; and what differential attention keeps of th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,14 @@ import torch
 
 from rankfall.claims.blocks import XAVIER
 from rankfall.claims.rows import row
-from rankfall.claims.stabilisers.names import DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
+from rankfall.claims.stabilisers.names import DEAD, DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
 from rankfall.claims.untrained import draw, make
 from rankfall.design import Component
 from rankfall.nets.network import Shape
 from rankfall.position.draws import last_rows, random_networks
 from rankfall.position.probe.measure import PROBED
 from rankfall.position.rows import distinct
+from rankfall.rank.orders.draws import networks, start
 from rankfall.rank.orders.measure import ALONE
 from rankfall.rank.orders.slopes import measure_slopes
 from rankfall.rank.residual import relative_residual
@@ -50,11 +52,16 @@ BY_MASK, BY_POSITION = ("none", "causal"), ("none", "alibi")
 
 def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: int = 8) -> Rows:
     rows: Rows = []
+    plain = list(count_distinct(PLAIN, tokens, seeds))
+    counted = {claim: list(count_distinct(parts, tokens, seeds)) for claim, parts in KINDS.items()}
     for seed in range(seeds):
-        plain = numbers(PLAIN, tokens, seed)
+        same = measure_orders(PLAIN, seed)
         for claim, parts in KINDS.items():
-            for name, found in ((SOFTMAX, plain), (claim.removesuffix("_and_rank"), numbers(parts, tokens, seed))):
-                rows += [row(claim, quantity, name, place, seed, *value) for quantity, place, value in found]
+            name = claim.removesuffix("_and_rank")
+            for line, values in ((SOFTMAX, same), (name, measure_orders(parts, seed))):
+                rows += [row(claim, quantity, line, place, seed, *value) for quantity, place, value in values]
+            for line, by_place in ((SOFTMAX, plain), (name, counted[claim])):
+                rows += [row(claim, DISTINCT, line, place, seed, one[seed]) for place, one in enumerate(by_place)]
         rows += [
             row(DIFFERENTIAL, LEFT, "scores of deviation 1", share, seed, residual_left(share, seed, tokens, width))
             for share in LAMBDAS
@@ -62,15 +69,21 @@ def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: i
     return rows
 
 
-def numbers(parts: dict[str, Any], tokens: int, seed: int) -> list[tuple[str, int, tuple[float, str]]]:
-    """Orders by mask, and, with the first seed, rows by position: these are of 8 draws of their own."""
-    found = [
-        (ORDER, place, order(replace(ALONE, mask=Component(mask), **parts), seed)) for place, mask in enumerate(BY_MASK)
-    ]
-    for place, position in enumerate(BY_POSITION if seed == 0 else ()):
-        alone = replace(PROBED, position=Component(position), mask=Component("none"), sentinels=Component("none"))
-        found.append((DISTINCT, place, (count_distinct(replace(alone, depth=1, **parts), tokens), "")))
+def measure_orders(parts: dict[str, Any], seed: int) -> list[tuple[str, int, tuple[float, str]]]:
+    """Return orders, and whether the layer has no weight as it is drawn, by mask."""
+    found: list[tuple[str, int, tuple[float, str]]] = []
+    for place, mask in enumerate(BY_MASK):
+        design = replace(ALONE, mask=Component(mask), **parts)
+        found += [(ORDER, place, order(design, seed)), (DEAD, place, (float(is_dead(design, seed)), ""))]
     return found
+
+
+@torch.no_grad()
+def is_dead(design: Architecture, seed: int, tokens: int = 6) -> bool:
+    """Return whether a layer makes nothing of equal tokens at weights as they are drawn, of which orders have queries changed (`wake`)."""
+    network = networks(design, tokens, 1, False, seed)
+    common = start(network, 1, tokens, seed).common  # (1, 1, 1, D)
+    return not bool(network.blocks[0](common.expand(-1, -1, tokens, -1)).any())
 
 
 def order(design: Architecture, seed: int) -> tuple[float, str]:
@@ -79,10 +92,12 @@ def order(design: Architecture, seed: int) -> tuple[float, str]:
     return (float("nan"), found["reason"]) if found["order"] is None else (found["order"], "")
 
 
-def count_distinct(design: Architecture, tokens: int) -> int:
-    """The most that one of 8 networks at random weights has: one is enough to show what can be."""
-    networks = random_networks(design, Shape("tokens", "values", tokens, 1, 1), 8)
-    return int(distinct(last_rows(networks, tokens)).rows.max())
+def count_distinct(parts: dict[str, Any], tokens: int, draws: int) -> Iterator[list[int]]:
+    """Yield, by position, how many rows each network at random weights tells apart."""
+    for position in BY_POSITION:
+        alone = replace(PROBED, position=Component(position), mask=Component("none"), sentinels=Component("none"))
+        networks = random_networks(replace(alone, depth=1, **parts), Shape("tokens", "values", tokens, 1, 1), draws)
+        yield distinct(last_rows(networks, tokens)).rows.tolist()
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from torch import Tensor
 from rankfall.claims.cosines import identity, standard_normal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def sinkhorn(scores: Tensor, rounds: int) -> Tensor:
@@ -42,6 +42,21 @@ def log10_gains(maps: Iterable[Tensor]) -> list[float]:
         size = product.abs()
         found.append(float(torch.maximum(size.sum(-1).amax(), size.sum(-2).amax()).log10()))
     return found
+
+
+def log10_rates(seed: int, maps: int, streams: int, deviations: Sequence[float]) -> list[float]:
+    """Return by how many decades a map products of `maps` maps 1 + d N lengthen a vector, for each d: the largest Lyapunov exponent."""
+    noise = standard_normal(seed, maps, streams, streams, name="long stream maps")  # (L, n, n)
+    widths = torch.tensor(deviations, dtype=noise.dtype)
+    vectors = torch.full(
+        (streams, len(deviations)), streams**-0.5, dtype=noise.dtype
+    )  # (n, number of d), of length one
+    logs = torch.zeros_like(widths)
+    for one in noise:
+        vectors = vectors + widths * (one @ vectors)
+        lengths = vectors.norm(dim=0)
+        vectors, logs = vectors / lengths, logs + lengths.log10()
+    return (logs / maps).tolist()
 
 
 def log10_spread(maps: Iterable[Tensor]) -> list[float]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rankfall.claims.cosines import standard_normal
 from rankfall.claims.rows import row
-from rankfall.claims.stream_products.maps import free, log10_gains, log10_spread, sinkhorn, stochastic
-from rankfall.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, STOCHASTIC
+from rankfall.claims.stream_products.maps import free, log10_gains, log10_rates, log10_spread, sinkhorn, stochastic
+from rankfall.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, RATE, STOCHASTIC
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
@@ -20,7 +20,9 @@ NEEDS = "nothing"
 SCALES = (-1, -2, -3, -4, -5, -6)
 
 
-def stream_products(context: Context, *, depth: int = 64, streams: int = 4, width: int = 16, seeds: int = 20) -> Rows:
+def stream_products(
+    context: Context, *, depth: int = 64, streams: int = 4, width: int = 16, long: int = 20_000, seeds: int = 20
+) -> Rows:
     rows: Rows = []
     for seed in range(seeds):
         for deviation in DEVIATIONS:
@@ -28,6 +30,8 @@ def stream_products(context: Context, *, depth: int = 64, streams: int = 4, widt
             rows += [
                 row(FREE, GAIN, f"1 + {deviation:g} N", layer, seed, value) for layer, value in enumerate(gains, 1)
             ]
+        rates = log10_rates(seed, long, streams, DEVIATIONS)
+        rows += [row(FREE, RATE, "1 + d N", d, seed, value) for d, value in zip(DEVIATIONS, rates, strict=True)]
         for name, (sharpness, rounds) in STOCHASTIC.items():
             maps = [stochastic(seed, layer, streams, sharpness, rounds) for layer in range(depth)]
             rows += [row(KEPT, GAIN, name, layer, seed, value) for layer, value in enumerate(log10_gains(maps), 1)]

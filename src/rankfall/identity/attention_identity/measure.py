@@ -53,7 +53,9 @@ def attention_identity(
             seed = context.cells[view.member].seed
             numbers = found.setdefault((view.member, view.layer), LayerNumbers(view.layer, options, seed))
             numbers.add(view)
-        rows += [{"member": member, **row} for (member, _), numbers in found.items() for row in numbers.rows()]
+        rows += [
+            {"member": member, **row} for (member, _), numbers in found.items() for row in numbers.summarise_heads()
+        ]
     return rows
 
 

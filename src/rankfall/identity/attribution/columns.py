@@ -37,6 +37,13 @@ ATTRIBUTION_COLUMNS = (
     ),
     Column("median_error", "float", "the same of `median`", nullable=True),
     Column(
+        "median_low",
+        "float",
+        "lower end of the interval of 95% of `median`, over samples drawn anew with all their tokens; null: fewer than 8 samples",
+        nullable=True,
+    ),
+    Column("median_high", "float", "its upper end", nullable=True),
+    Column(
         "directions",
         "int",
         "random directions of e_j that estimate a block's norm; null: all D, exact",

@@ -1,7 +1,8 @@
 """The numbers of the attribution tables, of one layer of one network: shares by method, mixing ratios, and how far methods agree.
 
 Contributions are given as squares (M, S, N, T): of N tokens j in each of S samples, from all T tokens i; the mean over M directions is the
-square (M = 1: it is exact). What a number would be without one of the directions gives its standard error (the jackknife).
+square (M = 1: it is exact). What a number would be without one of the directions gives its standard error (the jackknife). Samples drawn
+anew, each with all its tokens, give the interval of a median (the bootstrap): tokens of one text are no independent draws.
 """
 
 from collections.abc import Iterator
@@ -16,14 +17,17 @@ from rankfall.identity.jacobian import JACOBIAN, SUMMED
 from rankfall.identity.shares import NOT_FIRST, correlations, quantities, shares
 from rankfall.identity.views import AttentionView
 from rankfall.rank.powers import least
+from rankfall.streams import stream
 
 ABLATION = "ablation"
 ALL, WITHOUT_FIRST = "all", "without first"
 MIXING, SPEARMAN, SPEARMAN_OTHERS = "mixing ratio", "spearman", "spearman of others"
 QUANTILES = {"low": 0.05, "lower": 0.25, "median": 0.5, "upper": 0.75, "high": 0.95}
 NOTHING: dict[str, Any] = dict.fromkeys(
-    ("other", "value", "deviation", "error", "median_error", "directions", *QUANTILES)
+    ("other", "value", "deviation", "error", "median_error", "median_low", "median_high", "directions", *QUANTILES)
 )
+DRAWS = 1000  # of samples, for the interval of a median
+FEWEST = 8  # samples: over fewer the interval is too narrow
 CONSTANT = "features behind a norm sum to a constant, so that this gradient is rounding"
 Rows = list[dict[str, Any]]
 
@@ -105,6 +109,8 @@ def _estimate_rows(method: str, kept_tokens: str, squares: Tensor, tokens: Tenso
                 found[column] = _jackknife([other[of] for other in others])
         if name == NOT_FIRST:
             found |= dict.fromkeys((*QUANTILES, "median_error"))
+        else:
+            found["median_low"], found["median_high"] = bootstrap_median(value.cpu().double().numpy())
         yield found
 
 
@@ -146,6 +152,17 @@ def _describe_values(values: Tensor) -> dict[str, Any]:
     there = [one[~np.isnan(one)].mean() for one in numbers if not np.isnan(one).all()]
     found = {name: float(value) for name, value in zip(QUANTILES, np.quantile(good, list(QUANTILES.values())))}
     return found | {"value": float(good.mean()), "deviation": float(np.std(there, ddof=1)) if len(there) > 1 else None}
+
+
+def bootstrap_median(values: np.ndarray) -> tuple[float | None, float | None]:
+    """Return the interval of 95% of the median of values (samples, tokens), over samples drawn anew; none of few samples."""
+    samples = len(values)
+    if samples < FEWEST or np.isnan(values).all():
+        return None, None
+    drawn = stream(0, "attribution", "bootstrap").integers(samples, size=(DRAWS, samples))
+    medians = [np.nanmedian(values[each]) for each in drawn]
+    low, high = np.quantile(medians, [0.025, 0.975])
+    return float(low), float(high)
 
 
 def _jackknife(values: list[float | None]) -> float | None:

@@ -76,7 +76,7 @@ def influence(
         "on the right the first half of the places has this share of the "
         f"influence: {halves}.{say_cut(figure)}{known.left_out}"
     )
-    return Picture(figure, caption, numbers(whole[whole.depth == depth], places, cells))
+    return Picture(figure, caption, tabulate_influence(whole[whole.depth == depth], places, cells))
 
 
 def draw_untrained(panel: Axes, places: DataFrame, formulas: tuple[str, ...]) -> None:
@@ -101,7 +101,7 @@ def select_trained(table: DataFrame, architecture: str | None, task: str | None)
     return cells.assign(x=cells.place / cells.places)
 
 
-def numbers(agreement: DataFrame, places: DataFrame, cells: DataFrame) -> DataFrame:
+def tabulate_influence(agreement: DataFrame, places: DataFrame, cells: DataFrame) -> DataFrame:
     """Shares by place, of formulas, of untrained and of trained networks; and how well each source agrees with averaging."""
     by = ["network", "alpha", "position", "source"]
     drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()

@@ -25,7 +25,7 @@ def attention_identity(
             for start, stop in at.parts(BYTES // at.anatomy.layers):
                 for view in model_views(at, start, stop):
                     layers[view.layer - 1].add(view)
-            rows += [{**labels, **row} for layer in layers for row in layer.rows()]
+            rows += [{**labels, **row} for layer in layers for row in layer.summarise_heads()]
         del subject
     return rows
 

@@ -6,7 +6,7 @@ from pandas import concat
 
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
+from rankfall.identity.token_identity.rates import describe_finding, mean_rates, measured_candidates, panels, select_own
 from rankfall.report.account import describe_missing, seeds
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
@@ -62,7 +62,7 @@ def model_token_identity(
                 describe_missing(table, "rate", ["network"]),
             )
         ).replace("\n", ", "),
-        numbers(table.assign(network=table.network.str.replace("\n", ", "))),
+        mean_rates(table.assign(network=table.network.str.replace("\n", ", "))),
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from rankfall.annotations import Read
-from rankfall.identity.token_identity.rates import describe_finding, measured_candidates, numbers, panels, select_own
+from rankfall.identity.token_identity.rates import describe_finding, mean_rates, measured_candidates, panels, select_own
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import say_cut
@@ -48,5 +48,5 @@ def token_identity(
         + say_cut(figure)
         + coincide(drawn[drawn.distance == "cosine"], "map", "layer", "rate", ["network", "candidates"], span=1.0)
         + known.left_out,
-        numbers(table.drop(columns=["low", "high"], errors="ignore")),
+        mean_rates(table.drop(columns=["low", "high"], errors="ignore")),
     )

@@ -12,7 +12,7 @@ from rankfall.identity.token_identity.rows import ASKED, is_own
 from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
 from rankfall.report.lines import SHARE, below, collect_labels, fit_title, on
 from rankfall.report.looks import label
-from rankfall.report.ranking import average, by_setting, say_ends
+from rankfall.report.ranking import by_setting, gather, say_ends
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, canvas
 
@@ -90,7 +90,7 @@ def between(panel: Axes, table: DataFrame) -> None:
     panel.set(xlabel="layer that it is used on", ylabel="")
 
 
-def numbers(table: DataFrame) -> DataFrame:
+def mean_rates(table: DataFrame) -> DataFrame:
     """Means over seeds of what is drawn, with the edges of the table's own intervals where it has them."""
     columns = [name for name in ("rate", "low", "high", "chance") if name in table]
     found = select_own(table).groupby(NUMBERS, dropna=False)[columns].mean()
@@ -104,7 +104,7 @@ def describe_finding(table: DataFrame, networks: list[str], candidates: str, set
     last = part[part.layer == part.groupby("network").layer.transform("max")]
 
     def say(there: DataFrame) -> str:
-        return say_ends(average(there, "rate", "network"), "{:.2f}".format, "most often", "least")
+        return say_ends(gather(there, "rate", "network"), "{:.2f}".format, "most often", "least")
 
     said = [
         f"after layer {layer:g} {by_setting(there, settings, say, 'network')}" for layer, there in last.groupby("layer")

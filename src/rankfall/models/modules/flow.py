@@ -114,6 +114,10 @@ class Flow:
     post: bool = False  # a norm stands between one addition and the next state
     skips: bool = True  # False: layers without additions; a branch is a call of a layer
     outside: tuple[str, ...] = ()  # modules of later additions of the stream that are in no layer
+    missing: tuple[str, ...] = ()  # what should be in the stream, and is not: a sentence each
+    follows: str | None = None  # name of the stream whose last state this one begins with, behind maps without a skip
+    joins: tuple[str, ...] = ()  # modules of these maps
+    touching: str = ""  # from where on one sample changes another
 
     @property
     def depth(self) -> int:

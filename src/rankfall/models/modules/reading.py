@@ -10,6 +10,7 @@ from rankfall.errors import RankfallError
 from rankfall.models.graph import Graph
 from rankfall.models.modules.blocks import stream_of_blocks
 from rankfall.models.modules.branches import attends, draft, finish_flow
+from rankfall.models.modules.coverage import with_coverage
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.given import Arguments, ChangesWidth, NoStream
 from rankfall.models.modules.layers import Group, group_layers, in_blocks
@@ -39,7 +40,7 @@ def streams_of(
             f"{name} has no residual additions x + f(x){where} among its {len(graph.nodes)} operations: if its layers have skips, "
             "they are hidden from PyTorch (TorchScript, a kernel of its own); if they have none, name the layers by blocks="
         )
-    flows = []
+    flows, layered = [], []
     for number, chain in enumerate(chosen):
         flow = draft(graph, tracer, chain)
         attending = frozenset(n for n, item in enumerate(chain) if attends(graph, item))
@@ -48,10 +49,12 @@ def streams_of(
             item.node.index: tried[n].mixes if tried[n].tried else attends(graph, item) for n, item in enumerate(chain)
         }
         layers = named[number] if names is not None else group_layers(graph, chain, model, mixes)
+        layered.append(layers)
         flows.append(finish_flow(graph, tracer, chain, layers, tried, flow, first_size(arguments)))
     flows = name_streams(flows)
     if names is None:
         refuse_changing(flows, graph, chosen, name)
+        flows = with_coverage(model, graph, tracer, flows, layered)
     return check_flows(flows, name)
 
 

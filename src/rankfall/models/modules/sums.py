@@ -2,7 +2,9 @@
 
 An addition is residual where one operand is an ancestor of the other: X and f(X). It belongs to the stream of the addition whose sum
 its state is, up to a norm, a scale or a change of layout; a map in between (a linear one, a convolution, attention) begins another
-stream. Rotary positions and recurrences inside a branch have such additions too: a chain within one branch of another is no stream.
+stream. An addition of a state and an earlier state of its stream, as x + x0, has no branch: it is a link, like a scale. Rotary
+positions, recurrences, and values or scores that are handed from layer to layer have such additions too: a chain inside branches of
+another is no stream.
 """
 
 from __future__ import annotations
@@ -46,17 +48,37 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
         if is_skip[0] != is_skip[1]:
             skip = 0 if is_skip[0] else 1
             state, branch = node.operands[skip], node.operands[1 - skip]
+            if holds_state(graph, branch, sources[skip], found):
+                continue
             found[node.index] = Summand(node, skip, state, branch, sources[skip])
+            found[node.index].before = find_link(graph, node, state, found)
             found[node.index].terms = joined_parts(graph, branch, sources[skip], found)
             continue
         for side in (0, 1):  # (X + A(X)) + M(X): the second branch joins after the first
             earlier, other = found.get(sources[side]), node.operands[1 - side]
             if earlier is not None and not is_skip[0] and graph.above(earlier.source, other):
                 found[node.index] = Summand(node, side, node.operands[side], other, earlier.source, parallel=True)
+                found[node.index].before = find_link(graph, node, node.operands[side], found)
                 break
-    for item in found.values():
-        item.before = find_link(graph, item, found)
     return found
+
+
+def holds_state(graph: Graph, operand: int, earlier: int, found: dict[int, Summand]) -> bool:
+    """Whether an operand of an addition is a state of a stream that begins with, or passes, the state `earlier`."""
+    last = max((one for one in summed_states(graph, graph.source(operand), found) if one in found), default=None)
+    while last is not None:
+        if earlier in summed_states(graph, found[last].source, found):
+            return True
+        last = found[last].before
+    return False
+
+
+def summed_states(graph: Graph, source: int, found: dict[int, Summand]) -> set[int]:
+    """A state, and states that it is a weighted sum of."""
+    operands = graph.nodes[source].operands
+    if operands is None or source in found:
+        return {source}
+    return {source}.union(*(summed_states(graph, graph.source(one), found) for one in operands))
 
 
 def joined_parts(graph: Graph, branch: int, source: int, found: dict[int, Summand]) -> list[int]:
@@ -72,20 +94,23 @@ def joined_parts(graph: Graph, branch: int, source: int, found: dict[int, Summan
     return [made] + [term for one in node.operands for term in joined_parts(graph, one, source, found)]
 
 
-def find_link(graph: Graph, item: Summand, found: dict[int, Summand]) -> int | None:
-    """The addition whose sum a state is, up to a norm, a scale and layout."""
-    seen, front = {item.state}, [item.state]
+def find_link(graph: Graph, node: Node, state: int, found: dict[int, Summand]) -> int | None:
+    """The latest addition whose sum a state is, up to a norm, a scale, layout and earlier states."""
+    sums = [here for here in without_maps(graph, state, found) if here in found and here != node.index]
+    last = max(sums, default=None)
+    return last if last is not None and same_width(found[last].node, node) else None
+
+
+def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int]:
+    """A node and all that it is computed from without a map; the way ends at `stops`."""
+    seen, front = {start}, [start]
     while front:
-        following: list[int] = []
-        for here in front:
-            node = graph.nodes[here]
-            if here in found and here != item.node.index:
-                return here if same_width(found[here].node, item.node) else None
-            if node.op not in MAPS:
-                following += [one for one in node.parents if one not in seen]
-                seen.update(node.parents)
-        front = list(dict.fromkeys(following))
-    return None
+        here = front.pop()
+        if graph.nodes[here].op in MAPS or here in stops:
+            continue
+        front += [one for one in graph.nodes[here].parents if one not in seen]
+        seen.update(graph.nodes[here].parents)
+    return seen
 
 
 def same_width(one: Node, other: Node) -> bool:
@@ -110,7 +135,13 @@ def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
             del left[item.node.index]
         made.append(chain[::-1])
     kept = [
-        chain for chain in made if not any(lies_within(graph, chain, other) for other in made if other is not chain)
+        chain
+        for chain in made
+        if not any(
+            lies_within(graph, chain, other) or is_handed_on(graph, chain, other)
+            for other in made
+            if other is not chain
+        )
     ]
     longest = max((len(chain) for chain in kept), default=0)
     # one addition alone beside a stream is a head, an embedding or a part of a branch
@@ -128,6 +159,20 @@ def lies_within(graph: Graph, chain: list[Summand], other: list[Summand]) -> boo
         if all(inside):
             return True
     return False
+
+
+def is_handed_on(graph: Graph, chain: list[Summand], other: list[Summand]) -> bool:
+    """Whether a chain is made inside the branches of another, as values and scores that are handed from layer to layer: of another
+    shape, or deeper in modules. Two halves of a reversible network are in each other's branches, too, and are both streams."""
+    alike = chain[0].node.shape == other[0].node.shape
+    if len(other) < len(chain) or (
+        alike and min(len(one.node.stack) for one in chain) <= max(len(item.node.stack) for item in other)
+    ):
+        return False
+    return all(
+        any(graph.above(item.source, one.node.index) and graph.above(one.node.index, item.branch) for item in other)
+        for one in chain
+    )
 
 
 def reaches(graph: Graph, start: int, stop: int, targets: Iterable[int]) -> bool:

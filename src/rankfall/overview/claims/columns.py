@@ -23,6 +23,12 @@ def claims() -> Table:
             ),
             Column("verdict", "text", "holds; holds only in part (`said` says where not); contradicted; undecided"),
             Column("said", "text", "what was found, in a sentence"),
+            Column(
+                "extends",
+                "text",
+                "where else the statement is true or not: masks, sizes, positions and the like that the bench adds to the source's "
+                "setting; never part of the verdict; empty: nothing is added",
+            ),
             Column("number", "float", "the number that decides; null: no single one does", nullable=True),
             Column("low", "float", "lower end of its 95% interval over seeds", nullable=True),
             Column("high", "float", "upper end of its 95% interval over seeds", nullable=True),

@@ -63,6 +63,7 @@ def describe(claim: Claim, found: Decision, table: Read) -> dict[str, Any]:
         | about
         | {"seen": ", ".join(SEEN[word] for word in claim.seen)}
         | asdict(found)
+        | {"extends": " ".join(map(str, found.extends))}
         | {"cells": " ".join(found.cells or cells_of(claim, table))}
     )
 

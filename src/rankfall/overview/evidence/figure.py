@@ -46,7 +46,7 @@ def evidence(read: Read, *, claims: list[str] = []) -> Picture:
         )
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
-    said = verdicts.set_index("claim").said
+    said = dict(zip(verdicts.claim, (verdicts.said + " " + verdicts.extends).str.strip()))
     return Picture(
         figure,
         f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "

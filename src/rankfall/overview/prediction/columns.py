@@ -1,6 +1,6 @@
 """prediction.parquet: each network at birth, and what became of it."""
 
-from rankfall.overview.prediction.rows import BIRTH, column
+from rankfall.overview.prediction.rows import BIRTH, PARTS, column
 from rankfall.report.schema import Column, Table
 
 
@@ -37,6 +37,15 @@ def prediction() -> Table:
                 "largest_depth",
                 "float",
                 "the largest depth at which half of the seeds of this task and architecture train; 0: none",
+            ),
+            *(
+                Column(
+                    part,
+                    "text",
+                    f"of the architecture: {meaning.partition(';')[0]}; null: nothing reads it",
+                    nullable=True,
+                )
+                for part, meaning in PARTS.items()
             ),
             *(
                 Column(

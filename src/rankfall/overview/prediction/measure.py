@@ -24,7 +24,7 @@ from rankfall.overview.prediction.outcomes import (
     steps_to,
 )
 from rankfall.overview.prediction.predictors import of_network, sizes
-from rankfall.overview.prediction.rows import BIRTH, column
+from rankfall.overview.prediction.rows import BIRTH, PARTS, column
 from rankfall.report.variants import number_variants
 from rankfall.streams import stream
 
@@ -88,7 +88,7 @@ def networks(
         steps=steps.to_numpy(),
     )
     found = found.assign(largest_depth=largest_depths(found), fold=deal_folds(found.architecture, folds))
-    before = born[[*PLACE, "seed", "key"]].drop_duplicates([*PLACE, "seed"])
+    before = born[[*PLACE, "seed", "key", *PARTS]].drop_duplicates([*PLACE, "seed"])
     before = before.assign(parameters=before.key.map(sizes(table("parameters"))))
     for name, (source, _) in BIRTH.items():
         values = of_network(name, table(source), born)

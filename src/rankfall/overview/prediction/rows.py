@@ -1,4 +1,8 @@
-"""The predictors of the table, and where each comes from; and its columns of them."""
+"""What is known of a network before it is trained: the parts of its architecture, and the predictors with the table of each."""
+
+from rankfall.report.parts import MADE_OF
+
+PARTS = {**MADE_OF, "init": "how initial values are drawn"}  # of the configuration: nothing is measured for them
 
 BIRTH = {  # predictor: its table, and what it is
     "residual": ("states", "log10 of |res(X)| / |X| after the last layer"),

@@ -4,10 +4,10 @@ from rankfall.report.schema import Column, Table
 
 
 def prediction_scores() -> Table:
-    """One row a model and statistic."""
+    """One row a model, statistic and null model that the gain is over."""
     return Table(
         "prediction_scores",
-        "a task x outcome x statistic x model",
+        "a task x outcome x statistic x model x null model",
         (
             Column("task", "text", "the task's name in the config; all: mean over tasks that have a value"),
             Column(
@@ -19,21 +19,28 @@ def prediction_scores() -> Table:
             Column(
                 "statistic",
                 "text",
-                "auc: share of pairs of networks in the right order, 0.5 knows nothing; tau: Kendall's rank correlation among pairs whose "
-                "outcomes differ; r2: share of squared deviations from the mean that is explained, below 0 worse than the mean. All on "
-                "architectures that were left out, pairs within one fold",
+                "auc: share of pairs of networks in the right order, 0.5 knows nothing; somers_d: Somers' D, right pairs less wrong ones "
+                "over all pairs whose outcomes differ, 0 knows nothing; r2: share of squared deviations from the mean that is explained, "
+                "below 0 worse than the mean. All on architectures that were left out, pairs within one fold",
             ),
             Column(
                 "kind",
                 "text",
-                "null: a null model; alone: of one predictor; added: of it, depth and parameters; together: of all predictors",
+                "null: a null model; alone: of one predictor; added: of it and the null model `over`; together: of all predictors, by "
+                "themselves or beside a null model",
             ),
             Column("model", "text", "what it is given"),
             Column("predictor", "text", "of alone and added; else null", nullable=True),
             Column("value", "float", "null: see value_reason", nullable=True),
             Column("low", "float", "lower end of the interval of 95%, over architectures drawn anew", nullable=True),
             Column("high", "float", "its upper end", nullable=True),
-            Column("gain", "float", "value less that of depth and parameters; null for null models", nullable=True),
+            Column(
+                "over",
+                "text",
+                "the null model that the gain is over: depth and parameters; or architecture and depth, which knows the parts of the "
+                "architecture and each of them times the depth",
+            ),
+            Column("gain", "float", "value less that of the null model `over`", nullable=True),
             Column("gain_low", "float", "lower end of its interval, of the same draws", nullable=True),
             Column("gain_high", "float", "its upper end", nullable=True),
             Column(
@@ -53,6 +60,6 @@ def prediction_scores() -> Table:
             ),
             Column("value_reason", "text", "why there is no value; else empty"),
         ),
-        key=("task", "outcome", "statistic", "model"),
+        key=("task", "outcome", "statistic", "model", "over"),
         cells=False,
     )

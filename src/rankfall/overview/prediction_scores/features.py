@@ -1,11 +1,13 @@
-"""What models are given: ranks among the training networks, so that no scale and no outlier matters, and their squares, so that a number
-may be best in the middle; a number that is missing is the median, with a mark.
+"""Features of models. A number becomes its rank among the training networks, so that no scale and no outlier matters, and the square of
+that rank, so that it may be best in the middle; a missing number is the median, with a mark. A part of the architecture becomes one column
+for each component that the training networks have, and each of these columns times the rank of the depth.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Names = NDArray[np.str_]
 
 
 def features(train: Array, test: Array) -> tuple[Array, Array]:
@@ -14,6 +16,18 @@ def features(train: Array, test: Array) -> tuple[Array, Array]:
     if not made:
         return np.empty((len(train), 0)), np.empty((len(test), 0))
     return np.hstack([one for one, _ in made]), np.hstack([other for _, other in made])
+
+
+def encode_parts(train: Names, test: Names, depth: Array, test_depth: Array) -> tuple[Array, Array]:
+    """Names of components (n, p), with the depths (n,), to columns of zeros and ones, and these times the rank of the depth; a component
+    that no training network has is zero in all columns of its part."""
+    known = [np.unique(column) for column in train.T]
+    rank, test_rank = of_column(depth, test_depth)
+    made = []
+    for names, by in ((train, rank), (test, test_rank)):
+        has = np.hstack([column[:, None] == each for column, each in zip(names.T, known)]).astype(float)
+        made.append(np.hstack([has, has * by[:, :1]]))
+    return made[0], made[1]
 
 
 def of_column(train: Array, test: Array) -> tuple[Array, Array]:

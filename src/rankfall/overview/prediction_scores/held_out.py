@@ -4,10 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankfall.annotations import DataFrame
-from rankfall.overview.prediction_scores.features import features
+from rankfall.overview.prediction.rows import PARTS
+from rankfall.overview.prediction_scores.features import encode_parts, features
 from rankfall.overview.prediction_scores.fits import linear, logistic, scores
-from rankfall.overview.prediction_scores.pairs import Sums, auc, explain_variance, rank_correlation
-from rankfall.overview.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, STATISTICS, TAU, TRAINS
+from rankfall.overview.prediction_scores.pairs import Sums, auc, explain_variance, somers_d
+from rankfall.overview.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, SOMERS_D, STATISTICS, TRAINS
 
 Array = NDArray[np.float64]
 DIGITS = 6  # of scores, which are of the order of 1: beyond are rounding and the small penalty of the intercept
@@ -21,7 +22,8 @@ def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Arr
     """
     if outcome == DEPTH:
         networks = networks[networks.depth == networks.depth.max()]
-        networks = networks.groupby("architecture").mean(numeric_only=True).reset_index()
+        each = networks.groupby("architecture")
+        networks = each.mean(numeric_only=True).join(each[list(PARTS)].first()).reset_index()
         value = networks.largest_depth.astype(float).to_numpy()
         return networks, np.log2(1 + value), value
     if outcome == TRAINS:
@@ -52,8 +54,9 @@ def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: 
     """Each statistic of a model of these columns, for networks of one task. What is learned from networks that all end alike puts none
     before another, and networks that a model cannot tell apart tie, whatever rounding makes of their scores."""
     asked, learned, judged_by = of_outcome(networks, outcome)
-    values = asked[columns].astype(float).to_numpy()
-    fold = asked.fold.astype(int).to_numpy()
+    numbers = asked[[name for name in columns if name not in PARTS]].astype(float).to_numpy()
+    parts = asked[[name for name in columns if name in PARTS]].fillna("").to_numpy(str)
+    depth, fold = asked.depth.to_numpy(float), asked.fold.astype(int).to_numpy()
     score, usual = np.full(len(asked), np.nan), np.full(len(asked), np.nan)
     for one in np.unique(fold):
         out = fold == one
@@ -64,14 +67,17 @@ def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: 
         if seen.min() == seen.max():
             score[out] = usual[out]
             continue
-        train, test = features(values[~out], values[out])
+        train, test = features(numbers[~out], numbers[out])
+        if parts.size:
+            has, test_has = encode_parts(parts[~out], parts[out], depth[~out], depth[out])
+            train, test = np.hstack([train, has]), np.hstack([test, test_has])
         fit = logistic if outcome == TRAINS else linear
         score[out] = np.round(scores(test, fit(train, seen)), DIGITS)
     code = {name: place for place, name in enumerate(architectures)}
     about = np.array([code[name] for name in asked.architecture], dtype=np.int64), fold
     made = {
         AUC: lambda: auc(score, judged_by, *about, len(architectures)),
-        TAU: lambda: rank_correlation(score, judged_by, *about, len(architectures)),
+        SOMERS_D: lambda: somers_d(score, judged_by, *about, len(architectures)),
         SHARE: lambda: explain_variance(score, learned, usual, about[0], len(architectures)),
     }
     return {name: made[name]() for name in STATISTICS[outcome]}

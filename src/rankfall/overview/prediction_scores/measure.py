@@ -1,9 +1,10 @@
-"""How well what is measured at birth predicts what becomes of networks, beyond their depth and parameters (docs/prediction.md).
+"""How well what is measured at birth predicts what becomes of networks, beyond what their configuration tells (docs/prediction.md).
 
-Models are linear and logistic in ranks and squared ranks, with a small penalty. Each is learned, for each task by itself, from the networks
-of nine tenths of the architectures and judged on those of the last tenth, whole architectures at a time, and so for each tenth (`folds`).
-Intervals come from architectures drawn anew, all networks of one together; gains over a null model from the same draws. A verdict on a
-predictor holds for all predictors at once: its lower end is at 0.05 divided by their number.
+Models are linear and logistic in ranks and squared ranks of numbers and in the parts of an architecture, with a small penalty. Each is
+learned, for each task by itself, from the networks of nine tenths of the architectures and judged on those of the last tenth, whole
+architectures at a time, and so for each tenth (`folds`). Intervals come from architectures drawn anew, all networks of one
+together; gains over a null model from the same draws. Null models know the depth, the number of parameters, both, or the parts of the
+architecture and the depth. A verdict on a predictor holds for all predictors at once: its lower end is at 0.05 divided by their number.
 """
 
 from collections.abc import Iterator
@@ -17,10 +18,10 @@ from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
 from rankfall.overview.prediction.measure import TABLES as READ
 from rankfall.overview.prediction.measure import networks as all_networks
-from rankfall.overview.prediction.rows import BIRTH, column
+from rankfall.overview.prediction.rows import BIRTH, PARTS, column
 from rankfall.overview.prediction_scores.held_out import judge, why_no_value
 from rankfall.overview.prediction_scores.pairs import Sums
-from rankfall.overview.prediction_scores.rows import ALL, NULL, STATISTICS
+from rankfall.overview.prediction_scores.rows import ALL, DESIGN, NULLS, SIZE, STATISTICS
 from rankfall.overview.prediction_scores.verdict import LEVEL, UNDECIDED, enough, of_alone, of_gain
 from rankfall.streams import stream
 
@@ -41,7 +42,12 @@ TABLES = [
 FINDS = ["headline"]
 LIMITS = {"selection": (0, None), "threshold": (0, 1), "folds": (2, None), "draws": (100, None)}
 assert TABLES == READ
-SIZE = ("depth", "parameters")
+KNOWS = {
+    "depth": ("depth",),
+    "parameters": ("parameters",),
+    SIZE: ("depth", "parameters"),
+    DESIGN: ("depth", *PARTS),
+}  # null models
 TOGETHER = "all predictors"
 
 
@@ -51,6 +57,7 @@ class Model:
     name: str
     columns: tuple[str, ...]
     predictor: str | None = None
+    over: tuple[str, ...] = NULLS  # null models that its gains are over
 
 
 def prediction_scores(
@@ -93,14 +100,16 @@ def analyse(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
 
 
 def models(predictors: list[str]) -> Iterator[Model]:
-    for columns in (("depth",), ("parameters",), SIZE):
-        yield Model("null", " and ".join(columns), columns)
+    every = tuple(column(name) for name in predictors)
+    for name, columns in KNOWS.items():
+        yield Model("null", name, columns)
     for name in predictors:
         yield Model("alone", name, (column(name),), name)
-        yield Model("added", f"{NULL} and {name}", (*SIZE, column(name)), name)
-    every = tuple(column(name) for name in predictors)
     yield Model("together", TOGETHER, every)
-    yield Model("together", f"{NULL} and {TOGETHER}", (*SIZE, *every))
+    for null in NULLS:
+        for name in predictors:
+            yield Model("added", f"{null} and {name}", (*KNOWS[null], column(name)), name, (null,))
+        yield Model("together", f"{null} and {TOGETHER}", (*KNOWS[null], *every))
 
 
 def rows(
@@ -110,31 +119,28 @@ def rows(
     predictors: list[str],
     drawn: np.ndarray,
 ) -> Iterator[dict[str, Any]]:
-    """Of one task, or of several in the mean, each model's row of a statistic."""
+    """Of one task, or of several in the mean, each model's rows of a statistic: one for each null model that its gain is over."""
     whole = {
         name: np.array([one.value(drawn) for one in listed]) for name, listed in sums.items()
     }  # each (tasks, draws + 1)
-    kept = np.isfinite(whole[NULL][:, 0])  # whether a task has pairs does not depend on the model
+    kept = np.isfinite(whole[SIZE][:, 0])  # whether a task has pairs does not depend on the model
     asked = pd.concat([part for part, has in zip(tasks.values(), kept) if has or not kept.any()])
     reason = "; ".join(dict.fromkeys(why_no_value(part, about["outcome"]) for part in tasks.values()))
     values = {name: (made[kept] if kept.any() else made).mean(0) for name, made in whole.items()}
-    decided = all(enough(*one.deciding()) for one, has in zip(sums[NULL], kept) if has)
+    decided = all(enough(*one.deciding()) for one, has in zip(sums[SIZE], kept) if has)
     each = max(1, len(predictors))
     for model in models(predictors):
-        value, gain = values[model.name], values[model.name] - values[NULL]
+        value = values[model.name]
         low, high, low_of_all = ends(value, each)
-        row: dict[str, Any] = about | {"kind": model.kind, "model": model.name, "predictor": model.predictor}
-        row |= {"value": number(value[0]), "low": number(low), "high": number(high), "verdict": ""}
-        row |= dict.fromkeys(("gain", "gain_low", "gain_high"))
-        if model.kind != "null":
-            gain_low, gain_high, gain_low_of_all = ends(gain, each)
-            row |= {"gain": number(gain[0]), "gain_low": number(gain_low), "gain_high": number(gain_high)}
-            if model.kind == "added":
-                row["verdict"] = of_gain(about["statistic"], gain_low_of_all, gain_high) if decided else UNDECIDED
-            elif model.kind == "alone":
-                row["verdict"] = of_alone(about["statistic"], low_of_all, high) if decided else UNDECIDED
         known = asked[column(model.predictor)].notna().mean() if model.predictor else None
-        yield row | {
+        row = about | {
+            "kind": model.kind,
+            "model": model.name,
+            "predictor": model.predictor,
+            "value": number(value[0]),
+            "low": number(low),
+            "high": number(high),
+            "verdict": "",
             "tasks": int(kept.sum()),
             "networks": len(asked),
             "architectures": asked.architecture.nunique(),
@@ -146,6 +152,19 @@ def rows(
             "known": None if known is None else float(known),
             "value_reason": "" if np.isfinite(value[0]) else reason,
         }
+        if model.kind == "alone":
+            row["verdict"] = of_alone(about["statistic"], low_of_all, high) if decided else UNDECIDED
+        for null in model.over:
+            gain = value - values[null]
+            gain_low, gain_high, gain_low_of_all = ends(gain, each)
+            if model.kind == "added":
+                row["verdict"] = of_gain(about["statistic"], gain_low_of_all, gain_high) if decided else UNDECIDED
+            yield row | {
+                "over": null,
+                "gain": number(gain[0]),
+                "gain_low": number(gain_low),
+                "gain_high": number(gain_high),
+            }
 
 
 def ends(values: np.ndarray, each: int) -> tuple[float, float, float]:

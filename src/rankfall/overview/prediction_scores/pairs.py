@@ -1,9 +1,9 @@
 """Numbers of held-out networks as sums over pairs of architectures, so that resampling whole architectures is a product of matrices.
 
 A pair of networks of one fold is right if the one with the higher score has the higher outcome, half right if scores tie, and does not
-count if outcomes tie. With outcomes 0 and 1 the share of right pairs is the AUC; with any outcome twice the share less 1 is Kendall's rank
-correlation, among pairs whose outcomes differ. Pairs of two folds do not count: their scores are of two models, whose intercepts have seen
-each other's outcomes. A network without a score (NaN: there was none to learn from) makes no pair.
+count if outcomes tie. With outcomes 0 and 1 the share of right pairs is the AUC; with any outcome twice the share less 1 is Somers' D
+of the scores given the outcome, `scipy.stats.somersd(outcome, score)`. Pairs of two folds do not count: their scores are of two models,
+whose intercepts have seen each other's outcomes. A network without a score (NaN: there was none to learn from) makes no pair.
 
 An architecture that is drawn w times stands for w architectures like it. Its networks make pairs with those of one drawn v times w v times,
 and among themselves w times: copies of a network are no pairs, since the one would be judged by the other.
@@ -73,7 +73,7 @@ def auc(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: i
     return Sums(*count_pairs(score, outcome, architecture, fold, count))
 
 
-def rank_correlation(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> Sums:
+def somers_d(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> Sums:
     return Sums(*count_pairs(score, outcome, architecture, fold, count), scale=2.0, shift=-1.0)
 
 

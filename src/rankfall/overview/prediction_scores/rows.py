@@ -2,33 +2,34 @@
 
 from rankfall.annotations import DataFrame
 
-AUC, TAU, SHARE = "auc", "tau", "r2"
+AUC, SOMERS_D, SHARE = "auc", "somers_d", "r2"
 TRAINS, HOW_WELL, STEPS, DEPTH = "trains", "over_chance", "steps", "largest_depth"
-STATISTICS = {TRAINS: (AUC,), HOW_WELL: (TAU, SHARE), STEPS: (TAU,), DEPTH: (TAU,)}
+STATISTICS = {TRAINS: (AUC,), HOW_WELL: (SOMERS_D, SHARE), STEPS: (SOMERS_D,), DEPTH: (SOMERS_D,)}
 MARGIN = {
     AUC: 0.02,
-    TAU: 0.04,
+    SOMERS_D: 0.04,
     SHARE: 0.02,
-}  # a gain below is none that matters; a rank correlation is twice an AUC, less 1
-NOTHING = {AUC: 0.5, TAU: 0.0, SHARE: 0.0}  # of what knows nothing
+}  # a gain below is none that matters; of outcomes 0 and 1 Somers' D is twice the AUC, less 1
+NOTHING = {AUC: 0.5, SOMERS_D: 0.0, SHARE: 0.0}  # of what knows nothing
 ALL = "all"  # tasks, in the mean
-NULL = "depth and parameters"
+SIZE, DESIGN = "depth and parameters", "architecture and depth"
+NULLS = (SIZE, DESIGN)  # null models that predictors are set beside: what is known of a network without measuring it
 TITLES = {
     TRAINS: "whether a network trains",
     HOW_WELL: "its accuracy over chance",
     STEPS: "its steps to the threshold",
     DEPTH: "the largest depth that trains",
 }
-MEANS = {AUC: "AUC", TAU: "rank correlation", SHARE: "R²"}
+MEANS = {AUC: "AUC", SOMERS_D: "Somers' D", SHARE: "R²"}
 
 
 def of(table: DataFrame, outcome: str, statistic: str, task: str = ALL) -> DataFrame:
     return table[(table.outcome == outcome) & (table.statistic == statistic) & (table.task == task)]
 
 
-def null(rows: DataFrame) -> DataFrame:
-    """The one row of depth and parameters."""
-    return rows[rows.model == NULL]
+def select_null(rows: DataFrame, null: str) -> DataFrame:
+    """The one row of a null model by itself."""
+    return rows[(rows.model == null) & (rows.over == null)]
 
 
 def say_where(table: DataFrame, task: str, counted: int) -> str:
@@ -39,6 +40,7 @@ def say_where(table: DataFrame, task: str, counted: int) -> str:
     return f"mean over {len(names)} tasks" if counted == len(names) else f"mean over {counted} of {len(names)} tasks"
 
 
-def by_gain(rows: DataFrame) -> DataFrame:
-    """The rows of predictors beside depth and parameters, the largest gain first."""
-    return rows[rows.kind == "added"].sort_values(["gain", "predictor"], ascending=[False, True])
+def by_gain(rows: DataFrame, null: str) -> DataFrame:
+    """The rows of predictors beside a null model, the largest gain first."""
+    added = rows[(rows.kind == "added") & (rows.over == null)]
+    return added.sort_values(["gain", "predictor"], ascending=[False, True])

@@ -28,7 +28,7 @@ def of_alone(statistic: str, low_of_all: float, high: float) -> str:
 
 
 def of_gain(statistic: str, low_of_all: float, high: float) -> str:
-    """Of what a predictor adds to depth and parameters."""
+    """Of what a predictor adds to a null model."""
     if math.isnan(low_of_all) or math.isnan(high):
         return UNDECIDED
     if low_of_all > 0:

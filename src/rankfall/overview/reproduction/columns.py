@@ -20,9 +20,11 @@ def reproduction() -> Table:
             Column(
                 "source",
                 "text",
-                "paper or code, which do not always agree, so a quantity may be here twice; Su 8823: kexue.fm/archives/8823; URPE: "
-                "Luo et al. 2022; both second-hand",
+                "word for the paper or code, which do not always agree, so a quantity may be here twice",
             ),
+            Column("source_name", "text", "its authors and year"),
+            Column("source_title", "text", "its title"),
+            Column("source_link", "text", "where it is"),
             Column("place", "text", "figure or section"),
             Column("what", "text", "what the number is"),
             Column(

@@ -8,7 +8,6 @@ from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.colours import CHANCE, GREEN, RED
 from rankfall.report.labels import many
 from rankfall.report.lines import below, collect_labels
-from rankfall.report.page.words import SOURCES
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["reproduction"]
@@ -148,7 +147,7 @@ def say_count(table: DataFrame) -> str:
 
 def say_sources(measured: DataFrame) -> str:
     """What the names of papers on the axis stand for, where that is not what they say."""
-    known = {name: SOURCES[name].name for name in SOURCES if name in set(measured.source)}
+    known = dict(zip(measured.source, measured.source_name))
     said = "; ".join(f"{name}: {one}" for name, one in known.items() if name != one)
     return f" On the axis, {said}." if said else ""
 

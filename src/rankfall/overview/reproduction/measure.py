@@ -27,7 +27,7 @@ from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.measure.context import Context
 from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
-from rankfall.report.published_numbers import published_numbers
+from rankfall.report.published_numbers import PAPER, published_numbers
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.searched import Searched, equals, write_cell
 
@@ -50,7 +50,7 @@ def reproduction(context: Context) -> list[dict[str, Any]]:
 
 def place_beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]:
     """One row for each setting of ours, or one row without ours."""
-    kept = ("name", "source", "place", "what", "kind", "sense")
+    kept = ("name", "source", *PAPER, "place", "what", "kind", "sense")
     row = {name: value[name] for name in kept} | {
         "published": float(value["published"]),
         "tolerance": float(value["tolerance"]),
@@ -109,13 +109,13 @@ def compute_values(ours: Searched, value: dict[str, Any]) -> DataFrame:
         )
     spec = SPEC if ours.of_cells else MODEL
     keys = tuple(name for name in columns if name in spec or name in by or name == "seed")
-    found = ours.name_means(numbers(ours, asked, keys, value), keys)
+    found = ours.name_means(mean_by_group(ours, asked, keys, value), keys)
     if not changed:
         return found
     # The other selection has the same conditions except those that it states; an empty condition accepts any value of a column.
     asked = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
     shared = tuple(name for name in keys if name not in changed)
-    other = numbers(ours, asked, shared, value)
+    other = mean_by_group(ours, asked, shared, value)
     at = ours.groups(shared)[0][found.network]
     paired = np.isin(at, other.index)
     both, less = found[paired], other[at[paired]].to_numpy()
@@ -123,7 +123,7 @@ def compute_values(ours: Searched, value: dict[str, Any]) -> DataFrame:
     return both.assign(number=number.where(number.abs() < math.inf))
 
 
-def numbers(ours: Searched, asked: list[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> Series:
+def mean_by_group(ours: Searched, asked: list[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> Series:
     """Group of equal `keys` -> mean over the selected rows; NaN where one of them has no number or is out of bounds."""
     number = ours.column(value["column"])
     good = number.abs() < math.inf

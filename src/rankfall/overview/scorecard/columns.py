@@ -77,8 +77,13 @@ def columns_of(headline: Headline) -> Iterator[Column]:
         yield Column(f"{name}_seeds", "int", mean_of, nullable=True, provenance=timed)
         yield Column(f"{name}_of", "int", asked, nullable=True)
         yield Column(f"{name}_lost", "text", lost)
+        yield Column(
+            f"{name}_each",
+            "text",
+            f"`{name}` of each {headline.counted}, by which rows are compared: `0=0.5 1=0.25`",
+            nullable=True,
+            provenance=timed,
+        )
     for kind, means in headline.beside.items():
         yield Column(f"{name}_{kind}", "float", f"beside `{name}`: {means}", nullable=True)
-    if headline.compared_within:
-        yield Column(f"{name}_by", "text", headline.compared_within, nullable=True, provenance=timed)
     yield Column(f"{name}_reason", "text", f"why there is no `{name}`; empty where there is", provenance=timed)

@@ -11,13 +11,14 @@ from rankfall.errors import RankfallError
 from rankfall.report.headlines import Headline
 from rankfall.report.quantities import STUDIES
 from rankfall.report.ranking import shade
-from rankfall.report.score_text import choose, name_row, notes, say_seeds, write_chance, write_score
+from rankfall.report.score_text import choose, list_attainable, name_row, say_seeds, write_chance, write_score
 from rankfall.report.settings import Setting, rows_at, say_setting
 from rankfall.report.style import Picture, canvas
 
 TABLES = ["scorecard"]
 FINDS = ["headline"]
 KEEPS = 0.5  # residual at the last layer
+FITS = 11  # letters of a cell at the usual size
 WIDE, HIGH, LABELS, HEADER = 0.74, 0.235, 2.1, 1.95  # inches of a column, a row, the names, and the headings
 
 
@@ -69,7 +70,8 @@ def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting)
     )
     for y, line in enumerate(words):
         for x, word in enumerate(line):
-            panel.text(x + 0.5, y + 0.5, word, ha="center", va="center", fontsize=7, color="#111111")
+            size = 7 if len(word) <= FITS else 5.5
+            panel.text(x + 0.5, y + 0.5, word, ha="center", va="center", fontsize=size, color="#111111")
     panel.xaxis.tick_top()
     panel.tick_params(axis="x", labelsize=6.5, rotation=0, length=0, pad=2)
     panel.tick_params(axis="y", labelsize=7.5, rotation=0, length=0)
@@ -88,17 +90,14 @@ def caption(table: DataFrame, setting: Setting, shown: list[Headline], left: int
     lost = [f"{name_row(row)} ({row.done} of {row.cells})" for _, row in table[table.done < table.cells].iterrows()]
     chances = [f"{headline.title} {said}" for headline in shown if (said := write_chance(table, headline))]
     beside = f" Chance: {'; '.join(chances)}." if chances else ""
-    beside += "".join(
-        f" {note[0].upper()}{note[1:]}."
-        for note in notes(table, [headline for headline in shown if headline.compared_within], titles=True)
-    )
+    beside += "".join(f" {note[0].upper()}{note[1:]}." for note in list_attainable(table, shown, titles=True))
     gone = f" Not all seeds are left of {', '.join(lost)}." if lost else ""
     keep = table.residual_last[table.residual_last.notna()] >= KEEPS
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
         f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}; "
-        "darker where more is kept than by the others of this setting (grey where neither end is better, "
-        "and where there is nothing to compare with, as a time with those of "
-        "another engine), a dash where there is no such number, blank where nothing was measured, floor where all is rounding noise of "
+        "darker where more is kept than by the others of this setting, seed by seed (alike where two tie; grey where neither end is "
+        "better, and where there is one seed, which decides nothing), a dash where there is no such number, blank "
+        "where nothing was measured, floor where all is rounding noise of "
         f"float64.{kept}{beside}{gone}{more}"
     )

@@ -11,6 +11,7 @@ options, and stand in every row of an architecture.
 """
 
 import re
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from rankfall.report.headlines import Headline, headlines
 from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
 from rankfall.report.parts import MADE_OF
 from rankfall.report.processors import describe_mixture
+from rankfall.report.ranking import read_seeds, write_seeds
 from rankfall.report.settings import fill_sizes
 from rankfall.report.variants import number_variants
 
@@ -73,10 +75,10 @@ def of_networks(headline: Headline, table: DataFrame | None, cells: DataFrame) -
     places = list(cells.groupby(ROW).groups)
     if table is None:
         return dict.fromkeys(places, leave_empty(headline, f"this run does not make the table {headline.table}"))
-    asked = cells.loc[cells.key.isin(table.key), ["key", *ROW, "trained", "status", "reason"]]
+    asked = cells.loc[cells.key.isin(table.key), ["key", *ROW, "seed", "trained", "status", "reason"]]
     if headline.first == "only trained":
         asked = asked[asked.trained]
-    number = headline.number(headline.rows(table[table.status == "done"]))
+    number = headline.number(headline.rows(table[table.status == "done"] if "status" in table else table))
     found = dict(list(asked.merge(number, on="key", how="left").groupby(ROW)))
     trained = cells.groupby(ROW).trained.first()
     return {
@@ -94,14 +96,14 @@ def say_unasked(headline: Headline, trained: bool) -> str:
 
 def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
     """No number, and why."""
-    of = ["_at"] if headline.components else ["_seeds", "_of"]
-    beside = [f"_{name}" for name in headline.beside] + ["_by"] * bool(headline.compared_within)
+    of = ["_at"] if headline.components else ["_seeds", "_of", "_each"]
+    beside = [f"_{name}" for name in headline.beside]
     lost = {} if headline.components else {"_lost": ""}
     return dict.fromkeys(["", "_deviation", *of, *beside]) | lost | {"_reason": reason} | known
 
 
 def mean(headline: Headline, found: DataFrame) -> Value:
-    """Mean and deviation over the seeds that are done, or over what else is counted: seeds of one stack share one reading of a clock."""
+    """Return mean, deviation and single numbers of the seeds that are done."""
     done = found[found.status == "done"]
     gone = say_lost(found)
     known: Value = {"_of": len(found), "_lost": gone}
@@ -111,19 +113,15 @@ def mean(headline: Headline, found: DataFrame) -> Value:
     if len(without):
         reasons = [why if isinstance(why, str) and why else "its rows have no such number" for why in without.why]
         return leave_empty(headline, say_reasons(reasons, len(done)), **known)
-    by = {"_by": " and ".join(sorted(done.by.unique()))} if headline.compared_within else {}
-    if by and done.by.nunique() > 1:
-        return leave_empty(headline, f"its seeds are not comparable: {by['_by']}", **known, **by)
-    counted = (
-        done if headline.counted == "seed" else done.drop_duplicates("number")
-    )  # two readings never agree in every digit
+    shared = headline.counted != "seed"  # seeds of an architecture share its readings
+    each = read_seeds(done.readings.iloc[0]) if shared else dict(zip(done.seed.astype(int), done.number.astype(float)))
     return {
-        "": float(counted.number.mean()),
-        "_deviation": float(counted.number.std(ddof=1)) if len(counted) > 1 else None,
-        "_seeds": len(counted),
+        "": float(done.number.mean()),
+        "_deviation": statistics.stdev(each.values()) if len(each) > 1 else None,
+        "_seeds": len(each),
+        "_each": write_seeds(each),
         **known,
         **{f"_{name}": number_of(done[name].mean()) for name in headline.beside},
-        **by,
         "_reason": "",
     }
 

@@ -108,10 +108,10 @@ def together(
         f"{describe_finding(values, shown, say_differ(table))}{say_cut(figure)}"
         f"{coincide(every, 'architecture', 'layer', 'value', ['quantity', 'training'], span=1.0)}{known.left_out}"
     )
-    return Picture(figure, caption, numbers(values))
+    return Picture(figure, caption, tabulate_together(values))
 
 
-def numbers(values: dict[str, DataFrame]) -> DataFrame:
+def tabulate_together(values: dict[str, DataFrame]) -> DataFrame:
     """Means by layer with the first layer below half of the first value, and the rank correlations of quantities, a row each."""
     parts = []
     for name, one in values.items():

@@ -18,7 +18,7 @@ from rankfall.report.colours import DIRECTION
 from rankfall.report.joins import find_beside
 from rankfall.report.lines import SIZE, note_cut, say_cut
 from rankfall.report.looks import label
-from rankfall.report.ranking import say_extreme
+from rankfall.report.ranking import gather, say_extreme
 from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.settings import say_differ
 from rankfall.report.spread import spread
@@ -53,7 +53,7 @@ def conflict(
     known = account(whole, table, ["architecture"])
     probe = most(most(read("probe"), "tokens", tokens), "depth", depth)
     orders = most(select(read("orders"), OF_ATTENTION), "heads", heads, or_null=True)
-    found = [of(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
+    found = [join_conflict(str(name), part, times, probe, orders) for name, part in table.groupby("architecture")]
     points = [point for point in found if not point["missing"]]
     if not points:
         missing = "; ".join(f"{point['name']}: {point['missing']}" for point in found)
@@ -95,7 +95,7 @@ def most(table: DataFrame, column: str, wanted: int | None, or_null: bool = Fals
     return table[(table[column] == value) | (table[column].isna() & or_null)]
 
 
-def of(name: str, part: DataFrame, times: float, probe: DataFrame, orders: DataFrame) -> dict[str, Any]:
+def join_conflict(name: str, part: DataFrame, times: float, probe: DataFrame, orders: DataFrame) -> dict[str, Any]:
     """The numbers of an architecture from all three tables, or what is missing."""
     about = part.iloc[0].to_dict()
     places, same_probe = find_beside(about, probe, "probe", "conflict")
@@ -113,7 +113,7 @@ def of(name: str, part: DataFrame, times: float, probe: DataFrame, orders: DataF
         "missing": missing,
         "rows": float("nan") if missing or places is None else float(places.untrained_rows) / float(places.tokens),
         "kept": float(kept.mean()),
-        "each": kept.tolist(),
+        "each": at.dropna(subset="kept").groupby("seed").kept.mean().astype(float).to_dict(),
         "deviation": float(kept.std()) if len(kept) > 1 else 0.0,
         "accuracy": float(part[part.times == 1].accuracy.mean()),
         "order": float(order.order) if order is not None and order_known else float("nan"),
@@ -188,15 +188,16 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str, s
         return text + "They are not ranked: numbers of different settings are not compared."
     if not both:
         return text + f"None has all rows distinct and an accuracy within {100 * SIMILAR:.0f} points of the best."
-    names, top = say_most(both)
     text += (
-        f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, "
-        f"{top} keep{'s' * (len(names) == 1)} most; of those with fewer than half their rows distinct "
+        f"Of those with all rows distinct whose accuracy is within {100 * SIMILAR:.0f} points of the best, what is kept is "
+        f"{say_most(both)}; of those with fewer than half their rows distinct "
     )
-    return text + (f"{say_most(alone)[1]}." if alone else "there is none.")
+    return text + (f"it is {say_most(alone)}." if alone else "there is none.")
 
 
-def say_most(points: list[dict[str, Any]]) -> tuple[list[str], str]:
-    """Which keep most, with those that tie within their deviation over seeds."""
-    rows = DataFrame([{"architecture": point["name"], "kept": kept} for point in points for kept in point["each"]])
-    return say_extreme(rows, "kept", "{:.2f}".format, most=True)
+def say_most(points: list[dict[str, Any]]) -> str:
+    """Which keep most, compared seed by seed."""
+    each = [(point["name"], seed, kept) for point in points for seed, kept in point["each"].items()]
+    return say_extreme(
+        gather(DataFrame(each, columns=["architecture", "seed", "kept"]), "kept"), "{:.2f}".format, "most", most=True
+    )

@@ -11,7 +11,7 @@ from rankfall.report.colours import CHANCE
 from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import draw_panels, panels_of
-from rankfall.report.ranking import by_setting, say_extreme, say_span
+from rankfall.report.ranking import by_setting, gather, say_extreme, say_span
 from rankfall.report.selection import deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
@@ -82,11 +82,10 @@ def describe_finding(drawn: DataFrame, quantity: str, settings: dict[str, str]) 
         there = drawn[drawn.length == length]
         if len(there):
             best = by_setting(there, settings, lambda rows: say_best(rows, quantity))
-            said.append(f"at {length:g} tokens best {best}")
+            said.append(f"at {length:g} tokens {best}")
     text = "; ".join(said)
     return text[:1].upper() + text[1:] + "."
 
 
 def say_best(there: DataFrame, quantity: str) -> str:
-    names, best = say_extreme(there, quantity, "{:.3f}".format, most=quantity != "loss")
-    return f"{'is' if len(names) == 1 else 'are'} {best}"
+    return say_extreme(gather(there, quantity), "{:.3f}".format, "best", most=quantity != "loss")

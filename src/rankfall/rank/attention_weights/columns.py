@@ -9,7 +9,7 @@ def attention_weights() -> Table:
         "attention_weights",
         "a cell x layer x head x what is left out x quantity",
         (
-            Column("layer", "int", "1 is the first block"),
+            Column("layer", "int", "1 is the first block", bounds=(1, "depth")),
             Column("tokens", "int", "T, sentinels included", unit="tokens"),
             Column("attention_head", "int", "null: mean of the heads' numbers", nullable=True),
             Column(

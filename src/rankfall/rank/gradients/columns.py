@@ -9,7 +9,7 @@ def gradients() -> Table:
         "gradients",
         "a cell x layer x what the gradient is by",
         (
-            Column("layer", "int", "1 is the first block"),
+            Column("layer", "int", "1 is the first block", bounds=(1, "depth")),
             Column(
                 "of",
                 "text",

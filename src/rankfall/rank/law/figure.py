@@ -13,7 +13,7 @@ from rankfall.report.colours import colours
 from rankfall.report.labels import many
 from rankfall.report.lines import below, collect_labels, on, say_cut, summary
 from rankfall.report.looks import label
-from rankfall.report.ranking import by_setting, say_extreme
+from rankfall.report.ranking import by_setting, gather, say_ends
 from rankfall.report.selection import choose, deepest
 from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, tower
@@ -194,17 +194,9 @@ def describe_finding(each: DataFrame, names: list[str], settings: dict[str, str]
 
 def say_ends_of(deepest: DataFrame) -> str:
     """Whose residual is smallest and whose largest, of networks of one setting, each at its last layer that has one."""
-    lowest, least = say_extreme(deepest, "log10_residual", power, most=False)
-    highest, most = say_extreme(deepest, "log10_residual", power, most=True)
     layers = deepest.groupby("architecture").layer.max().astype(int)
-    at = (
-        (" after " + layers.map(lambda count: many(count, "layer")))
-        if layers.nunique() > 1
-        else layers.map(lambda _: "")
+    last = (
+        f"after {many(layers.iloc[0], 'layer')}" if layers.nunique() == 1 else "each after its last layer that has one"
     )
-    low, high = (
-        at[names[0]] if layers[names].nunique() == 1 else " after their last layers" for names in (lowest, highest)
-    )
-    if set(lowest) & set(highest):
-        return f"that of {least}{low}"
-    return f"smallest in {least}{low} and largest in {most}{high}"
+    ends = say_ends(gather(deepest, "log10_residual"), power, "largest", "smallest", high=False)
+    return f"{ends} ({last})"

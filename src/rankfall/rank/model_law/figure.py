@@ -12,7 +12,7 @@ from rankfall.report.colours import colours
 from rankfall.report.labels import many
 from rankfall.report.lines import legend_below, lines
 from rankfall.report.model_names import name_measurements
-from rankfall.report.ranking import say_ends
+from rankfall.report.ranking import gather, say_ends
 from rankfall.report.style import Picture, power
 
 TABLES = ["model_law"]
@@ -81,13 +81,12 @@ def say_end(known: DataFrame, points: DataFrame) -> str:
     """Of one model and phase, whose variants have all been followed to one layer or less."""
     last = int(known.layer.max())
     end = known[known.layer == last]
-    each = end.groupby(["variant", "seed"], dropna=False).log10_residual.median().astype(float)
-    found = end.groupby("variant").log10_residual.median().astype(float).to_frame("mean")
-    found["std"] = each.groupby("variant").std()
-    low = points[(points.variant == found["mean"].idxmin()) & (points.log10_residual < -2)]
+    each = end.groupby(["variant", "seed"], dropna=False).log10_residual.median().astype(float).reset_index()
+    found = gather(each, "log10_residual", "variant")
+    low = points[(points.variant == found.level.idxmin()) & (points.log10_residual < -2)]
     pace = low.exponent.astype(float).median()
     exponent = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
-    some = f", of the {len(found)} that have one there" if len(found) < known.variant.nunique() else ""
+    some = f", of the {len(found.values)} that have one there" if len(found.values) < known.variant.nunique() else ""
     ends = say_ends(found, power, "largest", "lowest", high=False)
     return f"{ends} after {many(last, 'layer')}{some}{exponent}"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rankfall.report.published_numbers import read_published
+from rankfall.report.published_numbers import PAPER, read_published
 
 DATA = ["rank/model_residuals/published.csv", "rank/model_residuals/rank_by_layer.csv"]
 MODELS = {"BERT": "bert-base-cased", "ALBERT": "albert-base-v2", "XLNet": "xlnet-base-cased"}
@@ -19,14 +19,14 @@ NOISE, FLOOR = 5e-7, 1e-6  # a published value below the first is float32's nois
 
 
 def curves(single: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
-    """The points of the curves, at the setting of the single numbers of these models."""
+    """Return the points of the curves, of the source and at the setting of the single numbers of these models."""
     text = Path(__file__).with_name("rank_by_layer.csv").read_text(encoding="utf-8")
     for point in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
         model, phase, variant, layer = (point[name] for name in ("model", "phase", "variant", "layer"))
         mean, deviation = float(point["mean"]), float(point["std"])
         yield {
             "name": f"{model} {phase} {variant} layer {int(layer):02d}",
-            "source": "paper",
+            **{name: single[0][name] for name in ("source", *PAPER)},
             "place": "figure 2",
             "what": f"relative residual of {model}, {phase}, {variant}, after layer {layer}",
             "kind": "measured",

@@ -5,7 +5,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.annotations import DataFrame, Series
-from rankfall.rank.orders.rows import BARE, BLOCKS, ORDER, PLAIN
+from rankfall.rank.orders.rows import BARE, BLOCKS, NEAR, ORDER, PLAIN
 from rankfall.report.headlines import Headline, OfParts, PartNumber
 from rankfall.report.part_numbers import notation, parts_of
 from rankfall.report.selection import select
@@ -62,6 +62,7 @@ HEADLINES = (
         with_biases,
         order,
         good="low",
+        least=NEAR,
         parts=OfParts(of_attention, "heads"),
         place=10,
     ),
@@ -73,6 +74,7 @@ HEADLINES = (
         with_biases,
         order,
         good="low",
+        least=NEAR,
         parts=OfParts(of_block, "heads"),
         place=11,
     ),

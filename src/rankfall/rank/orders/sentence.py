@@ -1,6 +1,6 @@
 """Which attention loses rank, in a sentence."""
 
-from rankfall.rank.orders.rows import NEAR, OF_ATTENTION
+from rankfall.rank.orders.rows import NEAR, OF_ATTENTION, PLAIN
 from rankfall.report.joins import MADE_OF
 from rankfall.report.labels import many
 from rankfall.report.page.question import Read, TableQuestion
@@ -11,10 +11,16 @@ def say_orders(read: Read) -> tuple[str, str]:
     table = read("orders")
     if table is None:
         return "", ""
-    each = select(table, OF_ATTENTION).groupby(list(MADE_OF), dropna=False).order.max()
+    rows = select(table, OF_ATTENTION)
+    each, plain = (part.groupby(list(MADE_OF), dropna=False).order.max() for part in (rows, select(rows, PLAIN)))
     if not each.notna().any():
         return "", ""
     cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
+    extras = (
+        f" Without position, mask and special token {((plain - 3).abs() < NEAR).sum()} of {len(plain)} do."
+        if len(plain)
+        else ""
+    )
     unfit = int(each.isna().sum())
     beyond = int(((each >= 3 + NEAR) | (each <= -NEAR)).sum())
     between = len(each) - cubed - shrunk - kept - unfit - beyond
@@ -27,8 +33,8 @@ def say_orders(read: Read) -> tuple[str, str]:
     cube, shrink, do = (f"{count} {verb if count != 1 else verbs}" for count, verb, verbs in (
         (cubed, "cube", "cubes"), (shrunk, "shrink", "shrinks"), (kept, "do", "does")))  # fmt: skip
     return (
-        f"Of {many(len(each), 'kind')} of attention layer, {cube} the residual in every layer (doubly exponential collapse), {shrink} "
-        f"it by a factor (exponential), and {do} not let it vanish.{undefined}",
+        f"Of {many(len(each), 'kind')} of attention layer, {cube} the residual in every layer (doubly exponential collapse).{extras} "
+        f"{shrink} it by a factor (exponential), and {do} not let it vanish.{undefined}",
         "",
     )
 

@@ -43,7 +43,7 @@ class Symbols:
     log_counts: Tensor  # (U,)
 
     @staticmethod
-    def of(inputs: Tensor, dtype: torch.dtype) -> "Symbols":
+    def count_symbols(inputs: Tensor, dtype: torch.dtype) -> "Symbols":
         """`inputs`: one sequence of one member (1, 1, T)."""
         numbers, of_token, counts = inputs[0, 0].unique(return_inverse=True, return_counts=True)
         first = of_token.new_full((len(numbers),), len(of_token))
@@ -62,7 +62,7 @@ def are_states_alike(network: Network, inputs: Tensor, distinct: np.ndarray) -> 
     rng = np.random.default_rng(0)
     some = rng.integers(min(len(numbers), max(2, inputs.shape[2] // 4)), size=inputs.shape[2])
     one = numbers[torch.from_numpy(some).to(numbers.device)].view(1, 1, -1)
-    symbols = Symbols.of(one, next(network.parameters()).dtype)
+    symbols = Symbols.count_symbols(one, next(network.parameters()).dtype)
     full = network.states(one)
     few = distinct[np.linspace(0, len(distinct) - 1, min(len(distinct), SHOWN)).astype(int)]
     pairs = [(x, x[:, :, symbols.first]) for x in full]

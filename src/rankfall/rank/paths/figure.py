@@ -15,7 +15,7 @@ from rankfall.report.colours import CHANCE, WHOLE
 from rankfall.report.labels import many
 from rankfall.report.lines import SHARE, band_across, legend_below, lines, say_cut, steps, summary
 from rankfall.report.looks import label
-from rankfall.report.ranking import say_mean, say_span
+from rankfall.report.ranking import say_mean, say_span, sides
 from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.style import Picture
 
@@ -83,7 +83,7 @@ def paths(
         f"Dashed: chance, the best guess that sees no input ({chance}). {say_shapes(verdicts)}{say_cut(grid.figure)}"
         f"{coincide(each, 'line', 'length', 'accuracy', ['panel'], span=1.0)}{known.left_out}"
     )
-    return Picture(grid.figure, caption, numbers(table, each, verdicts))
+    return Picture(grid.figure, caption, tabulate_paths(table, each, verdicts))
 
 
 def write_title(architecture: str, training: str, depth: int) -> str:
@@ -111,22 +111,23 @@ def draws(table: DataFrame) -> str:
 
 
 def verdict(table: DataFrame, each: DataFrame) -> dict[str, Any]:
-    """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance. It holds, or
-    does not, where both numbers are farther from their limits than their deviations over seeds."""
+    """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance. It holds where
+    the intervals of both numbers over seeds lie within their limits, and does not where one lies beyond; of one seed nothing is decided."""
     found = shares(table, each)
     whole, chance, short, long, carried = (found[name] for name in ("whole", "chance", "short", "long", "carried"))
     seeds = DataFrame(
         [shares(table[table.seed == seed], part) for seed, part in each.groupby("seed") if seed in set(table.seed)]
     )
-    spread, rise = (float(seeds[name].std()) if len(seeds) > 1 else 0.0 for name in ("carried", "over"))
-    margins = ((carried - HALF, spread), (chance + LEAST - long, rise))
+    spread = float(seeds.carried.std()) if len(seeds) > 1 else 0.0
+    margins = DataFrame({"carried": seeds.carried - HALF, "over": LEAST - seeds.over}).T
+    within = sides(margins if seeds.carried.notna().all() else margins[[]], margins.abs().max(axis=1))
     said = (
         UNSEEN
         if carried != carried
         else "holds"
-        if all(margin >= deviation for margin, deviation in margins)
+        if (within == 1).all()
         else "does not hold"
-        if any(margin < -deviation for margin, deviation in margins)
+        if (within == -1).any()
         else UNSURE
     )
     return {"whole network": whole, "chance": chance, "best of short paths": short, "best of long paths": long,
@@ -180,7 +181,7 @@ def say_shares(one: dict[str, Any]) -> str:
     return share + (f", long ones are {over:.2f} over chance" if over > LEAST else "")
 
 
-def numbers(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:
+def tabulate_paths(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:
     """Means and deviations by length, of whole networks and of chance; and the verdict of each panel."""
     rest = table[table.kind.isin(list(REFERENCES))].groupby(["panel", "kind", "seed"]).accuracy.mean().reset_index()
     drawn = concat([each.assign(**rows.PATHS), rest])

@@ -104,7 +104,7 @@ def predict_classes(
     if not merged:
         start = network.lift(inputs) if full is None else full[0]
         return read(network, path_ends(network, start, distinct, full), sets)
-    symbols = Symbols.of(inputs, sets.dtype)
+    symbols = Symbols.count_symbols(inputs, sets.dtype)
     full = None if full is None else [x[:, :, symbols.first] for x in full]
     start = network.lift(symbols.numbers)
     return read(network, path_ends(network, start, distinct, full, symbols.weights), sets)[..., symbols.of_token]

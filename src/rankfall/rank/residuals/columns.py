@@ -9,7 +9,7 @@ def residuals() -> Table:
         "residuals",
         "a cell x layer x place x quantity x norm x centre",
         (
-            Column("layer", "int", "0 is the embedding"),
+            Column("layer", "int", "0 is the embedding", bounds=(0, "depth")),
             Column(
                 "place",
                 "text",
@@ -29,8 +29,14 @@ def residuals() -> Table:
                 "linf; for composite the best that a descent finds, never worse than the mean; null: spectral",
                 nullable=True,
             ),
-            Column("value", "float", "mean over samples; null: see value_reason", nullable=True),
-            Column("deviation", "float", "standard deviation over samples (seeds are cells)", nullable=True),
+            Column("value", "float", "mean over samples; null: see value_reason", nullable=True, bounds=(0, None)),
+            Column(
+                "deviation",
+                "float",
+                "standard deviation over samples (seeds are cells)",
+                nullable=True,
+                bounds=(0, None),
+            ),
             Column(
                 "floor_share",
                 "float",

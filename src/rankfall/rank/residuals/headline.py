@@ -57,6 +57,7 @@ HEADLINES = (
         residual,
         residual_last,
         digits=3,
+        scale="log",
         beside={"floor": "share of the samples whose residual is rounding noise of float64"},
         place=20,
     ),

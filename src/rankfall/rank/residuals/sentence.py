@@ -2,21 +2,23 @@
 that."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.rank.residuals.headline import STILL
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import join
 from rankfall.report.page.question import Question
-from rankfall.report.page.sentences import at, count_seeds, list_names, name, write_number, write_tie
+from rankfall.report.page.sentences import at, count_seeds, list_names, list_undecided, name, write_number, write_tie
 from rankfall.report.part_numbers import is_missing
-from rankfall.report.ranking import find_extreme
+from rankfall.report.ranking import find_extreme, split_decidable
 from rankfall.report.settings import Setting, check_one
 from rankfall.report.style import power
+from rankfall.report.written import write_float
 
 NEAR = 0.1  # orders that differ by less are one
 KEEPS = 0.5  # residual at the last layer
-SHOWN = 0.001  # the last digit of a residual in a sentence
 FIRST = 3  # names in the first finding
 PER_LAYER = {3: "cubed", 1: "multiplied by a factor", 0: "kept from vanishing"}  # what orders do to a small residual
 UNKNOWN = "not in the table of orders"
@@ -50,9 +52,8 @@ def lower_without(known: DataFrame, first: DataFrame) -> bool:
 
 def choose_number(rows: DataFrame) -> Headline:
     """By what residuals are compared: the one at the last layer, which scorecard and counts show. The law, of other samples and another
-    mean, where rounding, of float64 or to the digits shown, hides that one and all have a law."""
-    last, floor = rows.residual_last.astype(float), rows.residual_last_floor.astype(float)
-    hidden = ~(last >= SHOWN) | (floor > 0)
+    mean, where rounding of float64 hides that one and all have a law."""
+    hidden = rows.residual_last.isna() | (rows.residual_last_floor.astype(float) > 0)
     return by_name("log_residual" if hidden.any() and rows.log_residual.notna().all() else "residual_last")
 
 
@@ -89,15 +90,17 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
     known = rows[rows[headline.name].notna()]
     if not len(known):
         return ""
-    least = find_extreme(known, headline, setting, most=False)
-    seeds = count_seeds(least, headline)
     of = "Of these " if len(rows) > 1 else ""
+    ranked, alone = split_decidable(known, headline)
+    if len(known) > 1 and not len(ranked):
+        return f"Their residuals at the last layer: {list_undecided(alone, headline, choose_words(headline))}{say_noise(alone, headline)}."
+    least = find_extreme(ranked, headline, setting, most=False)
+    seeds = count_seeds(least, headline)
     if len(least) == 1:
         (row,) = (row for _, row in least.iterrows())
         return f"{of}{name(row)} is left with a residual of {say_left(row, headline)} at the last layer{seeds}{say_noise(least, headline)}."
     named = list_names(sorted(name(row) for _, row in least.iterrows()), FIRST)
-    within = ", within their deviation over seeds" if least[f"{headline.name}_deviation"].notna().any() else ""
-    return f"{of}{named} tie at the last layer{within}{seeds}{say_noise(least, headline)}."
+    return f"{of}{named} tie at the last layer{seeds}{say_noise(least, headline)}."
 
 
 def say_noise(rows: DataFrame, headline: Headline) -> str:
@@ -115,9 +118,12 @@ def say_left(row: Series, headline: Headline | None = None) -> str:
     """The residual at the last layer: by this number, or by its own, the law where rounding hides it."""
     if (headline or choose_number(row.to_frame().T)).name == "log_residual":
         return power(row.log_residual)
-    if row.residual_last_floor == 1:
-        return "no more than float64's rounding"
-    return write_number(row, by_name("residual_last"), "{:.3f}".format)
+    return write_number(row, by_name("residual_last"), choose_words(by_name("residual_last")))
+
+
+def choose_words(headline: Headline) -> Callable[[float], str]:
+    """How a residual is written."""
+    return power if headline.unit == "log10" else partial(write_float, digits=headline.digits)
 
 
 def say_unordered(rows: DataFrame, setting: Setting) -> str:
@@ -128,13 +134,16 @@ def say_unordered(rows: DataFrame, setting: Setting) -> str:
         return (
             f"there is a law of {list_names([name(row) for _, row in rows.iterrows()], FIRST)}, and no number of all."
         )
-    write = power if headline.unit == "log10" else "{:.3f}".format
+    write = choose_words(headline)
     if len(known) == 1:
         (row,) = (row for _, row in known.iterrows())
         what = "only one here" if len(rows) == 1 else "only one with this number"
         left = f"with a residual of {say_left(row, headline)} at the last layer"
         return f"{name(row)} is the {what}, {left}{count_seeds(known, headline)}{say_noise(known, headline)}."
-    least = find_extreme(known, headline, setting, most=False)
+    ranked, alone = split_decidable(known, headline)
+    if not len(ranked):
+        return f"residuals at the last layer are {list_undecided(alone, headline, write)}{say_noise(alone, headline)}."
+    least = find_extreme(ranked, headline, setting, most=False)
     said = (
         f"{name(least.iloc[0])} ({say_left(least.iloc[0], headline)})"
         if len(least) == 1

@@ -9,7 +9,7 @@ def states() -> Table:
         "states",
         "a cell x layer x what is left out x quantity",
         (
-            Column("layer", "int", "0 is what enters the first block"),
+            Column("layer", "int", "0 is what enters the first block", bounds=(0, "depth")),
             Column("tokens", "int", "T, sentinels included", unit="tokens"),
             Column(
                 "left_out",

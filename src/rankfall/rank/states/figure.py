@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+import numpy as np
+
 from rankfall.annotations import DataFrame, Read, Series
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
@@ -9,6 +11,7 @@ from rankfall.report.colours import colours
 from rankfall.report.labels import labels, order
 from rankfall.report.lines import legend_below, lines, summary
 from rankfall.report.lines import steps as graded
+from rankfall.report.ranking import gather, say_ends
 from rankfall.report.selection import describe_filter, one_a_seed, select, select_asked, select_finished
 from rankfall.report.style import Picture
 
@@ -82,13 +85,9 @@ def draw_means(
             axis.xaxis.set_major_formatter("{x:g}")
     legend_below(grid, title=", ".join(each))
     last = shown[shown[x] == shown.groupby(["panel", "line"])[x].transform("max")]
-    ends = last.groupby("line")[what].mean()
-    first, least = ends.idxmax(), ends.idxmin()
-    found = (
-        f"At its end it is largest for {first} ({ends[first]:.3g}) and smallest for {least} ({ends[least]:.3g}), mean over panels."
-        if len(ends) > 1
-        else f"At its end it is {ends.iloc[0]:.3g}, mean over panels."
-    )
+    ends = gather(last.assign(**{what: np.log10(last[what])}) if log else last, what, "line")
+    write = (lambda value: f"{10**value:.3g}") if log else "{:.3g}".format
+    found = f"At its end it is {say_ends(ends, write, 'largest', 'smallest')}, mean over panels."
     at = "by layer" if x == "layer" else f"after the last layer, by {x}"
     return Picture(
         grid.figure,

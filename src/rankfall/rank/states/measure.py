@@ -102,20 +102,20 @@ def of_part(labels: dict[str, Any], x: Tensor, moved: Tensor, state: Carried, lo
     why = reason_of(state.unit[0], lost=state.lost[0]) or reason_of(x)
     pair = "" if x.shape[1] > 1 else ONE_TOKEN
     size = Carried(x, state.exponent[0] + exponent_of(x), lost).absolute(root_mean_square(unit(x)))
-    yield numbers(labels, "norm", size, why or TOO_SMALL)
-    yield numbers(labels, "cosine", mean_cosine(x), pair or why or ZERO_TOKEN)
+    yield state_row(labels, "norm", size, why or TOO_SMALL)
+    yield state_row(labels, "cosine", mean_cosine(x), pair or why or ZERO_TOKEN)
     plain, gram = stable_ranks(x)
-    yield numbers(labels, "stable_rank", plain, why)
-    yield numbers(labels, "stable_rank_gram", gram, why)
+    yield state_row(labels, "stable_rank", plain, why)
+    yield state_row(labels, "stable_rank_gram", gram, why)
     if pair:
-        yield numbers(labels, "residual", torch.full_like(plain, torch.nan), pair)
+        yield state_row(labels, "residual", torch.full_like(plain, torch.nan), pair)
         return
     relative = relative_residual(x)
     noise = relative_difference(residual(x), residual(moved), "composite") > NOISE
-    yield numbers(labels, "residual", relative, why or TOO_SMALL, at_floor(relative, x.dtype) | noise)
+    yield state_row(labels, "residual", relative, why or TOO_SMALL, at_floor(relative, x.dtype) | noise)
 
 
-def numbers(
+def state_row(
     labels: dict[str, Any], quantity: str, values: Tensor, why: str, floor: Tensor | None = None
 ) -> dict[str, Any]:
     """A row of values (B,): none where a sample has none, as in `residuals`."""
@@ -132,4 +132,4 @@ def numbers(
 
 def leave_empty(labels: dict[str, Any], why: str) -> Iterator[dict[str, Any]]:
     for quantity in ("norm", "cosine", "stable_rank", "stable_rank_gram", "residual"):
-        yield numbers(labels, quantity, torch.full((1,), torch.nan), why)
+        yield state_row(labels, quantity, torch.full((1,), torch.nan), why)

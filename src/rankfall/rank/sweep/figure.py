@@ -18,7 +18,7 @@ from rankfall.report.colours import colours
 from rankfall.report.labels import join, labels, many, order
 from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
-from rankfall.report.ranking import average, say_ends, say_first
+from rankfall.report.ranking import UNDECIDED, find_first, gather, say_ends
 from rankfall.report.selection import describe_filter, one_a_seed, select_asked, select_finished
 from rankfall.report.settings import PARTS
 from rankfall.report.style import Picture, power, space_ticks, tower
@@ -148,6 +148,8 @@ def describe_finding(each: DataFrame, x: str) -> str:
     if len(ends) <= NAMED:
         return f"The residual is {'; '.join(f'{said} ({panel})' for panel, _, said in ends)}."
     counts = Counter(name for _, names, _ in ends for name in names)
+    if not counts:
+        return f"Of {len(ends)} panels none is ranked ({UNDECIDED})."
     most = max(counts.values())
     first = [name for name in sorted(counts, key=order) if counts[name] == most]
     return f"The residual at the end is smallest, or ties with the smallest, most often in {join(first)}: {most} of {len(ends)} panels."
@@ -168,8 +170,9 @@ def say_end(part: DataFrame, x: str) -> tuple[list[str], str]:
     """Of one panel: the lines whose residual is smallest, and in words which and where."""
     at = part[x].max()
     there = part[part[x] == at]
-    found = average(there, "log10_residual", "line")
-    names, _ = say_first(found, power, most=False)
+    found = gather(there, "log10_residual", "line")
     lines = part.line.nunique()
-    some = f", of the {len(found)} of {lines} lines that reach it" if len(found) < lines else ""
-    return names, f"{say_ends(found, power, 'largest', 'smallest', high=False)} at {x} {at:g}{some}"
+    some = f", of the {len(found.values)} of {lines} lines that reach it" if len(found.values) < lines else ""
+    return find_first(
+        found, most=False
+    ), f"{say_ends(found, power, 'largest', 'smallest', high=False)} at {x} {at:g}{some}"

@@ -4,7 +4,7 @@ import hashlib
 import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -26,6 +26,7 @@ from rankfall.report.page.sections import (
     SECTIONS,
     SHORT,
     has,
+    read_sources,
     say_uncharted,
     write_download,
     write_findings,
@@ -34,10 +35,10 @@ from rankfall.report.page.sections import (
     write_section,
 )
 from rankfall.report.page.specs import spec
-from rankfall.report.page.words import SOURCES
 from rankfall.report.parts import MADE_OF
+from rankfall.report.ranking import shade
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.report.settings import say_setting, settings_in
+from rankfall.report.settings import rows_at, say_setting, settings_in
 from rankfall.report.variants import number_variants
 
 MOST = 4_800_000  # characters of a page: tables beyond it are linked, not embedded
@@ -67,7 +68,7 @@ def page(given: Given, most: int = MOST) -> str:
     """The text of index.html."""
     frames = {name: given.read(name) for name in given.tables}
     read = frames.get
-    cells = number_variants(frames["cells"])
+    cells, papers = number_variants(frames["cells"]), read_sources(frames.get("reproduction"))
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
     shown = relabel(cells.assign(apart=find_differing_fields(cells)))
     shown = shown.assign(label=shown.architecture + variant)
@@ -80,14 +81,14 @@ def page(given: Given, most: int = MOST) -> str:
         "colours": {line: colour(name) for line, name in lines_of(cells.assign(label=shown.label), drawn)},
         "charts": drawn,
         "headlines": [describe_headline(headline) for headline in headlines()],
-        "scorecard": encode(relabel(frames["scorecard"])) if "scorecard" in frames else None,
+        "scorecard": encode(shade_scores(relabel(frames["scorecard"]))) if "scorecard" in frames else None,
         "settings": [{"label": say_setting(one.label), "sizes": one.sizes} for one in settings_in(frames["scorecard"])]
         if "scorecard" in frames
         else [],
         "reproduction": encode(frames["reproduction"]) if "reproduction" in frames else None,
         "claims": encode(frames["claims"]) if len(frames.get("claims", ())) else None,
         "pictures": pictures(frames["claims"], given.figures) if "claims" in frames else {},
-        "sources": {name: asdict(source) for name, source in SOURCES.items()},
+        "sources": papers,
         "menus": dict(MENUS),
         "made_of": {name: about.partition("; null")[0] for name, about in MADE_OF.items()},
         "cell_columns": [column.name for column in CELL_COLUMNS],
@@ -119,7 +120,7 @@ def page(given: Given, most: int = MOST) -> str:
         ),
         "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections),
         "glossary": write_glossary(terms(cells)),
-        "links": write_links(frames["reproduction"].source if "reproduction" in frames else [], given.links),
+        "links": write_links(papers.values(), given.links),
         "tables": "".join(write_download(name, frame, name in tables) for name, frame in sorted(frames.items())),
         "uncharted": say_uncharted(frames),
         "footer": html.escape(
@@ -161,6 +162,17 @@ def relabel(frame: DataFrame) -> DataFrame:
     """A table with the labels of the configuration in place of its names: what a reader sees."""
     names = {name: frame[name].map(label) for name in ("architecture", "task", "training")}
     return frame.assign(setting=frame.setting.map(say_setting), **names)
+
+
+def shade_scores(scores: DataFrame) -> DataFrame:
+    """The scorecard with the shade of every number, and without the numbers of single seeds that it comes from."""
+    from pandas import concat
+
+    found = scores.drop(columns=[column for column in scores if column.endswith("_each")])
+    for headline in headlines():
+        shades = [shade(rows_at(scores, one), headline, one) for one in settings_in(scores)]
+        found[f"{headline.name}_shade"] = concat(shades).reindex(scores.index) if shades else 0.0
+    return found
 
 
 def find_differing_fields(cells: DataFrame) -> list[str]:

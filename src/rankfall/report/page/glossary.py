@@ -37,8 +37,7 @@ class Term:
 def terms(cells: DataFrame) -> list[Term]:
     """Of a run's networks, and of the words of the page."""
     found = [
-        Term(str(label(name)), "architecture", say_architecture(str(name), own))
-        for name, own in cells.groupby("architecture")
+        Term(str(label(name)), "architecture", say_architecture(own)) for name, own in cells.groupby("architecture")
     ]
     found += [
         Term(label(name), "task", say_component("task", own.task_component.iloc[0]))
@@ -53,10 +52,8 @@ def terms(cells: DataFrame) -> list[Term]:
     return found + [Term(name, "word", meaning) for name, meaning in WORDS.items()]
 
 
-def say_architecture(name: str, cells: DataFrame) -> str:
-    """What an architecture's name stands for, and what it is made of: all values of a part where the grid sets it."""
-    words = [name] if name in WORDS else [word for part in re.split(r"[+ ]", name) for word in words_in(part)]
-    own = [WORDS[word] for word in dict.fromkeys(words)]
+def say_architecture(cells: DataFrame) -> str:
+    """Return what an architecture is made of, whatever it is called: all values of a part where the grid sets it."""
     values = {kind: sorted({str(value) for value in cells[kind].dropna()}) for kind in MADE_OF}
     lacks = [f"no {what}" for kind, what in LACKS.items() if values[kind] == ["none"]]
     has = [
@@ -64,12 +61,7 @@ def say_architecture(name: str, cells: DataFrame) -> str:
         for kind, found in values.items()
         if found not in ([], ["none"])
     ]
-    return "; ".join([*own, f"here: {', '.join([*has, *lacks])}"])
-
-
-def words_in(part: str) -> list[str]:
-    """A known word, or those that hyphens join."""
-    return [part] if part in WORDS else [word for word in part.split("-") if word in WORDS]
+    return ", ".join([*has, *lacks])
 
 
 def short(value: str) -> str:
@@ -165,8 +157,5 @@ def link_words(text: str, wanted: re.Pattern[str]) -> Iterator[str]:
 
 
 # Words that are as common in plain sentences: they are in the glossary, and not linked.
-COMMON = (
-    "skip, norm, bare, attention, published, probed, seed, setting, tie, causal, transformer, path, scorecard, probe, deviation, softmax, "
-    "l2, relu2, floor, influence, sentinels, linear map"
-)
+COMMON = "skip, norm, published, seed, setting, tie, causal, path, scorecard, probe, deviation, floor, influence, sentinels, linear map"
 PLAIN = set(COMMON.split(", "))

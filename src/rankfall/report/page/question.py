@@ -8,8 +8,8 @@ from typing import Any
 
 from rankfall.annotations import DataFrame
 from rankfall.report.headlines import by_name
-from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, write_tie
-from rankfall.report.ranking import find_extreme, split_comparable
+from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, list_undecided, write_tie
+from rankfall.report.ranking import find_extreme, split_decidable, with_number
 from rankfall.report.settings import Setting
 
 Read = Callable[[str], Any]  # a table, or None where the run has none
@@ -53,22 +53,27 @@ def say_range(
     write: Callable[[float], str],
     chance: str = "",
 ) -> str:
-    """The highest and the lowest of a number, with those that tie; of one architecture its number."""
+    """Say who has the most and who the least of a number, with those that tie; of one architecture its number. Nothing is ranked where
+    there is one seed."""
     headline = by_name(number)
-    if not split_comparable(rows, headline, setting):
+    known = with_number(rows, headline, setting)
+    if not len(known):
         return ""
-    (known,) = split_comparable(rows, headline, setting)
-    high = find_extreme(known, headline, setting, most=True, written=write)
-    low = find_extreme(known, headline, setting, most=False, written=write)
-    said = write_tie(high, headline, write)
-    if len(high) < len(known):
-        overlap = ", which overlap within their deviations" if set(low.index) & set(high.index) else ""
-        said = f"{said}, least in {write_tie(low, headline, write)}{overlap}"
-    elif len(known) > 1:
-        said = f"{said}, all that have this number"
+    ranked, alone = split_decidable(known, headline)
+    if len(known) == 1:
+        said = f"{headline.title} is known of one architecture alone, {write_tie(known, headline, write)}"
+    elif not len(ranked):
+        said = f"{headline.title}: {list_undecided(alone, headline, write)}"
     else:
-        text = f"{headline.title} is known of one architecture alone,"
-    said = f"{at(setting, settings)}{text} {said}{count_seeds(known, headline)}."
+        high, low = (find_extreme(ranked, headline, setting, most=most) for most in (True, False))
+        said = f"{text} {write_tie(high, headline, write)}"
+        if len(high) < len(ranked):
+            overlap = ", which overlap" if set(low.index) & set(high.index) else ""
+            said += f", least in {write_tie(low, headline, write)}{overlap}"
+        else:
+            said += ", all that have this number"
+        said += f"; not ranked: {list_undecided(alone, headline, write)}" if len(alone) else ""
+    said = f"{at(setting, settings)}{said}{count_seeds(known, headline)}."
     return said + (compare_with_chance(known, headline, write, chance) if chance else "")
 
 

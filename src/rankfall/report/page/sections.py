@@ -7,7 +7,7 @@ from typing import Any
 from rankfall.annotations import DataFrame
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import Finding
-from rankfall.report.page.words import SOURCES
+from rankfall.report.published_numbers import PAPER
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import schema
 
@@ -74,13 +74,20 @@ BESIDE = (
 )
 
 
-def write_links(sources: Iterable[str], links: Mapping[str, str]) -> str:
+def read_sources(reproduction: DataFrame | None) -> dict[str, dict[str, str]]:
+    """Return what each word for a source stands for: `name`, `title` and `link`, as who brought its numbers has declared it."""
+    if reproduction is None:
+        return {}
+    papers = zip(*(reproduction[column] for column in ("source", *PAPER)))
+    return {word: dict(zip(("name", "title", "link"), about)) for word, *about in papers}
+
+
+def write_links(papers: Iterable[Mapping[str, str]], links: Mapping[str, str]) -> str:
     """Papers that the page has numbers of, and what is beside it on this machine."""
-    papers = [SOURCES[name] for name in SOURCES if name in set(sources)]
     items = [
-        f'<li><a href="{one.link}">{html.escape(one.name)}</a>: {html.escape(one.title)}</li>'
-        for one in papers or [SOURCES["paper"]]
-    ]
+        f'<li><a href="{html.escape(one["link"])}">{html.escape(one["name"])}</a>: {html.escape(one["title"])}</li>'
+        for one in papers
+    ] or ["<li>No published number is in this run.</li>"]
     beside = [f'<li><a href="{html.escape(href)}">{html.escape(what)}</a></li>' for what, href in links.items()]
     said = f"<p>{BESIDE}</p><ul>{''.join(beside)}</ul>" if beside else ""
     return f"<ul>{''.join(items)}</ul>{said}"
@@ -114,7 +121,8 @@ OPENING = (
 SCORECARD = (
     '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
     "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; bluer is what "
-    "keeps more. All rows have one setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
+    "keeps more, compared seed by seed: what ties has one shade, and one seed decides nothing. All rows have one "
+    "setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
     "what the architecture is made of, a number for its definition, its networks and "
     "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected. By keyboard: one stop "
     "of Tab, then arrow keys.</p>"
@@ -122,7 +130,7 @@ SCORECARD = (
     '<label>numbers<select id="score-part"></select></label>'
     '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label><span id="score-link"></span></div>'
     '<div class="score" role="region" aria-label="Scorecard"><table id="scorecard-table"></table></div>'
-    '<p class="hint" id="score-count" role="status"></p><p class="hint" id="score-engines"></p>'
+    '<p class="hint" id="score-count" role="status"></p>'
 )
 PUBLISHED = (
     "<p>Published numbers beside ours, worst first. A comparison holds where ours lies within the tolerance of the published value, or on "

@@ -6,8 +6,10 @@ from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline
 from rankfall.report.labels import join, many
 from rankfall.report.part_numbers import is_missing
-from rankfall.report.score_text import name_row
+from rankfall.report.ranking import UNDECIDED, say_standing, sides, weigh
+from rankfall.report.score_text import name_row, write_value
 from rankfall.report.settings import Setting, say_setting
+from rankfall.report.written import AT_FLOOR, write_float
 
 Write = Callable[[float], str]
 NAMED = 6
@@ -25,7 +27,7 @@ def is_are(count: int) -> str:
 
 
 def percent(value: float) -> str:
-    return f"{value:.1%}".replace(".0%", "%").replace("-0%", "0%")
+    return f"{write_float(100 * value, 1).removesuffix('.0')}%"
 
 
 def at(setting: Setting, settings: int) -> str:
@@ -38,7 +40,11 @@ def count_seeds(rows: DataFrame, headline: Headline) -> str:
     counts = rows[f"{headline.name}_seeds"].astype(int)
     common = int(counts.mode().max())
     others = [f"{name(row)} {row[f'{headline.name}_seeds']:.0f}" for _, row in rows[counts != common].iterrows()]
-    said = f"one {headline.counted}" if counts.max() == 1 else f"means over {many(common, headline.counted)}"
+    said = (
+        f"one {headline.counted}"
+        if counts.max() == 1
+        else f"{'means over' if headline.counted == 'seed' else 'medians of'} {many(common, headline.counted)}"
+    )
     return f" ({said}{f'; {list_names(others)}' if others else ''})"
 
 
@@ -64,8 +70,10 @@ def say_reasons(without: DataFrame, headline: Headline) -> str:
 
 
 def write_number(row: Series, headline: Headline, write: Write) -> str:
-    """With its deviation over seeds, where that can be seen."""
-    value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
+    """With its deviation over seeds, where that can be seen; `floor` where it is rounding noise."""
+    number, deviation = write_plain(row, headline, write), row[f"{headline.name}_deviation"]
+    if number == AT_FLOOR:
+        return number
     logs = headline.unit == "log10"  # whose deviation is one of exponents
     plain = (
         "{:,.1f}".format
@@ -74,20 +82,32 @@ def write_number(row: Series, headline: Headline, write: Write) -> str:
         if logs
         else write
     )
-    spread = (
-        "" if is_missing(deviation) or plain(deviation) == plain(0.0) else f" ± {plain(deviation)}{' in log10' * logs}"
-    )
-    return f"{write(value)}{spread}"
+    if is_missing(deviation) or plain(deviation) == plain(0.0) or ("e-" in plain(deviation) and "e-" not in number):
+        return number
+    return f"{number} ± {plain(deviation)}{' in log10' * logs}"
+
+
+def write_plain(row: Series, headline: Headline, write: Write) -> str:
+    """Without its deviation."""
+    at_floor = "floor" in headline.beside and write_value(row, headline) == AT_FLOOR
+    return AT_FLOOR if at_floor else write(row[headline.name])
 
 
 def write_tie(rows: DataFrame, headline: Headline, write: Write) -> str:
-    """Names and numbers of rows that tie: `A (12%)`, or `A, B and C (11% to 13%, a tie)`."""
+    """Write names and numbers of rows that are not told apart: `A (12%)`, or `A, B and C (11% to 13%, a tie)`."""
     if len(rows) == 1:
         return f"{name(rows.iloc[0])} ({write_number(rows.iloc[0], headline, write)})"
-    values = rows[headline.name]
-    least, most = write(values.min()), write(values.max())
+    ordered = rows.sort_values(headline.name)
+    least, most = (write_plain(ordered.iloc[end], headline, write) for end in (0, -1))
     named = list_names(sorted(name(row) for _, row in rows.iterrows()))
-    return f"{named} ({least if least == most else f'{least} to {most}'}, a tie)"
+    return f"{named} ({least if least == most else f'{least} to {most}'}, {say_standing(rows, headline)})"
+
+
+def list_undecided(rows: DataFrame, headline: Headline, write: Write) -> str:
+    """Write the numbers of rows that are not ranked, the largest first: `A 51%, B 50% (one seed: not decided)`."""
+    ordered = rows.sort_values(headline.name, ascending=False)
+    each = [f"{name(row)} {write_number(row, headline, write)}" for _, row in ordered.iterrows()]
+    return f"{list_names(each)} ({UNDECIDED})"
 
 
 def one_in(chance: float) -> str:
@@ -96,14 +116,13 @@ def one_in(chance: float) -> str:
     return f" (one in {whole})" if whole > 1 and abs(chance * whole - 1) < 1e-9 else ""
 
 
-def find_side(row: Series, headline: Headline, write: Write) -> str:
-    """above, below, or at: where a number is no farther from chance than its seeds are from each other, or the same as written."""
-    value, chance = row[headline.name], row[f"{headline.name}_chance"]
-    deviation = row[f"{headline.name}_deviation"]
-    near = 0.0 if is_missing(deviation) else deviation
-    if abs(value - chance) <= near or write(value) == write(chance):
-        return "at"
-    return "above" if value > chance else "below"
+def find_side(row: Series, headline: Headline) -> str:
+    """Say on which side of chance a number is: above, below, or at, where the interval over its seeds has chance in it. Nothing for one
+    seed, which decides none of these."""
+    chance = float(row[f"{headline.name}_chance"])
+    values = weigh(row.to_frame().T, headline).values
+    (side,) = sides(values - chance, values.abs().max(axis=1))
+    return "" if side != side else {0.0: "at", 1.0: "above", -1.0: "below"}[float(side)]
 
 
 def compare_with_chance(rows: DataFrame, headline: Headline, write: Write, said: str) -> str:
@@ -116,7 +135,7 @@ def compare_with_chance(rows: DataFrame, headline: Headline, write: Write, said:
     level = f"{least}{one_in(float(chances.iloc[0]))}" if least == most else f"{least} to {most}"
     sides: dict[str, list[str]] = {}
     for _, row in known.iterrows():
-        sides.setdefault(find_side(row, headline, write), []).append(name(row))
+        sides.setdefault(find_side(row, headline), []).append(name(row))
     parts = [
         f"{list_names(sides[side])} {is_are(len(sides[side]))} {side} that" for side in ("at", "below") if side in sides
     ]

@@ -1,18 +1,11 @@
-"""Words of the page that a newcomer may not know, and the papers that it speaks of."""
-
-from dataclasses import dataclass
+"""Words of the page that a newcomer may not know."""
 
 WORDS = {
-    # names of networks, and parts of such names
-    "SAN": "self-attention network: attention alone, without the skip connections and MLPs of a transformer",
+    # of what networks are made, and of texts: no name of an architecture, which means what a configuration makes of it
+    "SAN": "self-attention network, as Dong et al. 2021 call networks whose blocks are attention",
     "MLP": "multilayer perceptron: the feed-forward sublayer of a transformer, which changes each token by itself",
     "skip": "skip connection (the residual connection of a sublayer): its input is added to its output",
-    "shared-skip": "a skip connection whose sublayer is divided by the square root of the number of layers",
-    "weak-skip": "a skip connection by which only a part of the input is added",
-    "norm": "layer norm: each token's vector is brought to one mean and one size",
-    "column-norm": "a norm over the tokens in place of the features, as the theorem's paper writes it",
-    "transformer": "attention with skip connections, norms and MLPs",
-    "bare": "without norms, so that the output is exactly a sum over paths; of an MLP: without a skip connection",
+    "norm": "a normalisation of states, as a layer norm: each token's vector is brought to one size",
     "causal": "with a mask by which a token sees only itself and what came before it",
     "MLM": "masked language model: some words of a text are hidden, and it has to find them",
     "BOS": "beginning of sequence: a special token put before a text",
@@ -27,13 +20,7 @@ WORDS = {
     "KNA": "key-normalised attention",
     "BERT": "a pretrained transformer for text (Devlin et al. 2019)",
     "GPT": "generative pretrained transformer",
-    "relu2": "attention weights that are squares of positive scores, in place of softmax",
-    "l2": "attention weights of length one in place of sum one",
-    "softmax": "the usual attention weights: powers of e, divided by their sum",
     "published": "as the published code has it; of numbers: those of papers",
-    "probed": "of the experiment that asks whether places can be told apart",
-    "attention": "attention alone, of which the theorem on rank collapse speaks: no skip connections, MLPs, norms or "
-    "position encoding",
     # what is measured, and how it is said
     "residual": "what is left of the tokens' vectors without their mean, as a share of their size: about 1 where they"
     " have nothing in common, 0 where all are one vector",
@@ -49,6 +36,7 @@ WORDS = {
     "influence": "how much a state changes with an input, by derivatives",
     "probe": "one symbol many times as input: only the network itself can tell the places apart",
     "chance": "what the best guess reaches that never sees an input",
+    "attainable": "what the best answers reach that are any function of their place and of the tokens that the mask lets it read",
     "floor": "what the number format resolves: smaller values are rounding noise",
     "ceiling": "the most that is possible",
     "deviation": "standard deviation over random seeds, as bands in charts and behind ±",
@@ -67,41 +55,4 @@ WORDS = {
     "Parquet": "a table as a binary file, with the types of its columns",
     "PDF": "a picture for print",
     "SVG": "a picture of lines, for print or screen",
-}
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A paper or its code, as the published numbers name it."""
-
-    name: str
-    title: str
-    link: str
-
-
-SOURCES = {
-    "paper": Paper(
-        "Dong, Cordonnier & Loukas 2021",
-        "Attention is not all you need: pure attention loses rank doubly exponentially with depth",
-        "https://arxiv.org/abs/2103.03404",
-    ),
-    "code": Paper(
-        "code of Dong et al.",
-        "the scripts of the same paper",
-        "https://github.com/twistedcubic/attention-rank-collapse",
-    ),
-    "URPE": Paper(
-        "Luo et al. 2022", "Your transformer may not be as powerful as you expect", "https://arxiv.org/abs/2205.13401"
-    ),
-    "Brunner": Paper("Brunner et al. 2020", "On identifiability in transformers", "https://arxiv.org/abs/1908.04211"),
-    "Kobayashi 2021": Paper(
-        "Kobayashi et al. 2021",
-        "Incorporating residual and normalization layers into analysis of masked language models",
-        "https://arxiv.org/abs/2109.07152",
-    ),
-    "2603.10123": Paper("arXiv 2603.10123", "Lost in the middle at birth", "https://arxiv.org/abs/2603.10123"),
-    **{
-        f"Su {number}": Paper(f"Su {number}", f"Su Jianlin's page {number}", f"https://kexue.fm/archives/{number}")
-        for number in (8823, 9105, 9603, 9859)
-    },
 }

@@ -47,7 +47,7 @@ def stack_data(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: tor
         ranges.check_split(drawn, like, f"task {cells[0].task.name}, seed {seed}: batch {step},")
         return drawn
 
-    return Data.of(
+    return Data.from_datasets(
         datasets, getattr(torch, cells[0].training.dtype), device, endless if getattr(task, "batch", None) else None
     )
 

@@ -13,7 +13,7 @@ from rankfall.report import tables
 from rankfall.report.rows import measured_rows
 from rankfall.run.guards.declared import Code
 from rankfall.run.guards.unchanged import prove_numbers
-from rankfall.run.guards.watch import numerics
+from rankfall.run.guards.watch import hand_over, numerics
 from rankfall.run.jobs.cells import datasets_of, find_records, load_stacks, shape_of, stack_data
 from rankfall.run.jobs.engine import Settings, Work, stack_id, stacks
 from rankfall.run.jobs.kept import KeptItems
@@ -141,6 +141,13 @@ def is_reproducible(options: Mapping[str, Any]) -> bool:
     return options.get("phase") != "pretrained" or options.get("revision") is not None
 
 
+def is_timing(table: str) -> bool:
+    """Whether all numbers of a table are provenance, such as times: they depend on more than a key holds, and the networks that are timed
+    are in the key by the table of cells."""
+    floats = [column for column in tables.schema(table).columns if column.type == "float"]
+    return bool(floats) and all(column.provenance for column in floats)
+
+
 def measure_tables(job: MeasuringWork, folder: Path) -> Rows:
     """Rows of a measure of tables. They are not kept: computing them is as fast as looking them up."""
     given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
@@ -148,6 +155,6 @@ def measure_tables(job: MeasuringWork, folder: Path) -> Rows:
 
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:
-    with prove_numbers(job.measure.code):
+    with hand_over() if is_timing(job.measure.table) else prove_numbers(job.measure.code):
         rows: Rows = components.bound("measure", job.measure.component)(context)
     return rows

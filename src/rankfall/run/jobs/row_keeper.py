@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Rows
+from rankfall.report.cell_columns import cell_columns
+from rankfall.report.conform import conform
 from rankfall.report.schema import schema
 from rankfall.run.guards.trial.candidate import Refused
 from rankfall.run.jobs.again import Repeats
@@ -63,12 +65,17 @@ def keep_rows(cells: "Sequence[Cell]", job: "MeasuringWork") -> Iterator[RowKeep
 
 
 def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
-    """Raise if a cell has a NaN where its table has none, before it is kept: a table of many cells could not say whose it is."""
+    """Raise if rows of a cell cannot stand in their table, before they are kept: a table of many cells could not say whose they are."""
+    name = job.measure.name
     for column in schema(job.measure.table).columns:
         for number, row in enumerate(rows):
             value = row.get(column.name)
             if column.type == "float" and not column.nan and value is not None and value != value:
                 raise RankfallError(
-                    f"measure {job.measure.name} gives NaN as {column.name!r} of {cell.title} (its row {number}), so its rows are not "
+                    f"measure {name} gives NaN as {column.name!r} of {cell.title} (its row {number}), so its rows are not "
                     f"kept; give a number, or None with a reason where the column allows it"
                 )
+    try:
+        conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
+    except RankfallError as error:
+        raise RankfallError(f"measure {name}, {cell.title}: its rows are not kept: {error}") from None

@@ -144,7 +144,7 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     modules = modules_of(config)
     lend(modules)  # whoever has planned knows the quantities of users that the plan has
     filled = [table_of(config, name) for name in config.measures]
-    tables, made = {table for table, _ in filled}, tables_for_measures(filled)
+    tables, made = {table for table, _ in filled}, tables_for_measures(config)
     measures: Mapping[str, MeasurePlan] = OnDemand(
         config.measures, lambda name: measure_plan(config, name, sources, modules, made)
     )

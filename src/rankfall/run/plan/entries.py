@@ -167,9 +167,14 @@ def _with(
     return [*roots, *(module_of(kind, part, sources) for kind, part in both)], {**files, **more}
 
 
-def tables_for_measures(filled: Iterable[tuple[str, str]]) -> set[str]:
-    """The tables that measures of tables may read, of those that measures fill: not those of one another, so that there are no cycles."""
-    return {*CELL_TABLES, *(table for table, needs in filled if needs != "tables")}
+def tables_for_measures(config: Config) -> set[str]:
+    """The tables that measures of tables may read: of one another only those made of tables of cells, so that there are no cycles."""
+    found = {*CELL_TABLES}
+    for name, entry in config.measures.items():
+        facts, (table, needs) = _facts("measure", entry.component, f"measures.{name}"), table_of(config, name)
+        if needs != "tables" or ({*facts.get("TABLES", ())} <= {*CELL_TABLES} and not facts.get("FINDS")):
+            found.add(table)
+    return found
 
 
 def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple[dict[str, str], str]:

@@ -25,12 +25,13 @@ def estimates(plan: Plan, states: OutputStates, outputs: Outputs, scale: float =
         return known[ident]
 
     for job in sorted(states.computing):
+        cells = states.left[job]  # what the store has is not computed again
         if job.measure:
-            cells, measure = plan.measured_cells(job.measure, *job.place), plan.measure(job.measure)
+            measure = plan.measure(job.measure)
             said, rule = measure.cost.get("seconds"), "measure"
             seconds = len(cells) * CELL if said is None else sum(look(said, cell) for cell in cells)
         else:
-            cells, rule = plan.shard(*job.place), "train"
+            rule = "train"
             traced = {
                 cell.group: cell.architecture.depth
                 for cell in cells
@@ -62,11 +63,15 @@ def by_rule(found: dict[str, Estimate]) -> defaultdict[str, float]:
     return seconds
 
 
-def between(found: dict[str, Estimate], cores: int) -> tuple[float, float]:
-    """The least and the most that a run is expected to take by the clock, from the call to the page."""
+def between(found: dict[str, Estimate], cores: int, load: float = 0.0) -> tuple[float, float]:
+    """Return the least and the most that a run is expected to take by the clock, from the call to the page.
+
+    `load`: processes of others that compute on these cores. Where they and the run are more than the cores, each has its share.
+    """
     if not found:
         return 0.0, 0.0
     page = sum(seconds for rule, seconds, _ in found.values() if rule == "page")  # it waits for all others
     others = [seconds for rule, seconds, _ in found.values() if rule != "page"]
-    middle = BEGIN + page + max(sum(others) / cores, *others, 0.0)
+    slower = max(1.0, (load + min(cores, len(found))) / cores)
+    middle = slower * (BEGIN + page + max(sum(others) / cores, *others, 0.0))
     return RANGE[0] * middle, RANGE[1] * middle

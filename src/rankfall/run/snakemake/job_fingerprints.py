@@ -31,6 +31,9 @@ P = ParamSpec("P")
 Code = Mapping[str, str]  # source file -> digest
 TABLE_ROOTS = ("rankfall.report.tables",)  # the code that combines shards and checks tables
 PAGE_ROOTS = ("rankfall.report.page.build", "rankfall.report.provenance")  # the code of the page
+CEILING_ROOTS = (
+    "rankfall.position.attainable",
+)  # the code of a column of cells, beside the tasks, which are in their keys
 ROW_ROOTS = ("rankfall.report.rows", "rankfall.report.conform")  # the code by which a job's rows become a file
 
 
@@ -117,7 +120,8 @@ class JobFingerprints:
     def train(self, task: str, shard: str) -> JobFingerprint:
         """The cells of a shard."""
         cells = self.plan.shard(task, shard)
-        rows = _merge([self._table_code("cells"), self._table_code("training")])
+        ceiling = self._sources.code_files(CEILING_ROOTS)
+        rows = _merge([self._table_code("cells"), self._table_code("training"), ceiling])
         files = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
         return JobFingerprint(f"{len(cells)} cells", digest("train", self._rows(cells), rows), files)
 

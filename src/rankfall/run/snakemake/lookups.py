@@ -4,7 +4,6 @@ job of their own.
 Only the process that runs the jobs looks, and only for jobs whose tables are missing or out of date: a plan does not depend on the disk.
 """
 
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -36,12 +35,19 @@ class InStore:
 
     def has(self, job: ShardJob) -> bool:
         """Whether the store has all results of a job."""
-        cells = self.plan.shard(*job.place)
-        if job.measure:
-            cells = self.plan.measured_cells(job.measure, *job.place)
-        if not all(self.statuses.get(cell.key) in FINISHED for cell in cells):
-            return False
-        return not job.measure or self._is_measured(job.measure, cells)
+        return not self.left(job)
+
+    def left(self, job: ShardJob) -> list[Cell]:
+        """Return the cells of a job whose results the store has not."""
+        if not job.measure:
+            return [cell for cell in self.plan.shard(*job.place) if self.statuses.get(cell.key) not in FINISHED]
+        measured = self._measured(job.measure)
+        return [
+            cell
+            for cell in self.plan.measured_cells(job.measure, *job.place)
+            if (status := self.statuses.get(cell.key)) not in FINISHED
+            or (status == "done" and self.plan.measure_key(job.measure, cell) not in measured)
+        ]
 
     @cached_property
     def statuses(self) -> dict[str, str]:
@@ -54,12 +60,12 @@ class InStore:
         found = Store(self.root).find_cells((cell.key for cell in cells), {cell.group for cell in cells})
         return {key: record.status for key, record in found.items()}
 
-    def _is_measured(self, name: str, cells: Iterable[Cell]) -> bool:
+    def _measured(self, name: str) -> frozenset[str]:
+        """Return the keys of the rows that the store has of a measure."""
         component = self.plan.measures[name].component.name
         if component not in self._rows:
             from rankfall.run.store import Store
 
-            self._rows[component] = frozenset(Store(self.root).rows.find_covered(component))
-        there = self._rows[component]
-        done = (cell for cell in cells if self.statuses[cell.key] == "done")
-        return all(self.plan.measure_key(name, cell) in there for cell in done)
+            there = Store(self.root).rows.find_covered(component) if self.root.is_dir() else ()
+            self._rows[component] = frozenset(there)
+        return self._rows[component]

@@ -19,6 +19,7 @@ from rankfall.disk import describe_non_file
 from rankfall.report.sealed import MARK, is_whole
 from rankfall.report.style import CAPTION, MADE, digest_of
 from rankfall.run.plan.build import Plan
+from rankfall.run.plan.cell import Cell
 from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints, Part
 from rankfall.run.snakemake.lookups import InStore, ShardJob
 from rankfall.run.snakemake.outputs import Outputs
@@ -41,6 +42,7 @@ class OutputStates:
     missing: list[str] = field(default_factory=list)
     computing: set[ShardJob] = field(default_factory=set)
     lookups: set[ShardJob] = field(default_factory=set)  # jobs that have nothing to compute
+    left: dict[ShardJob, list[Cell]] = field(default_factory=dict)  # job -> its cells that the store has not
 
     @property
     def right(self) -> bool:
@@ -91,6 +93,7 @@ def inspect_outputs(plan: Plan, fingerprints: JobFingerprints, outputs: Outputs)
     for task in sorted({job.task for job in found.computing if not job.measure}):
         path = outputs.data(task)
         _look(path, record_of(path, "datasets"), fingerprints.data(task), found)
+    found.left = {job: store.left(job) for job in found.computing}
     return found
 
 

@@ -17,7 +17,7 @@ CHARTS = (
         derive={"trained": is_trained},
         where={"trained": True},
         within=SHARE,
-        beside=(Level("chance", "chance"),),
+        beside=(Level("chance", "chance"), Level("the best that its mask allows", "attainable", shared=False)),
         opening=True,
         place=10,
     ),

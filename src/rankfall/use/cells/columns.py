@@ -26,6 +26,14 @@ def cells() -> Table:
             Column("test_loss", "float", "loss on the test set at the end", unit="nats", nan=True),
             Column("test_accuracy", "float", "accuracy on the test set at the end; NaN for regression", nan=True),
             Column("chance", "float", "test accuracy of the best guess that never sees an input", nan=True),
+            Column(
+                "attainable",
+                "float",
+                "expected test accuracy of the best answers that are any function of their place and of the tokens that the mask lets it "
+                "read, through all layers; null: not known, see `attainable_reason`",
+                nullable=True,
+            ),
+            Column("attainable_reason", "text", "why `attainable` is not known; empty where it is"),
             Column("seconds", "float", "the cell's share of its stack's training time", unit="s", provenance=True),
             Column(
                 "step_ms",

@@ -5,7 +5,7 @@ from rankfall.report.headlines import by_name
 from rankfall.report.labels import join
 from rankfall.report.page.sentences import find_side, is_are, list_names, name, percent, write_number
 from rankfall.report.part_numbers import is_missing
-from rankfall.report.ranking import say_span
+from rankfall.report.ranking import UNSHARED, say_span, weigh
 from rankfall.report.settings import Setting, rows_at, say_setting
 
 
@@ -39,7 +39,7 @@ def say_chance(pairs: list[tuple[Series, Series]], depths: tuple[int, int]) -> s
         return ""
     parts = [f"the best guess that never sees an input has {say_span(guesses, percent)}"]
     for depth, rows in zip(depths, zip(*pairs)):
-        sides = {name(row): find_side(row, headline, percent) for row in rows if not is_missing(row.accuracy_chance)}
+        sides = {name(row): find_side(row, headline) for row in rows if not is_missing(row.accuracy_chance)}
         for side in ("at", "below"):
             names = [one for one, found in sides.items() if found == side]
             if names:
@@ -71,23 +71,26 @@ def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[S
 
 
 def say_pairs(pairs: list[tuple[Series, Series]]) -> str:
+    """Say where accuracy falls and where it rises, seed by seed, and where neither is decided."""
     headline, said = by_name("accuracy"), {"falls": [], "rises": []}  # type: ignore[var-annotated]
-    same: list[str] = []  # in the percent that are written
-    little: list[str] = []  # within the deviation
+    from pandas import concat
+
+    ties, alone = [], []
     for before, after in pairs:
-        spread = max((one for one in (before.accuracy_deviation, after.accuracy_deviation) if one == one), default=0.0)
-        change = abs(after.accuracy - before.accuracy)
-        if change <= spread or percent(after.accuracy) == percent(before.accuracy):
-            (little if 0 < spread >= change else same).append(name(before))
-            continue
-        moves = "falls" if after.accuracy < before.accuracy else "rises"
-        values = (write_number(row, headline, percent) for row in (before, after))
-        said[moves].append(f"{' to '.join(values)} in {name(before)}")
+        evidence = weigh(concat([before, after], axis=1, ignore_index=True).T, headline)
+        moved = evidence.against(0)[1]
+        values = " to ".join(write_number(row, headline, percent) for row in (before, after))
+        if moved != moved:
+            alone.append(f"{values} in {name(before)}")
+        elif moved == 0:
+            ties.append(name(before))
+        else:
+            said["falls" if moved < 0 else "rises"].append(f"{values} in {name(before)}")
     parts = [f"{moves} from {join(each)}" for moves, each in said.items() if each]
+    if ties:
+        parts.append(f"ties with itself in {join(ties)}")
+    if alone:
+        parts.append(f"goes from {join(alone)} ({UNSHARED})")
     counts = sorted({int(row.accuracy_seeds) for pair in pairs for row in pair})
-    if little:
-        parts.append(f"changes by no more than its deviation over seeds in {join(little)}")
-    if same:
-        parts.append(f"reads the same in {join(same)}")
     seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{'; it '.join(parts)} ({seeds} seed{'s' * (counts != [1])} each)"

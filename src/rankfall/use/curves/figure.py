@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rankfall.annotations import DataFrame, Read
+from rankfall.annotations import Read
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.chance import chances
@@ -11,7 +11,7 @@ from rankfall.report.colours import CHANCE
 from rankfall.report.lines import SHARE, SIZE, legend_below, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.panels import draw_panels, panels_of
-from rankfall.report.ranking import by_setting, say_extreme, say_span
+from rankfall.report.ranking import by_setting, gather, say_ends, say_span
 from rankfall.report.selection import deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
@@ -56,7 +56,11 @@ def curves(
     legend_below(grid)
     ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
     high = metric.startswith("accuracy")
-    best = by_setting(ends, differences(table), lambda rows: say_order(rows, high=high))
+    best = by_setting(
+        ends,
+        differences(table),
+        lambda rows: say_ends(gather(rows, "value"), "{:.3f}".format, "highest", "lowest", high=high),
+    )
     if chance:
         dashed, options = ("", ", by the options of the task") if " to " in chance else (" (dashed)", "")
         chance = f"; chance{dashed}, the best guess without the input, is {chance}{options}"
@@ -70,20 +74,11 @@ def curves(
     text = (
         f"{split.capitalize()} {metric} on {label(task)} by epoch (training {label(training)}): means over "
         f"{known.with_bands()}. "
-        f"At the end {best}{chance}."
+        f"At the end it is {best}{chance}."
         + say_cut(grid.figure)
         + coincide(table, "architecture", "epoch", "value")
         + known.left_out
     )
     return Picture(
         grid.figure, text, summary(table, ["architecture", "epoch"], "value").assign(quantity=f"{split} {metric}")
-    )
-
-
-def say_order(ends: DataFrame, *, high: bool) -> str:
-    """Which are first and which last, of networks of one setting."""
-    first, best = say_extreme(ends, "value", "{:.3f}".format, most=high)
-    last, worst = say_extreme(ends, "value", "{:.3f}".format, most=not high)
-    return f"first {'is' if len(first) == 1 else 'are'} {best}" + (
-        "" if set(first) & set(last) else f" and {worst} last"
     )

@@ -52,7 +52,7 @@ function claims() {
   const heads = [
     { title: "verdict", get: (row) => row.verdict, cell: (row) => make("td", { class: colours[row.verdict] }, marks[row.verdict]) },
     { title: "claim", get: (row) => row.says, cell: (row) => make("td", {}, row.says, " ", make("a", { href: row.link, title: `${row.paper}; read: ${row.seen}` }, row.paper.split(":")[0])) },
-    { title: "what was found", get: (row) => row.said, cell: (row) => make("td", {}, row.said, row.wants ? ` To decide it: ${row.wants}` : "", row.defects ? make("details", {}, make("summary", {}, "in the published code"), row.defects) : null) },
+    { title: "what was found", get: (row) => row.said, cell: (row) => make("td", {}, row.said, row.extends ? make("p", {}, row.extends) : null, row.wants ? ` To decide it: ${row.wants}` : "", row.defects ? make("details", {}, make("summary", {}, "in the published code"), row.defects) : null) },
     { title: "number", get: (row) => row.number, cell: (row) => make("td", {}, row.number === null ? "" : written(row.number), row.low === row.high ? null : make("span", { class: "spread" }, ` ${written(row.low, 2)} to ${written(row.high, 2)}`)) },
     { title: "seeds", get: (row) => row.seeds },
     { title: "when it counts as true", get: (row) => row.threshold, cell: (row) => make("td", {}, row.threshold, row.changed ? make("p", { class: "changed" }, `Changed after numbers were seen: ${row.changed}`) : null) },
@@ -68,7 +68,7 @@ function claims() {
   }
   const filter = () => {
     const text = search.value.toLowerCase();
-    const kept = rows.filter((row) => (!choice.value || row.verdict === choice.value) && (!text || `${row.claim} ${row.says} ${row.paper} ${row.said}`.toLowerCase().includes(text)));
+    const kept = rows.filter((row) => (!choice.value || row.verdict === choice.value) && (!text || `${row.claim} ${row.says} ${row.paper} ${row.said} ${row.extends}`.toLowerCase().includes(text)));
     const count = (name) => `${name} ${kept.filter((row) => row.verdict === name).length}`;
     byId("claims-count").textContent = `${kept.length} of ${plural(rows.length, "claim")}: ${Object.keys(rank).map(count).join(", ")}`;
     view.show(kept);

@@ -5,7 +5,13 @@ const NAME = 150, NUMBER = 76; // least pixels of a column of names, and of numb
 
 const titled = (row) => (row.variant ? `${row.architecture} (${row.variant})` : row.architecture);
 const measured = (row, one) => (row[one.name + "_at"] ?? row[one.name + "_of"] ?? null) !== null;
-const fixed = (number, digits) => number.toFixed(digits).replace(/^-(0(\.0*)?)$/, "$1");
+// As report/written.py: what decimals would make a zero is written with its power of ten.
+const LEAST = 16 * 2 ** -52; // a relative residual below it is rounding noise of float64
+function fixed(number, digits) {
+  const text = number.toFixed(digits);
+  return /[1-9]/.test(text) ? text : number ? number.toExponential(1) : text.replace("-", "");
+}
+const atFloor = (row, one) => "floor" in one.beside && row[one.name] !== null && (row[one.name + "_floor"] === 1 || row[one.name] <= LEAST);
 
 function scorecard() {
   const table = byId("scorecard-table");
@@ -49,25 +55,6 @@ function partsOf(heads, most) {
   return parts;
 }
 
-// As report/ranking.py: the same as written, nearer than the larger of their deviations, or than what such numbers repeat to.
-function ties(row, other, one) {
-  const a = row[one.name], b = other[one.name], apart = Math.abs(a - b), spread = (which) => which[one.name + "_deviation"] ?? 0;
-  return a.toFixed(one.digits) === b.toFixed(one.digits) || apart <= Math.max(spread(row), spread(other)) || apart <= one.near * Math.max(Math.abs(a), Math.abs(b));
-}
-
-// A shade from what loses most to what keeps most, by rank; times only among those of one engine, device and number of threads.
-function shadeOf(rows, one) {
-  const by = (row) => row[one.name + "_by"] ?? null, values = new Map();
-  for (const row of rows) if (row[one.name] !== null) (values.get(by(row)) || values.set(by(row), []).get(by(row))).push(row);
-  return (row) => {
-    const like = values.get(by(row)), value = row[one.name];
-    if (value === null || !one.good || like.length < 2) return 0;
-    const tied = like.filter((other) => ties(row, other, one)), below = like.filter((other) => !tied.includes(other) && other[one.name] < value).length;
-    const rank = (below + (tied.length - 1) / 2) / (like.length - 1);
-    return 0.04 + 0.4 * (one.good === "high" ? rank : 1 - rank);
-  };
-}
-
 // What a number is compared with, where it is the same in all rows: under the heading.
 function commonLevels(rows, one) {
   return Object.fromEntries(Object.keys(one.beside).map((kind) => {
@@ -76,6 +63,8 @@ function commonLevels(rows, one) {
   }).filter(([, value]) => value !== null));
 }
 
+// How much of what its mask leaves attainable a network has reached, where that is not everything.
+const shareWords = (value, best, common) => (best >= 1 || best <= 0 ? "" : `${Math.round((100 * value) / best)}% of attainable${common ? "" : ` ${fixed(best, 2)}`}`);
 // The floor is a share of samples, of which there may be none.
 const levelWords = (kind, value) => (kind !== "floor" ? `${kind} ${fixed(value, 2)}` : value >= 0.005 ? `${Math.round(100 * value)}% noise` : "");
 
@@ -87,29 +76,26 @@ function showScores(every, rows, setting, heads, search) {
     studies.append(make("th", { scope: "colgroup", colspan: heads.filter((one) => one.study === study).length }, study === "use" ? "use and cost" : study));
   }
   const name = { title: "architecture", get: titled, cell: (row) => make("th", { scope: "row" }, make("button", { type: "button", "data-made": titled(row), title: "What it is made of", onclick: () => showMakeup(row, setting, heads) }, ...breakable(titled(row)))) };
-  const engines = inOrder(unique(rows.flatMap((row) => heads.map((one) => row[one.name + "_by"] ?? null)).filter((by) => by !== null)));
   const numbers = heads.map((one) => {
-    const shade = shadeOf(rows, one), common = commonLevels(rows, one);
+    const common = commonLevels(rows, one);
     const title = make("span", {}, one.title, ...Object.entries(common).map(([kind, value]) => make("span", { class: "level" }, levelWords(kind, Number(value)))));
     return { title, name: one.name, about: one.meaning, get: (row) => row[one.name], cell: (row) => {
-      const value = row[one.name], spread = row[one.name + "_deviation"], by = row[one.name + "_by"] ?? null;
-      const text = value === null ? (measured(row, one) ? "–" : "") : fixed(value, one.digits), lost = row[one.name + "_of"] !== null && row[one.name + "_lost"];
+      const value = row[one.name], spread = row[one.name + "_deviation"];
+      const text = value === null ? (measured(row, one) ? "–" : "") : atFloor(row, one) ? "floor" : fixed(value, one.digits), lost = row[one.name + "_of"] !== null && row[one.name + "_lost"];
       const lines = [
-        spread !== null && value !== null && Number(spread.toFixed(one.digits)) ? `± ${fixed(spread, one.digits)}` : null,
-        ...Object.keys(one.beside).filter((kind) => !(kind in common) && value !== null && row[`${one.name}_${kind}`] !== null).map((kind) => levelWords(kind, row[`${one.name}_${kind}`])),
+        spread !== null && value !== null && text !== "floor" && (text.includes("e") || Number(spread.toFixed(one.digits))) ? `± ${fixed(spread, one.digits)}` : null,
+        value !== null && (row[one.name + "_attainable"] ?? null) !== null ? shareWords(value, row[one.name + "_attainable"], "attainable" in common) : null,
+        ...Object.keys(one.beside).filter((kind) => kind !== "attainable" && !(kind in common) && value !== null && row[`${one.name}_${kind}`] !== null).map((kind) => levelWords(kind, row[`${one.name}_${kind}`])),
         lost && one.counted === "seed" ? `${row[one.name + "_seeds"] ?? 0} of ${row[one.name + "_of"]} seeds` : null,
       ].filter(Boolean);
-      const mark = value !== null && by !== null && engines.length > 1 ? make("sup", {}, String(engines.indexOf(by) + 1)) : null;
       const said = `${one.title} of ${titled(row)}: ${[value === null ? "none" : text, ...lines].join(", ")}`;
-      const button = make("button", { type: "button", "aria-label": said, "data-number": one.name, "data-row": titled(row), onclick: () => showNumber(every, one, row, setting) }, text || "\u00a0", mark, ...lines.map((line) => make("span", { class: "spread" }, line)));
-      button.style.setProperty("--keeps", shade(row).toFixed(3));
+      const button = make("button", { type: "button", "aria-label": said, "data-number": one.name, "data-row": titled(row), onclick: () => showNumber(every, one, row, setting) }, text || "\u00a0", ...lines.map((line) => make("span", { class: "spread" }, line)));
+      button.style.setProperty("--keeps", (0.44 * row[one.name + "_shade"]).toFixed(3));
       return make("td", { class: value === null ? "none" : "" }, button);
     } };
   });
   const asked = VIEW.get("score.sort") || "residual_last", at = numbers.findIndex((one) => one.name === asked.replace(/^-/, "")) + 1;
   const view = sortable(byId("scorecard-table"), [name, ...numbers], rows, { sort: [at, asked.startsWith("-")], head: studies, most: SCORES, sorted: (one, down) => VIEW.set("score.sort", (down ? "-" : "") + (one.name || "architecture")) });
-  const said = engines.map((by, place) => `${engines.length > 1 ? `${place + 1}: ` : ""}${by}`);
-  byId("score-engines").textContent = engines.length ? `Times are of steps alone, taken by ${said.join("; ")}.${engines.length > 1 ? " Times with another mark are not compared." : ""}` : "";
   const filter = () => {
     const text = search.value.toLowerCase(), kept = rows.filter((row) => titled(row).toLowerCase().includes(text));
     byId("score-count").textContent = `${kept.length} of ${plural(rows.length, "architecture")} at this setting` + (kept.length > SCORES ? `, the first ${SCORES} are shown: type a part of a name` : "");
@@ -125,7 +111,7 @@ function showMakeup(row, setting, heads) {
     if (row[name] !== null) list.append(make("dt", { title: about }, name.replaceAll("_", " ")), make("dd", {}, make("code", {}, row[name]), make("span", { class: "hint" }, ` ${about}`)));
   }
   const numbers = make("dl");
-  for (const one of heads) if (row[one.name] !== null) numbers.append(make("dt", {}, one.title), make("dd", {}, inUnits(row[one.name], one.unit), make("span", { class: "hint" }, ` ${row[one.name + "_at"] || row[one.name + "_by"] || setting}`)));
+  for (const one of heads) if (row[one.name] !== null) numbers.append(make("dt", {}, one.title), make("dd", {}, inUnits(row[one.name], one.unit), make("span", { class: "hint" }, ` ${row[one.name + "_at"] || setting}`)));
   showCells(titled(row), own, make("h3", {}, "Made of"), list, make("h3", {}, "Its numbers"), numbers);
 }
 
@@ -136,11 +122,11 @@ async function showNumber(every, one, row, setting) {
   add("value", value === null ? "none" : inUnits(value, one.unit));
   add("standard deviation", spread === null ? null : written(spread, 4));
   for (const [kind, about] of Object.entries(one.beside)) if (row[`${one.name}_${kind}`] !== null) add(kind === "floor" ? "at the floor" : kind, `${written(row[`${one.name}_${kind}`], 4)} (${about})`);
+  if (value !== null && (row[one.name + "_attainable"] ?? null) !== null) add("share of attainable", `${written((100 * value) / row[one.name + "_attainable"], 3)}%`);
   if (one.counted !== "seed") add(`${one.counted}s`, seeds ?? null);
   else add("seeds", (of ?? null) === null ? null : seeds === of ? of : `${seeds ?? 0} of ${of}`);
   add("seeds lost", row[one.name + "_lost"] ?? null);
   add("measured on", row[one.name + "_at"] ?? setting);
-  add("computed by", row[one.name + "_by"] ?? null);
   add("why there is none", row[one.name + "_reason"]);
   add("definition", one.meaning);
   add("comes from", `table ${one.table}: ${one.columns.join(", ")}`);

@@ -1,0 +1,1 @@
+"""Processor time of a training step."""

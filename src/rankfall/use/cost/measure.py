@@ -1,0 +1,123 @@
+"""Processor time of a training step, of all trained architectures of a setting in one job.
+
+A wall clock measures what else a machine does. Here a step is timed by the processor time of its thread, one thread is allowed, and
+the architectures of a setting take turns: round by round each is built anew, takes steps that do not count, and then a few that do. So
+a machine that slows down slows all of them, and memory that happens to be laid out badly is one reading of several. Gradients are by
+autograd, one network at a time: it is the one engine that serves every architecture.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from rankfall import components
+from rankfall.design import Architecture, Component, Training, names, parts
+from rankfall.errors import describe_error
+from rankfall.measure.context import Context
+from rankfall.nets.network import Shape
+from rankfall.report.joins import complete_options
+from rankfall.report.part_numbers import is_missing
+from rankfall.report.ranking import write_seeds
+from rankfall.report.variants import number_variants
+from rankfall.tasks._dataset import draw
+from rankfall.train import recipe
+from rankfall.train.data import Data
+from rankfall.use.cost.clock import one_thread, time_calls
+
+TABLE = "cost"
+NEEDS = "tables"
+TABLES = ["cells"]
+LIMITS = {"rounds": (6, None), "steps": (1, None)}  # five readings have no interval of 95%
+SETTLING = 1  # steps before those that count
+ABOUT = ("key", "task", "architecture", "training", "depth", "seed")
+
+
+def cost(context: Context, *, rounds: int = 9, steps: int = 2) -> list[dict[str, Any]]:
+    """`rounds`: readings of an architecture; `steps`: in each, of which the mean counts."""
+    cells = context.table("cells")
+    if cells is None or not len(cells):
+        return []
+    cells = number_variants(cells)
+    cells = cells[cells.trained & (cells.status == "done")]
+    rows = []
+    with one_thread():
+        for _, setting in cells.groupby("setting"):
+            designs = [part.sort_values("seed") for _, part in setting.groupby("design")]
+            readings, failed = time_in_turn([part.iloc[0] for part in designs], rounds, steps)
+            for part, milliseconds, why in zip(designs, readings, failed):
+                said = {
+                    "cost_ms": statistics.median(milliseconds) if milliseconds else None,
+                    "readings": write_seeds(dict(enumerate(milliseconds))) if milliseconds else None,
+                    "cost_ms_reason": why,
+                }
+                rows += [{name: one[name] for name in ABOUT} | said for _, one in part.iterrows()]
+    return rows
+
+
+def time_in_turn(cells: list[Any], rounds: int, steps: int) -> tuple[list[list[float]], list[str]]:
+    """Milliseconds of a step of each cell's architecture in each round, and why there are none. The cells have one setting."""
+    task = components.bound("task", component("task", cells[0].task_component))
+    facts = components.facts_of("task", cells[0].task_component.partition("(")[0])
+    dataset = draw(task, int(cells[0].seed))
+    shape = Shape(facts["INPUTS"], facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
+    readings: list[list[float]] = [[] for _ in cells]
+    failed = ["" for _ in cells]
+    for _ in range(rounds):
+        for place, cell in enumerate(cells):
+            if failed[place]:
+                continue
+            try:
+                readings[place].append(1000 * time_steps(cell, shape, dataset, steps))
+            except (RuntimeError, ValueError, TypeError) as error:  # a component of a user
+                failed[place], readings[place] = f"its step failed: {describe_error(error)}", []
+    return readings, failed
+
+
+def time_steps(cell: Any, shape: Shape, dataset: Any, steps: int) -> float:
+    """Seconds of processor time of one step of a network that is built for it, mean over so many."""
+    architecture, training = design(Architecture, cell), design(Training, cell)
+    step = prepare_step(architecture, training, shape, dataset, int(cell.seed))
+    for _ in range(SETTLING):
+        step()
+    return time_calls(step, steps)
+
+
+def prepare_step(
+    architecture: Architecture, training: Training, shape: Shape, dataset: Any, seed: int
+) -> Callable[[], object]:
+    """A step of one network on one batch, through autograd."""
+    device = torch.device("cpu")
+    members = recipe.initial(architecture, shape, [seed], [training], device)
+    objective = recipe.objective(training)
+    data = Data.of([dataset], getattr(torch, training.dtype), device)
+    members.begin_epoch(0, training.epochs)
+    batch = next(data.epoch([seed], 0, training.batch, training.shuffle))
+
+    def step() -> object:
+        with recipe.products(training, device):
+            return members.plain_step(objective, batch)
+
+    return step
+
+
+def design(kind: type, cell: Mapping[str, Any]) -> Any:
+    """The architecture or training of a row of the table of cells."""
+    of: Mapping[str, str] = parts(kind)
+    values: dict[str, Any] = {}
+    for name in names(kind):
+        value = cell[name]
+        if is_missing(value):
+            values[name] = None
+        elif name in of:
+            values[name] = component(of[name], value)
+        else:
+            values[name] = value.item() if hasattr(value, "item") else value
+    label = cell["architecture" if kind is Architecture else "training"]
+    return kind(name=label, **values)
+
+
+def component(kind: str, text: str) -> Component:
+    """A component as a table has it, `scaled(scale=0.1)`."""
+    return Component(*complete_options(kind, text))

@@ -1,0 +1,139 @@
+"""The accuracy that a mask leaves: exact sums beside brute force over all sequences, and what reaches which place."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+
+from rankfall import components
+from rankfall.design import Architecture, Component
+from rankfall.nets.network import Shape, build
+from rankfall.position.attainable import attainable, find_reads
+
+Weighted = Iterator[tuple[tuple[int, ...], Fraction]]  # sequences with their probabilities
+MASKS: list[Any] = [
+    "none",
+    "causal",
+    {"name": "local", "window": 1},
+    {"name": "local", "window": 1, "causal": True},
+    {"name": "dilated"},
+]
+
+
+def architecture(mask: Any = "none", depth: int = 1, **fields: Any) -> Architecture:
+    return Architecture("a", mask=Component.of(mask), depth=depth, **fields)
+
+
+def brute_force(sequences: Weighted, answers: Any, reads: Sequence[frozenset[int]]) -> float:
+    """The best answers by all that a place reads; -1: nothing is asked."""
+    found: dict[Any, dict[int, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    for sequence, weight in sequences:
+        for place, answer in enumerate(answers(sequence)):
+            if answer != -1:
+                seen = tuple(sequence[other] for other in sorted(reads[place]))
+                found[place, seen][answer] += weight
+    right = sum((max(by.values()) for by in found.values()), Fraction())
+    return float(right / sum((sum(by.values()) for by in found.values()), Fraction()))
+
+
+def uniform(length: int, symbols: int) -> Weighted:
+    for sequence in itertools.product(range(symbols), repeat=length):
+        yield sequence, Fraction(1)
+
+
+def repeated(length: int, symbols: int, common: int) -> Weighted:
+    """As `tasks/_repeats.py` draws them: so many tokens, at random places, are one symbol."""
+    for where in itertools.combinations(range(length), common):
+        for symbol in range(symbols):
+            for others in itertools.product(range(symbols), repeat=length - common):
+                left = iter(others)
+                yield tuple(symbol if place in where else next(left) for place in range(length)), Fraction(1)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_sorting_is_what_brute_force_finds(mask: Any, depth: int) -> None:
+    design = architecture(mask, depth)
+    for length, symbols in ((5, 3), (4, 5), (3, 2), (1, 4)):
+        task = Component("sorting", {"train": 1, "test": 1, "length": length, "symbols": symbols})
+        exact = brute_force(uniform(length, symbols), sorted, find_reads(design, length))
+        assert attainable(task, design) == (pytest.approx(exact, abs=1e-12), "")
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.4, 0.6, 1.0])
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_even_tokens_is_what_brute_force_finds(mask: Any, rho: float) -> None:
+    length, symbols, common = 5, 3, {0.0: 0, 0.4: 2, 0.6: 3, 1.0: 5}[rho]
+    options = {"train": 1, "test": 1, "length": length, "symbols": symbols, "rho": rho, "repeated": None}
+    design = architecture(mask)
+
+    def answers(sequence: tuple[int, ...]) -> list[int]:
+        even = list(sequence[1::2])
+        return even + [symbols] * (length - len(even))
+
+    exact = brute_force(repeated(length, symbols, common), answers, find_reads(design, length))
+    assert attainable(Component("even_tokens", options), design) == (pytest.approx(exact, abs=1e-12), "")
+
+
+def test_far_token_is_all_or_a_guess() -> None:
+    task = Component("far_token", {"train": 1, "test": 1, "length": 6, "letters": 4, "fillers": 2})
+    near = {"name": "local", "window": 1}
+    assert attainable(task, architecture("causal"))[0] == 1
+    assert [attainable(task, architecture(near, depth))[0] for depth in (4, 5)] == [0.25, 1]
+
+
+def test_the_sorting_of_the_default_run_under_a_causal_mask() -> None:
+    task = Component("sorting", {"train": 1000, "test": 200, "length": 8, "symbols": 10})
+    assert attainable(task, architecture("causal", 6)) == (pytest.approx(0.6163, abs=5e-5), "")
+    assert attainable(task, architecture("none", 6)) == (1.0, "")
+
+
+@pytest.mark.parametrize("sentinels", ["none", "bos", "cls_sep"])
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_place_reads_what_a_network_answers_to(mask: Any, sentinels: str, depth: int) -> None:
+    """The derivatives of a network's outputs by its embedded tokens, at random weights."""
+    length, width = 7, 8
+    design = Architecture(
+        "a", mask=Component.of(mask), sentinels=Component(sentinels), depth=depth, width=width, heads=2,
+        embedding=Component("token"), head=Component("classifier"), mlp=Component("gelu"), mlp_width=8,
+    )  # fmt: skip
+    network = build(design, Shape("tokens", "classes", length, 4, 4), 1, torch.float64)
+    network.initialise([0])
+    start = torch.randn(1, 1, length, width, dtype=torch.float64)
+
+    def outputs(x: torch.Tensor) -> torch.Tensor:
+        return network.readout(network.run(network.place(x))).sum(-1)[0, 0]
+
+    slopes = torch.autograd.functional.jacobian(outputs, start)[:, 0, 0].abs().amax(-1)  # (T, T)
+    answered = [frozenset(torch.nonzero(row)[:, 0].tolist()) for row in slopes]
+    assert answered == find_reads(design, length)
+
+
+def test_what_is_not_known_says_why() -> None:
+    sorting = Component("sorting", {"train": 1, "test": 1, "length": 4, "symbols": 3})
+    bare = architecture(position=Component("none"))
+    assert attainable(sorting, bare) == (None, "without positions a token need not know its place")
+    assert attainable(sorting, architecture("causal", position=Component("none")))[0] is not None
+    hull = Component("convex_hull", {"points": 4})
+    assert attainable(hull, architecture())[0] == 1 and attainable(hull, architecture("causal"))[0] is None
+    assert attainable(Component("places"), architecture()) == (None, "task places has no function `attainable`")
+    long = Component("sorting", {"train": 1, "test": 1, "length": 500, "symbols": 10})
+    assert "too many cases" in attainable(long, architecture("causal"))[1]
+
+
+def test_a_norm_over_tokens_reads_all() -> None:
+    assert find_reads(architecture("causal", norm=Component("column")), 3) == [frozenset(range(3))] * 3
+
+
+def test_every_task_of_classes_gives_a_share_or_a_reason() -> None:
+    for name in components.names("task"):
+        described = components.describe("task", name)
+        assert described is not None
+        options = {option: about.default for option, about in described.options.items()}
+        best, why = attainable(Component(name, options), architecture())
+        assert (best is None) == bool(why)
