@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.census.equal import constant_inputs
+from rankfall.census.gains import Gain
 from rankfall.census.norms import norms
-from rankfall.census.scales import find_scales, scales
+from rankfall.census.scales import find_stds, scales
 from rankfall.census.streams import mask_of, mixer_of, position_of, rows_of_stream
 from rankfall.check.bands import kind_of
 from rankfall.check.report import measure_stream
@@ -135,9 +136,15 @@ def test_deviations_of_weights_are_those_that_were_drawn() -> None:
         for parameter in one.model.parameters():
             if parameter.dim() == 2:
                 parameter.copy_(torch.tensor([0.03, -0.03]).repeat(parameter.numel() // 2).view_as(parameter))
-    found = find_scales(one, one.flows[0])
-    assert found.deviation == pytest.approx(0.03, rel=1e-6) and found.scaled == pytest.approx(0.12, rel=1e-6)
+    found = find_stds(one, one.flows[0], {})
+    assert found.std == pytest.approx(0.03, rel=1e-6) and found.scaled == pytest.approx(0.12, rel=1e-6)
     assert found.least == pytest.approx(0.03, rel=1e-6) and found.most == pytest.approx(0.03, rel=1e-6)
+    assert found.released == 0  # none was brought to another size
+    gain = {"blocks.0.mlp.weight": Gain(0.5, 400)}
+    assert find_stds(one, one.flows[0], gain).most == 0.5 and find_stds(
+        one, one.flows[0], gain
+    ).released == pytest.approx(1 / 6)
+    assert find_stds(one, one.flows[0], None).released is None
 
 
 @pytest.mark.parametrize(("causal", "said"), [(True, "causal"), (False, "bidirectional")])

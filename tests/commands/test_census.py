@@ -42,7 +42,7 @@ def test_a_few_types_are_measured_kept_and_compared(tmp_path: Path, capsys: pyte
     assert bert["layers"] == llama["layers"] == "2"
     assert abs(float(bert["order"]) - 3) < 0.05 and abs(float(llama["order"]) - 1) < 0.05
     assert abs(float(bert["init_std"]) - 0.02) < 0.001  # the library's own
-    assert float(bert["residual_san"]) < 1e-6 < 0.5 < float(bert["residual_last"])
+    assert float(bert["residual_san"]) < 1e-3 < 0.5 < float(bert["residual_last"])  # maps as large as at width 768
     with (tmp_path / "layers.csv").open() as text:
         by_layer = [(row["type"], row["layer"]) for row in csv.DictReader(text)]
     assert by_layer == [
@@ -85,6 +85,15 @@ def test_a_type_that_raises_what_nobody_expects_is_a_row_too(monkeypatch: pytest
     monkeypatch.setattr("rankfall.census.run.rows_of_type", fail)
     (row,) = measure_in_process("bert", 2, 8, 0, 5, 4)
     assert (row["outcome"], row["reason"]) == ("fails", "SystemExit: out")
+
+
+def test_a_type_that_takes_long_keeps_its_rows_without_those_of_twice_the_depth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rankfall.census.types.time.process_time", lambda: 21.0)
+    rows = measure_in_process("bert", 2, 8, 0, 60, 4)
+    assert [row["outcome"] for row in rows] == ["measured"] * 3
+    assert "kept_depth_2: it is not built with twice as many layers, or not in time" in rows[0]["reasons"]
 
 
 def test_shares_are_all_types_once() -> None:

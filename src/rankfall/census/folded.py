@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import mean, median
 from typing import Any
 
+from rankfall.census.outcomes import CHANGES, SMALL, WIDE
+
 Row = Mapping[str, Any]
 LAST = (
     "residual_san", "residual_san_mlp", "residual_san_skip", "residual_san_bare_mlp", "effective_rank", "floor",
@@ -14,17 +16,49 @@ FIRST = ("gradient", "influence_first", "influence_middle", "influence_last")
 
 
 def fold(rows: Iterable[Row], shared: Sequence[str]) -> list[dict[str, Any]]:
-    """`shared`: columns that all rows of a stream have alike. Of several streams the one with the most layers is taken, of these the
-    first by name."""
+    """Return one row a type, of its small or released model. `shared`: columns that all rows of a stream have alike. Of several streams the
+    one with the most layers is taken, of these the first by name."""
+    by_type: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["size"] != WIDE:
+            by_type.setdefault(row["type"], []).append(row)
+    return [one_of(layers_of_main_stream(found), shared) for _, found in sorted(by_type.items())]
+
+
+def layers_of_main_stream(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of layers 0 .. L of the stream with the most layers, of one type and size."""
+    streams: dict[str, list[Row]] = {}
+    for row in rows:
+        streams.setdefault(row["stream"], []).append(row)
+    chosen = min(streams.items(), key=lambda one: (-len(one[1]), one[0]))[1]
+    return sorted(chosen, key=lambda row: -1 if row["layer"] is None else row["layer"])
+
+
+def beside_wide(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return what a small and a wide model of each type keep, where both are measured with as many layers."""
     by_type: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        by_type.setdefault(row["type"], {}).setdefault(row["stream"], []).append(row)
-    return [one_of(streams, shared) for _, streams in sorted(by_type.items())]
+        if row["layer"] is not None:
+            by_type.setdefault(row["type"], {}).setdefault(row["size"], []).append(row)
+    found = []
+    for _, sizes in sorted(by_type.items()):
+        if not {SMALL, WIDE} <= set(sizes):
+            continue
+        small = layers_of_main_stream(sizes[SMALL])
+        wide = layers_of_main_stream([row for row in sizes[WIDE] if row["stream"] == small[0]["stream"]] or sizes[WIDE])
+        values = [ratio(one[-1]["residual"], one[0]["residual"]) for one in (small, wide)]
+        entered = [ratio(one[0]["norm_of_state"], one[0]["width"] ** 0.5) for one in (small, wide)]
+        if len(small) == len(wide) and None not in (*values, *entered):
+            about = {name: small[0][name] for name in ("type", "stream", "norm_place", "layers", "width")}
+            found.append(
+                about
+                | {"released_width": wide[0]["width"], "kept": values[0], "kept_wide": values[1]}
+                | {"entered": entered[0], "entered_wide": entered[1]}
+            )
+    return found
 
 
-def one_of(streams: Mapping[str, list[Row]], shared: Sequence[str]) -> dict[str, Any]:
-    chosen = min(streams.items(), key=lambda one: (-len(one[1]), one[0]))[1]
-    layers = sorted(chosen, key=lambda row: -1 if row["layer"] is None else row["layer"])
+def one_of(layers: Sequence[Row], shared: Sequence[str]) -> dict[str, Any]:
     about = {name: layers[0][name] for name in shared}
     if layers[0]["layer"] is None:
         return about
@@ -58,6 +92,7 @@ def numbers(layers: Sequence[Row]) -> dict[str, Any]:
         "entropy": reduce_known(mean, known_values(layers, "entropy")),
         "query_gradient": next(iter(known_values(layers, "query_gradient")), None),
     }
+    found |= {f"kept_{name}": ratio(last[f"residual_{name}"], first[f"residual_{name}"]) for name in CHANGES}
     return found | {name: last[name] for name in LAST} | {name: first[name] for name in FIRST}
 
 

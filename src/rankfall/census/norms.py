@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rankfall.census.gains import is_within
 from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.passes import Edits, run_through
@@ -65,10 +66,6 @@ def norms(examined: Examined, flow: Flow) -> Norms:
         by_count(places) or [NONE],
         share_size_free(examined, flow, totals),
     )
-
-
-def is_within(name: str, layers: tuple[str, ...]) -> bool:
-    return any(name == layer or name.startswith(f"{layer}.") for layer in layers)
 
 
 def place_among(call: NormCall, flow: Flow, seen: dict[int, Pair], totals: dict[int, Tensor]) -> str | None:

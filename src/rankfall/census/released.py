@@ -1,5 +1,5 @@
-"""A model type as the library's own default configuration makes it, unreduced: whole where it fits into the memory that it may use, else
-streamed layer by layer, by which its states are known and nothing that takes its branches apart.
+"""A model type as the library's own default configuration makes it: whole where it fits into the memory that it may use, else streamed
+layer by layer, by which its states are known and nothing that takes its branches apart. Its layers and its vocabulary may be cut.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.models.hub import quiet
+from rankfall.models.modules.cuts import states_of
+from rankfall.models.modules.examine import Examined
+from rankfall.models.modules.flow import Flow
+from rankfall.rank.residual import floor_of
 
 # of a whole measurement: in float32 as it is built, a copy in float64, and what a pass with gradients keeps
 BYTES_OF_A_WEIGHT = 24
 FLOOR = 1e-6  # of a residual in float32
+STATES = "at released widths only states are measured"
 UNKNOWN = "streamed, its weights being too many to be in memory at once: only what states tell"
 
 
@@ -28,16 +33,19 @@ class Streamed(Exception):
 
 
 def released_example(
-    kind: str, seed: int, tokens: int, gigabytes: float
+    kind: str, seed: int, tokens: int, gigabytes: float, depth: int | None = None
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
-    """The model, its configuration and inputs on which it runs; raises `Streamed` where it does not fit whole."""
+    """Return the model, its configuration and inputs on which it runs; raise `Streamed` where it does not fit whole. `depth`: at most so
+    many layers, and a small vocabulary, by which widths stay what they are."""
     from transformers import CONFIG_MAPPING
 
     from rankfall.check.library import build_model
     from rankfall.models.families.example import example_inputs
+    from rankfall.models.families.small import configure, cut, small_values
     from rankfall.models.weights import prepare_config
 
-    config = CONFIG_MAPPING[kind]()
+    cls = CONFIG_MAPPING[kind]
+    config = cls() if depth is None else configure(kind, small_values(cls, depth, cut))
     prepare_config(config)
     count = sum(one.numel() for one in hollow(config).parameters())
     if count * BYTES_OF_A_WEIGHT > gigabytes * 2**30:
@@ -115,6 +123,21 @@ def first_state(args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
         if isinstance(one, tuple | list):
             found = [*one, *found]
     raise RankfallError("a layer is given, or returns, no states")
+
+
+def rows_of_states(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
+    """Return one row a layer, 0 to L, with the columns that need the states alone."""
+    states = states_of(examined, flow)
+    shared = {
+        "stream": flow.name, "layers": flow.depth, "width": flow.width, "tokens": states[0].shape[1], "samples": states[0].shape[0],
+        "skips": flow.skips, "dtype": str(examined.dtype).removeprefix("torch."), "reasons": STATES,
+    }  # fmt: skip
+    names = [None, *flow.layers]
+    floor = floor_of(states[0].dtype)
+    return [
+        shared | {"layer": number, "name": names[number]} | of_state(state) | {"floor": floor}
+        for number, state in enumerate(states)
+    ]
 
 
 def of_state(state: Tensor) -> dict[str, float | None]:

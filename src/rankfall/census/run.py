@@ -90,7 +90,8 @@ def measure_in_process(
         from rankfall.census.types import origin
 
         found = [
-            {"type": kind, "stream": "", **origin(kind)} | outcome_row(OVER if spent.limit else FAILS, spent.reason)
+            {"type": kind, "size": size, "stream": "", **origin(kind)}
+            | outcome_row(OVER if spent.limit else FAILS, spent.reason)
         ]
     cost = {"seconds": spent.seconds, "megabytes": spent.megabytes}
     return [{name: finite(value) for name, value in row.items()} | cost for row in found]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
-import torch
 from torch import Tensor
 
+from rankfall.census.gains import Gain, gains_of, is_within
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import CROSS, Branch, Flow
 from rankfall.models.modules.passes import Edits, run_through
@@ -66,31 +67,29 @@ def factor_of(before: Tensor, after: Tensor) -> float | None:
 
 
 @dataclass
-class Drawn:
-    """Standard deviations of the weight matrices of a stream's layers: the median, and it times sqrt(fan in)."""
+class InitialStds:
+    """How large the weight matrices of a stream's layers begin: the median, the least and the most of their standard deviations; the
+    median of std x sqrt(fan in); and the share of them that have the released size."""
 
-    deviation: float | None
+    std: float | None
     scaled: float | None
     least: float | None
     most: float | None
+    released: float | None
 
 
-def find_scales(examined: Examined, flow: Flow) -> Drawn:
-    """Of matrices that are not constant."""
-    known = dict(examined.model.named_modules())
-    parts = [known[name] for name in dict.fromkeys(flow.layers) if name in known] or [examined.model]
-    found: list[tuple[float, float]] = []
-    seen: set[int] = set()
-    for part in parts:
-        for parameter in part.parameters():
-            if parameter.dim() < 2 or id(parameter) in seen or not parameter.is_floating_point():
-                continue
-            seen.add(id(parameter))
-            deviation = float(parameter.detach().double().std(unbiased=False))
-            fan_in = parameter[0].numel() if parameter.dim() != 3 else min(parameter.shape[1:])
-            if deviation > 0 and torch.isfinite(torch.tensor(deviation)):
-                found.append((deviation, deviation * fan_in**0.5))
+def find_stds(examined: Examined, flow: Flow, released: Mapping[str, Gain] | None) -> InitialStds:
+    """Return the stds of matrices that are drawn. A matrix that was brought to the released size has the std of the released one; None:
+    the model is released."""
+    found, brought = [], 0
+    gains = released or {}
+    named = set(flow.layers) <= {name for name, _ in examined.model.named_modules()}  # else no module is a layer
+    for name, gain in gains_of(examined.model).items():
+        if gain.fan_in is not None and (is_within(name, flow.layers) or not named):
+            found.append((gains.get(name, gain).std, gain.size))
+            brought += name in gains
     if not found:
-        return Drawn(None, None, None, None)
-    deviations = [one for one, _ in found]
-    return Drawn(median(deviations), median(two for _, two in found), min(deviations), max(deviations))
+        return InitialStds(None, None, None, None, None)
+    stds = [std for std, _ in found]
+    share = None if released is None else brought / len(found)
+    return InitialStds(median(stds), median(size for _, size in found), min(stds), max(stds), share)

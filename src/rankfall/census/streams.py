@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rankfall.census.equal import constant_inputs
+from rankfall.census.gains import Gain
+from rankfall.census.interventions import residuals_of_changes
 from rankfall.census.norms import norms
-from rankfall.census.scales import find_scales, scales
+from rankfall.census.scales import find_stds, scales
 from rankfall.check.bands import kind_of
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.report import measure_stream
@@ -30,23 +33,32 @@ class Reasons:
         return "; ".join(f"{name}: {why}" for name, why in self.found.items())
 
 
-def rows_of_stream(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
-    """One row a layer, 0 to L."""
+def rows_of_stream(
+    examined: Examined, flow: Flow, released: Mapping[str, Gain] | None = None, unbrought: str = ""
+) -> list[dict[str, Any]]:
+    """Return one row a layer, 0 to L. `released`: gains of the weights that were brought to the released size; `unbrought`: why
+    others were not."""
     report = measure_stream(examined, flow)
     reasons = Reasons(dict(report.reasons))
     about = made_of(examined, flow, report) | of_norms(examined, flow, reasons)
     about["kind"] = kind_of(flow, flow.post or about["size_free"] != 0)  # as `has_norm` has it
-    weights = find_scales(examined, flow)
+    stds = find_stds(examined, flow, released)
     about |= {
-        "init_std": weights.deviation, "init_std_scaled": weights.scaled, "init_std_least": weights.least, "init_std_most": weights.most,
+        "init_std": stds.std, "init_std_scaled": stds.scaled, "init_std_least": stds.least, "init_std_most": stds.most,
+        "as_released": stds.released,
     }  # fmt: skip
-    if weights.deviation is None:
+    if stds.std is None:
         reasons.found["init_std"] = "its layers have no weight matrix that is not constant"
+    if unbrought:
+        reasons.found["as_released"] = unbrought
+    changes = attempt(lambda: residuals_of_changes(examined, flow), reasons, "changes of weights") or {}
     ratios = attempt(lambda: scales(examined, flow), reasons, "ratios")
     about["skip_scale"] = ratios.skip if ratios is not None else None
     if ratios is not None and ratios.skip is None:
         reasons.found["skip_scale"] = "a norm, or something else, stands between one addition and the next state"
     rows = [of_layer(report, layer) for layer in report.layers]
+    for row in rows:
+        row |= {f"residual_{name}": values[row["layer"]] for name, values in changes.items()}
     for row in rows[1:]:
         place = row["layer"] - 1
         row["mixing_ratio"] = ratios.mixing[place] if ratios is not None else None

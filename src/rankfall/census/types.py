@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor, nn
 
 from rankfall.census.outcomes import (
     MEASURED,
@@ -17,8 +23,15 @@ from rankfall.census.outcomes import (
     NOT_BUILT,
     OVER,
     REFUSED,
+    SMALL,
+    WIDE,
 )
 from rankfall.errors import RankfallError, describe_error
+
+if TYPE_CHECKING:
+    from rankfall.census.gains import Gain
+    from rankfall.models.modules.examine import Examined
+    from rankfall.models.modules.flow import Flow
 
 Rows = list[dict[str, Any]]
 ABSENT = re.compile(r"requires the .* librar|No module named|is not installed|needs? .* to be installed|pip install")
@@ -29,24 +42,37 @@ ASKS = re.compile(
 FULL = re.compile(r"allocate memory|MemoryError|bad_alloc")
 
 
-def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = "small", gigabytes: float = 3) -> Rows:
-    """The rows of a type: one a layer of each of its streams; a single one where it is not measured. `size`: small, or released, whose
-    model is whole where it fits into so many gigabytes."""
+@dataclass
+class Example:
+    """A model and inputs on which it runs. `gains`: what its weights were brought to, None for a model of the released width; `reason`: why
+    others were not."""
+
+    model: nn.Module
+    config: Any
+    inputs: dict[str, Tensor]
+    gains: dict[str, Gain] | None = None
+    reason: str = ""
+
+
+def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = SMALL, gigabytes: float = 3) -> Rows:
+    """Return the rows of a type: one a layer of each of its streams; a single one where it is not measured. `size`: small, with weights as
+    large as the released ones; wide, which has the released widths and at most `layers` layers; or released. A model of the last two is
+    whole where it fits into so many gigabytes."""
     import transformers
     from transformers import CONFIG_MAPPING
 
-    from rankfall.census.released import Streamed, released_example
-    from rankfall.check.library import small_example
+    from rankfall.census.released import Streamed, released_example, rows_of_states
+    from rankfall.census.streams import rows_of_stream
     from rankfall.models.families.classes import NoModel
 
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    about = {"type": kind, "stream": "", **origin(kind)}
+    about = {"type": kind, "size": size, "stream": "", **origin(kind)}
     try:
-        if size == "released":
-            model, config, inputs = released_example(kind, seed, tokens, gigabytes)
+        if size == SMALL:
+            example = small_as_released(kind, layers, tokens, seed)
         else:
-            model, config, inputs = small_example(kind, {}, seed, tokens, layers)
+            example = Example(*released_example(kind, seed, tokens, gigabytes, layers if size == WIDE else None))
     except Streamed as error:
         return [about | row for row in streamed_type(error.config, seed, tokens)]
     except NoModel as error:
@@ -56,15 +82,64 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = "sm
     from rankfall.census.origins import kinds_of_inputs
 
     about |= {
-        "class": type(model).__name__,
-        "inputs": kinds_of_inputs(inputs),
-        "parameters": sum(one.numel() for one in model.parameters()),
+        "class": type(example.model).__name__,
+        "inputs": kinds_of_inputs(example.inputs),
+        "parameters": sum(one.numel() for one in example.model.parameters()),
     }
-    rows = measure_type(kind, model, inputs)
-    if not isinstance(config, CONFIG_MAPPING[kind]):
-        part = f"the whole runs on none of the inputs that were tried: its part {type(model).__name__}"
+    whole = partial(rows_of_stream, released=example.gains, unbrought=example.reason)
+    rows = measure_type(kind, example, rows_of_states if size == WIDE else whole)
+    if size == SMALL and rows[0]["outcome"] == MEASURED:
+        deeper = rows_of_states_at(kind, 2 * layers, tokens, seed) if has_time() else []
+        rows = [row | kept_by_twice_the_layers(row, deeper) for row in rows]
+    if not isinstance(example.config, CONFIG_MAPPING[kind]):
+        part = f"the whole runs on none of the inputs that were tried: its part {type(example.model).__name__}"
         rows = [row | {"reason": "; ".join(filter(None, (part, row["reason"])))} for row in rows]
     return [about | row for row in rows]
+
+
+def small_as_released(kind: str, layers: int, tokens: int, seed: int) -> Example:
+    """Return a small model with weights as large as the released ones."""
+    from rankfall.census.gains import bring_to_released, released_gains
+    from rankfall.check.library import small_example
+
+    model, config, inputs = small_example(kind, {}, seed, tokens, layers)
+    gains, reason = released_gains(kind, model, layers)
+    bring_to_released(model, gains)
+    return Example(model, config, inputs, gains, reason)
+
+
+def has_time() -> bool:
+    """Return whether this process has used less than a third of the processor time that it may use, so that a model of twice the depth,
+    which costs at most twice as much, does not cost the type its rows."""
+    limit = resource.getrlimit(resource.RLIMIT_CPU)[0]
+    return limit == resource.RLIM_INFINITY or 3 * time.process_time() < limit
+
+
+def rows_of_states_at(kind: str, layers: int, tokens: int, seed: int) -> Rows:
+    """Return the rows of the states of a small model with at most so many layers."""
+    from rankfall.census.released import rows_of_states
+
+    try:
+        return measure_type(kind, small_as_released(kind, layers, tokens, seed), rows_of_states)
+    except Exception as error:  # whatever the library raises
+        return [why_not(error, kind)]
+
+
+def kept_by_twice_the_layers(row: dict[str, Any], deeper: Rows) -> dict[str, Any]:
+    """Return the share of the residual that the same stream of a model with twice as many layers keeps."""
+    ends = {
+        one["layer"]: one["residual"]
+        for one in deeper
+        if one["outcome"] == MEASURED and one["stream"] == row["stream"] and one["layers"] == 2 * row["layers"]
+    }
+    first, last = ends.get(0), ends.get(2 * row["layers"])
+    if first and last is not None:
+        return {"kept_depth_2": last / first}
+    return {
+        "reasons": "; ".join(
+            filter(None, (row["reasons"], "kept_depth_2: it is not built with twice as many layers, or not in time"))
+        )
+    }
 
 
 def streamed_type(config: Any, seed: int, tokens: int) -> Rows:
@@ -110,13 +185,12 @@ def why_not(error: BaseException, kind: str) -> dict[str, Any]:
     return outcome_row(NO_DEFAULTS, defaults) if defaults else outcome_row(NOT_BUILT, line)
 
 
-def measure_type(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Rows:
-    """One row a layer of each stream."""
-    from rankfall.census.streams import rows_of_stream
+def measure_type(kind: str, example: Example, rows_of: Callable[[Examined, Flow], Rows]) -> Rows:
+    """Return the rows of each stream."""
     from rankfall.models.modules.examine import examine
     from rankfall.models.modules.given import ChangesWidth, NoStream, keep_random_state
 
-    note = ""
+    note, model, inputs = "", example.model, example.inputs
     try:
         try:
             examined = examine(model, inputs, name=kind)
@@ -127,7 +201,7 @@ def measure_type(kind: str, model: torch.nn.Module, inputs: dict[str, torch.Tens
             examined = examine(model, inputs, name=kind, blocks=list(error.layers))
             note = f"its width changes on the way: the part of one width, {first} to {last}"
         with keep_random_state(), torch.no_grad():
-            found = [row for flow in examined.flows for row in rows_of_stream(examined, flow)]
+            found = [row for flow in examined.flows for row in rows_of(examined, flow)]
     except NoStream as error:
         return [outcome_row(NO_STREAM, str(error))]
     except RankfallError as error:

@@ -29,7 +29,7 @@ OF_TABLES = {
     "prediction",
     "prediction_scores",
     "census",
-    "census_choices",
+    "census_wide",
     "cost",
 }
 # In the folder of a quantity: of no measure's numbers.

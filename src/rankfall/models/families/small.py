@@ -176,6 +176,24 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     return None
 
 
+OF_LAYERS_AND_TOKENS = re.compile(
+    r"layer|depth|block|period|interval|every|dense|pattern|out_features|indices|vocab|_(id|index)$"
+)
+
+
+def cut(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
+    """Return what cuts the layers and the vocabulary of a configuration; every width stays as the library has it."""
+    if isinstance(value, list) and sizes.layers > sizes.depth and len(value) == sizes.layers:
+        return of_each_kind(value, sizes.depth)
+    if (
+        isinstance(value, dict)
+        or not OF_LAYERS_AND_TOKENS.search(key)
+        or re.search(r"size$|dim$|ffn", key.replace("vocab_size", ""))
+    ):
+        return None
+    return shrunk(key, value, sizes, plain)
+
+
 def by_layer(value: dict[str, Any], sizes: Shrunken, plain: dict[str, Any]) -> dict[str, Any]:
     """What single layers have of their own: a layer that is kept has what the first of its kind has."""
     own = {int(number): part for number, part in value.items()}

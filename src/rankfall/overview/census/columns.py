@@ -1,6 +1,6 @@
 """census.parquet: one row a model type of the transformers library."""
 
-from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
+from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE, SAID_OF_CHANGES
 from rankfall.report.schema import Column, Table
 
 NUMBERS = (
@@ -8,6 +8,7 @@ NUMBERS = (
     Column("residual_last", "float", "and of the last", nullable=True),
     Column("floor", "float", "a residual below is rounding", nullable=True),
     Column("kept", "float", "residual_last over residual_first", nullable=True),
+    *(Column(f"kept_{name}", "float", f"kept with {said}", nullable=True) for name, said in SAID_OF_CHANGES.items()),
     Column("residual_san", "float", "of the last state without skips and branches that mix no tokens", nullable=True),
     Column("residual_san_mlp", "float", "without skips of what mixes tokens", nullable=True),
     Column("residual_san_skip", "float", "without branches that mix no tokens", nullable=True),

@@ -1,14 +1,16 @@
-"""The census in three panels: what layers keep, by where norms stand and what mixes tokens; and what each choice of a design goes with."""
+"""The census in four panels: what layers keep by where norms stand, by what mixes tokens, with larger weights; and small beside wide."""
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rankfall.annotations import Axes, DataFrame, Read
-from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
+from rankfall.census.outcomes import FACTORS, MEASURED, NOT_ELIGIBLE, WIDE
 from rankfall.report.colours import WHOLE, colours
 from rankfall.report.style import WIDTH, Picture, canvas
 
-TABLES = ["census", "census_layers", "census_choices"]
+TABLES = ["census", "census_layers", "census_wide"]
 FEWEST = 3  # types of a line
 SHARES = [i / 6 for i in range(7)]  # of the depth
 LINES = 6
@@ -16,16 +18,18 @@ LINES = 6
 
 def census(read: Read) -> Picture:
     """Medians over types of one stream each, bands from quartile to quartile; types with skips alone."""
-    types, layers, choices = read("census"), read("census_layers"), read("census_choices")
+    types, layers, wide = read("census"), read("census_layers"), read("census_wide")
     table = of_main_streams(types, layers)
-    figure, ((left, middle, right),) = canvas(1, 3, WIDTH, 3.4)
+    figure, ((one, two), (three, four)) = canvas(2, 2, WIDTH, 6.4)
+    tints = colours(frequent_values(table, "norm_place"))
     numbers = [
-        draw_lines(left, table, "norm_place", "by where norms stand"),
-        draw_lines(middle, table, "mixed", "by mask and mixer"),
+        draw_lines(one, table, "norm_place", "by where norms stand"),
+        draw_lines(two, table, "mixed", "by mask and mixer"),
+        draw_changes(three, types, tints),
     ]
-    left.set_ylabel("residual / residual before the first layer")
-    effects(right, choices)
-    return Picture(figure, caption(types, table, choices), pd.concat(numbers))
+    one.set_ylabel("residual / residual before the first layer")
+    draw_wide(four, wide, tints)
+    return Picture(figure, caption(types, table, wide), pd.concat(numbers))
 
 
 def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
@@ -33,6 +37,7 @@ def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
     the same types, however many layers they have."""
     chosen = types[(types.outcome == MEASURED) & types.skips.fillna(False).astype(bool) & types.kept.notna()]
     found = []
+    layers = layers[layers["size"] != WIDE]
     for (kind, _), part in layers.merge(chosen[["type", "stream"]], on=["type", "stream"]).groupby(["type", "stream"]):
         known = part[part.residual.notna()].sort_values("layer")
         place, value = known.layer.to_numpy(float), known.residual.to_numpy(float)
@@ -50,8 +55,8 @@ def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
 
 def draw_lines(panel: Axes, table: DataFrame, by: str, title: str) -> DataFrame:
     """A line for each of the most frequent values."""
-    each = table.groupby(by).type.nunique().sort_values(ascending=False)
-    names = [name for name, count in each.items() if count >= FEWEST][:LINES]
+    names = frequent_values(table, by)
+    each = table.groupby(by).type.nunique()
     found = []
     for name, colour in colours(names).items():
         part = table[table[by] == name].groupby("share").kept
@@ -68,6 +73,50 @@ def draw_lines(panel: Axes, table: DataFrame, by: str, title: str) -> DataFrame:
     return pd.concat(found) if found else pd.DataFrame()
 
 
+def frequent_values(table: DataFrame, by: str) -> list[str]:
+    each = table.groupby(by).type.nunique().sort_values(ascending=False)
+    return [str(name) for name, count in each.items() if count >= FEWEST][:LINES]
+
+
+def draw_changes(panel: Axes, types: DataFrame, tints: dict[str, Any]) -> DataFrame:
+    """What the layers keep if their weight matrices are multiplied, a line for each place of the norm."""
+    known = types[types.skips.fillna(False).astype(bool) & types.kept.notna()]
+    names = {factor: f"kept_layers_{name}" for name, factor in FACTORS.items()} | {1.0: "kept"}
+    found = []
+    for place, colour in tints.items():
+        part = known[known.norm_place == place]
+        line = pd.DataFrame(
+            [
+                {"share": factor, "middle": part[name].median(), "low": part[name].quantile(0.25), "high": part[name].quantile(0.75),
+                 "types": part[name].count()}
+                for factor, name in sorted(names.items())
+            ]
+        )  # fmt: skip
+        panel.plot(line.share, line.middle, color=colour, marker="o", markersize=3)
+        panel.fill_between(line.share, line.low, line.high, color=colour, alpha=0.12, linewidth=0)
+        found.append(line.assign(by="weights of the layers", value=place))
+    panel.set_xscale("log")
+    panel.set_xticks([0.3, 1, 3, 10], ["0.3", "1", "3", "10"])
+    panel.minorticks_off()
+    panel.set_ylim(0, None)
+    panel.set_title("with larger weights, colours as above")
+    panel.set_xlabel("weights of the layers times")
+    panel.set_ylabel("kept by all layers")
+    return pd.concat(found) if found else pd.DataFrame()
+
+
+def draw_wide(panel: Axes, wide: DataFrame, tints: dict[str, Any]) -> None:
+    """What small models keep, and what those of the released width do."""
+    panel.plot([0, 1.05], [0, 1.05], color=WHOLE, linewidth=0.8, linestyle="--")
+    for place, part in wide.groupby("norm_place"):
+        panel.plot(part.kept, part.kept_wide, "o", color=tints.get(place, WHOLE), markersize=4)
+    panel.set_xlim(0, 1.05)
+    panel.set_ylim(0, 1.05)
+    panel.set_title("small and of the released width")
+    panel.set_xlabel("kept by the small model")
+    panel.set_ylabel("kept at the released width")
+
+
 def short(name: str) -> str:
     """A label that fits below a panel."""
     bare = (
@@ -78,37 +127,19 @@ def short(name: str) -> str:
     return bare.replace(" and ", ", ")
 
 
-def effects(panel: Axes, choices: DataFrame) -> None:
-    """Factors with intervals, the strongest at the top."""
-    known = choices[choices.effect.notna()]
-    known = known.loc[known.effect.sub(1).abs().sort_values().index]
-    places = range(len(known))
-    panel.axvline(1, color=WHOLE, linewidth=0.8, linestyle="--")
-    panel.errorbar(
-        known.effect, places, xerr=[known.effect - known.low, known.high - known.effect], fmt="o", color="#333333", markersize=3,
-        linewidth=1,
-    )  # fmt: skip
-    panel.set_yticks(list(places), list(known.choice), fontsize=6)
-    panel.set_xscale("log")
-    panel.set_xticks([0.6, 1.0, 1.4], ["0.6", "1", "1.4"], minor=False)
-    panel.minorticks_off()
-    panel.set_title("factor of a choice")
-    panel.set_xlabel("factor, 95% interval")
-
-
-def caption(types: DataFrame, table: DataFrame, choices: DataFrame) -> str:
+def caption(types: DataFrame, table: DataFrame, wide: DataFrame) -> str:
     eligible = types[~types.outcome.isin(NOT_ELIGIBLE)]
     count = int((eligible.outcome == MEASURED).sum())
     version = ", ".join(sorted(types.transformers.unique()))
-    share = choices.share.max()
-    explained = (
-        ""
-        if share != share
-        else f" Out of sample the regression explains {share:.0%} of the variance of its logarithm."
+    beside = (
+        f" Bottom right: {len(wide)} types, each a dot, small and at the released width; the median difference is "
+        f"{wide.off.median():.2f}."
+        if len(wide)
+        else ""
     )
     return (
         f"What layers keep of the residual of the state that enters, at initialisation, of {table.type.nunique()} model types with skips "
-        f"of transformers {version} ({count} of {len(eligible)} eligible types are measured): medians over types, bands from quartile to "
-        f"quartile. Right: a regression over {int(choices.types.max())} types in {int(choices.families.max())} folders of the library, "
-        f"intervals by drawing whole folders.{explained}"
+        f"of transformers {version} ({count} of {len(eligible)} eligible types are measured), small and with weights as large as the "
+        "released ones: medians over types, bands from quartile to quartile. Bottom left: the same models, the weight matrices of whose "
+        f"layers are multiplied.{beside}"
     )

@@ -21,5 +21,10 @@ def types_of(table: DataFrame) -> list[dict[str, Any]]:
     from rankfall.census.folded import fold
     from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
 
-    plain = table.astype(object).where(table.notna(), None).to_dict("records")
-    return fold(plain, [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)])
+    return fold(plain_rows(table), [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)])
+
+
+def plain_rows(table: DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table with None for null."""
+    rows: list[dict[str, Any]] = table.astype(object).where(table.notna(), None).to_dict("records")
+    return rows

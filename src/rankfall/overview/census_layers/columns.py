@@ -1,9 +1,24 @@
 """census_layers.parquet: every model type of the transformers library at initialisation, layer by layer."""
 
+from rankfall.census.outcomes import FACTORS
 from rankfall.report.schema import Column, Table
 
+SAID_OF_CHANGES = {
+    f"{what}_{name}": f"{said} times {factor:g}"
+    for what, said in (
+        ("weights", "all weight matrices and embeddings"),
+        ("layers", "the weight matrices of the layers"),
+    )
+    for name, factor in FACTORS.items()
+}
 OF_TYPE = (
     Column("type", "text", "the library's name of the model type"),
+    Column(
+        "size",
+        "text",
+        "small: narrow, with weights as large as the released ones; wide: of the released width, with few layers, whose states alone are "
+        "measured; released",
+    ),
     Column(
         "outcome",
         "text",
@@ -17,7 +32,7 @@ OF_TYPE = (
     Column("year", "int", "year of the copyright line of its configuration's file; null: see year_reason", nullable=True),
     Column("year_reason", "text", "why there is no year; else empty"),
     Column("inputs", "text", "what it ran on: text, pictures, sound, series, states; null: nothing", nullable=True),
-    Column("parameters", "int", "weights of the small model; null: none was built", nullable=True),
+    Column("parameters", "int", "weights of the model that was built; null: none was built", nullable=True),
     Column("streams", "int", "residual streams that were found; null: none", nullable=True),
 )  # fmt: skip
 OF_STREAM = (
@@ -58,8 +73,18 @@ OF_STREAM = (
     Column("norm_place", "text", "before, behind or inside the branch, after the addition", nullable=True),
     Column("size_free", "float", "share of the branches that do not see the size of the state", nullable=True),
     Column("skip_scale", "float", "factor of the state from one addition to the next; null: a norm between", nullable=True),
-    Column("init_std", "float", "standard deviation of the weight matrices of the layers, median", nullable=True),
-    Column("init_std_scaled", "float", "median of it times sqrt(fan in)", nullable=True),
+    Column("init_std", "float", "standard deviation of the weight matrices of the layers at the released size, median", nullable=True),
+    Column("init_std_scaled", "float", "median of it times sqrt(fan in), which the small model has too", nullable=True),
+    Column(
+        "as_released",
+        "float",
+        "share of the weight matrices of the layers whose std x sqrt(fan in) was brought to that of the released model; null: none is "
+        "drawn",
+        nullable=True,
+    ),
+    Column(
+        "kept_depth_2", "float", "kept by the type built with twice as many layers; null: it has not as many, see reasons", nullable=True
+    ),
     Column("init_std_least", "float", "smallest of a matrix", nullable=True),
     Column("init_std_most", "float", "largest of a matrix", nullable=True),
     Column("reasons", "text", "why columns are null", nullable=True),
@@ -74,7 +99,7 @@ def census_layers() -> Table:
     """One row a layer of a stream."""
     return Table(
         "census_layers",
-        "a model type x stream x layer; a type that is not measured has one row",
+        "a model type x size x stream x layer; a type that is not measured has one row",
         (
             *OF_TYPE,
             *OF_STREAM,
@@ -87,6 +112,7 @@ def census_layers() -> Table:
             Column("residual_san_mlp", "float", "without skips of what mixes tokens", nullable=True),
             Column("residual_san_skip", "float", "without branches that mix no tokens", nullable=True),
             Column("residual_san_bare_mlp", "float", "without any skip", nullable=True),
+            *(Column(f"residual_{name}", "float", f"with {said}", nullable=True) for name, said in SAID_OF_CHANGES.items()),
             Column("norm_of_state", "float", "of a token's vector, root of the mean square", nullable=True),
             Column("effective_rank", "float", "exp of the entropy of the singular values", nullable=True),
             Column("distinct", "int", "different rows of equal tokens, as `rankfall check` counts them", nullable=True),
@@ -104,6 +130,6 @@ def census_layers() -> Table:
             Column("influence_last", "float", "of the last token's row", nullable=True),
             *COST,
         ),
-        key=("type", "stream", "layer"),
+        key=("type", "size", "stream", "layer"),
         cells=False,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every model type of the transformers library, small and untrained, each in a process of its own with limits of time and memory."""
+"""Every model type of the transformers library, untrained, each in a process of its own with limits of time and memory."""
 
 from typing import Any, Literal
 
@@ -23,13 +23,14 @@ def census_layers(
     seed: int = 0,
     seconds: int = 20,
     gigabytes: int = 3,
-    size: Literal["small", "released"] = "small",
+    size: Literal["small", "wide", "released"] = "small",
     library: str = "transformers",
 ) -> list[dict[str, Any]]:
-    """`layers`: at most so many; widths are small. `types`: which, by default all that the library registers. `share`: 2/4 is the
-    second quarter of them, so that several entries of a configuration do all side by side. `seconds` of a processor and `gigabytes` are
-    what a type may use; one that needs more has a row that says so. `size`: small, or released: what the library's own default
-    configuration makes, `layers` aside, streamed where it is more than fits. `library`: the package whose content the rows depend on."""
+    """`layers`: at most so many. `types`: which, by default all that the library registers. `share`: 2/4 is the second quarter of them,
+    so that several entries of a configuration do all side by side. `seconds` of a processor and `gigabytes` are what a type may use; one
+    that needs more has a row that says so. `size`: small: narrow, with weights as large as the released ones; wide: of the released width;
+    released: what the library's own default configuration makes, `layers` aside. The last two are streamed where they are more than fits.
+    `library`: the package whose content the rows depend on."""
     from rankfall.census.run import chosen, row_maker
 
     rows_of = row_maker(layers, tokens, seed, seconds, gigabytes, size)

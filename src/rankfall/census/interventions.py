@@ -1,0 +1,54 @@
+"""What a stream keeps if its weights begin larger or smaller: changes of one model, not comparisons of models.
+
+`weights` multiplies every weight matrix and every embedding, as a larger `initializer_range` does; `layers` only the matrices of the
+layers, so that the state that enters stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from rankfall.census.gains import is_drawn, is_within, weights_of
+from rankfall.census.outcomes import FACTORS
+from rankfall.check.states import mean
+from rankfall.models.modules.cuts import states_of
+from rankfall.models.modules.examine import Examined
+from rankfall.models.modules.flow import Flow
+from rankfall.rank.residual import relative_residual
+
+
+def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float | None]]:
+    """Return the residuals of layers 0 .. L under each of `CHANGES`."""
+    chosen: dict[str, Callable[[str], bool]] = {
+        "weights": lambda name: True,
+        "layers": lambda name: is_within(name, flow.layers),
+    }
+    found = {}
+    for what, is_chosen in chosen.items():
+        weights = [weight for name, _, weight in weights_of(examined.model) if is_chosen(name) and is_matrix(weight)]
+        for name, factor in FACTORS.items():
+            with multiplied(weights, factor):
+                found[f"{what}_{name}"] = [mean(relative_residual(state)) for state in states_of(examined, flow)]
+    return found
+
+
+def is_matrix(weight: Tensor) -> bool:
+    return weight.dim() > 1 and is_drawn(weight.detach())
+
+
+@contextmanager
+def multiplied(weights: list[Tensor], factor: float) -> Iterator[None]:
+    """Multiply weights in place, and put them back."""
+    before = [weight.detach().clone() for weight in weights]
+    with torch.no_grad():
+        for weight in weights:
+            weight.mul_(factor)
+        try:
+            yield
+        finally:
+            for weight, value in zip(weights, before, strict=True):
+                weight.copy_(value)
