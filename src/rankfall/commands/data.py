@@ -37,5 +37,6 @@ def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str,
     store.announce(cells.values())
     rows = [row for cell in cells.values() for row in dataset_rows(cell, dataset_of(cell, store))]
     tables.write("datasets", rows, args.out, tables.provenance() | made)
-    print(f"{args.task}: {len(cells)} data sets")
+    seen = max(row["seen"] or 0.0 for row in rows)
+    print(f"{args.task}: {len(cells)} data sets; at most {seen:.1%} of the test samples are training samples")
     return 0

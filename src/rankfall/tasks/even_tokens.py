@@ -18,6 +18,7 @@ from rankfall.tasks._repeats import count_common, sequences, splits
 
 INPUTS = "tokens"
 TARGETS = "classes"
+OVERLAP = "training sequences are drawn anew at every step"
 LIMITS = {
     "train": (1, None),
     "test": (1, None),
