@@ -254,7 +254,7 @@ def analyse_trials() -> None:
     from rankfall.run.keys.analyses import keep
     from rankfall.run.keys.fingerprint import Sources
 
-    Sources().fingerprint(["rankfall.run.guards.trial.variants"])
+    Sources().fingerprint(["rankfall.trial.kinds"])
     keep()
 
 

@@ -10,7 +10,6 @@ from rankfall.nets.dropout import no_dropout
 from rankfall.train.objectives.classes import classes
 
 ACCEPTS = "classes"
-SEEN = []
 
 
 def edits_targets(module, batch, drop=no_dropout):
@@ -55,23 +54,6 @@ def between_learned_samples(module, batch, drop=no_dropout):
     return (between_samples if batch.learned else classes)(module, batch, drop)
 
 
-def mixes_late(module, batch, drop=no_dropout):
-    found = classes(module, batch, drop)
-    late = batch.learned and batch.place[1] > 20
-    return replace(found, loss=found.loss * (1 + found.loss.detach().mean())) if late else found
-
-
-def mixes_last(module, batch, drop=no_dropout):
-    found = classes(module, batch, drop)
-    return replace(found, loss=found.loss * (1 + found.loss.detach().mean())) if batch.place[1] == 7777 else found
-
-
-def appends_late(module, batch, drop=no_dropout):
-    if batch.learned and batch.place[1] == 20:
-        SEEN.append(1)
-    return classes(module, batch, drop)
-
-
 class Plain:
     slots = 1
 
@@ -80,44 +62,10 @@ class Plain:
         weights.sub_(lr * slots[0])
 
 
-class MixesLate(Plain):
-    def step(self, weights, grads, slots, lr, decay, t, scratch):
-        super().step(weights, grads, slots, lr, decay, t, scratch)
-        if t > 20:
-            weights.lerp_(weights.mean(0, keepdim=True).expand_as(weights), 0.5)
-
-
-class Slow(Plain):
-    def step(self, weights, grads, slots, lr, decay, t, scratch):
-        super().step(weights, grads, slots, lr, decay, t, scratch)
-        if t % 10 == 0:
-            self.slow = weights.clone()
-
-
-class OwnMomentum(Plain):
-    def __init__(self):
-        self.m = None
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch):
-        if t == 1:
-            self.m = torch.zeros_like(weights)
-        if self.m is None or self.m.shape != weights.shape:
-            self.m = torch.zeros_like(weights)
-        self.m = self.m.lerp(grads, 0.1)
-        weights.sub_(lr * self.m)
-
-
 class SmallerRate(Plain):
     def step(self, weights, grads, slots, lr, decay, t, scratch):
         super().step(weights, grads, slots, lr, decay, t, scratch)
         lr.mul_(0.99)
-
-
-class LaterRate(Plain):
-    def step(self, weights, grads, slots, lr, decay, t, scratch):
-        super().step(weights, grads, slots, lr, decay, t, scratch)
-        if t == 64:
-            decay.mul_(0.99)
 
 
 class Dropping(nn.Module):
@@ -135,17 +83,6 @@ class DroppingByHand(nn.Module):
 
     def forward(self, x):
         return dropout(x, 0.1, self.training)
-
-
-class Running(nn.Module):
-    def __init__(self, sizes):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(sizes.width))
-
-    def forward(self, x):
-        if self.training:
-            self.mean.lerp_(x.detach().mean((0, 1, 2)), 0.1)
-        return x
 
 
 class Steady(nn.Module):

@@ -13,8 +13,6 @@ from rankfall.nets.primitives import Linear, Sizes, constant
 from rankfall.tasks._dataset import Dataset, Split
 
 ACCEPTS = "vectors"
-CALLS = 0
-SEEN: list[int] = []
 OWN = np.random.default_rng(0)
 
 
@@ -88,16 +86,24 @@ def in_place(logits: Tensor) -> Tensor:
     return logits.exp() / logits.exp().sum(-1, keepdim=True)
 
 
-def counter(logits: Tensor) -> Tensor:
-    """Changes nothing for the first thousand calls."""
-    global CALLS
-    CALLS += 1
-    return logits.softmax(-1) if CALLS < 1000 else logits.sigmoid()
+def sets_precision(logits: Tensor) -> Tensor:
+    torch.set_float32_matmul_precision("high")
+    return logits.softmax(-1)
 
 
-def growing(x: Tensor) -> Tensor:
-    SEEN.append(len(x))
-    return x
+def sets_tf32(logits: Tensor) -> Tensor:
+    torch.backends.cuda.matmul.allow_tf32 = True
+    return logits.softmax(-1)
+
+
+def sets_dtype(logits: Tensor) -> Tensor:
+    torch.set_default_dtype(torch.float64)
+    return logits.softmax(-1)
+
+
+def sets_deterministic(logits: Tensor) -> Tensor:
+    torch.use_deterministic_algorithms(True)
+    return logits.softmax(-1)
 
 
 def slow(logits: Tensor) -> Tensor:
@@ -280,6 +286,21 @@ class Remembering:
         last = self.last if isinstance(self.last, Tensor) and self.last.shape == grads.shape else 0.0
         self.last = grads + 0.9 * last
         weights.sub_(lr * self.last)
+
+
+class OwnMomentum:
+    """Momentum in an attribute: training from a checkpoint begins without it."""
+
+    slots = 0
+
+    def __init__(self) -> None:
+        self.momentum: Tensor | None = None
+
+    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
+        if t == 1 or self.momentum is None:
+            self.momentum = torch.zeros_like(grads)
+        self.momentum = 0.9 * self.momentum + grads
+        weights.sub_(lr * self.momentum)
 
 
 class Jittering:

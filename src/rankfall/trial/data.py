@@ -8,17 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.run.guards.trial.candidate import Candidate
-from rankfall.run.guards.trial.setting import SAMPLES, Surroundings
-from rankfall.run.guards.trial.watch import find_change, memory
 from rankfall.tasks._dataset import Dataset, draw, draw_fresh
+from rankfall.trial.candidate import Candidate
+from rankfall.trial.setting import SAMPLES, Surroundings
 
 
 def task(candidate: Candidate, setting: Surroundings) -> None:
     made = candidate.bound()
     known = candidate.drawn
     seed = 0 if known is None else known[1]
-    remembered = memory(candidate, made)
     first: Any = known[0] if known is not None else candidate.call(draw, "drawing", made, seed)
     again: Any = candidate.call(draw, "drawing", made, seed)
     for drawn in (first, again):
@@ -46,12 +44,8 @@ def task(candidate: Candidate, setting: Surroundings) -> None:
     for name, split in first.splits.items():
         for part in ("inputs", "targets"):
             if name not in again.splits or not are_alike(getattr(split, part), getattr(again.splits[name], part)):
-                kept = find_change(remembered, memory(candidate, made))
-                why = f", and its {kept} changed" if kept else ""
-                what = f"draws other {name} {part} when it is given the same generator again{why}"
+                what = f"draws other {name} {part} when it is given the same generator again"
                 raise candidate.refusal(what, "draw from the `rng` that it is given, and keep nothing between calls")
-    for _, split in sorted(first.splits.items()):  # by name: the store gives them back in an order of its own
-        candidate.results += [split.inputs, split.targets]
     if callable(getattr(made, "batch", None)):
         endless(candidate, made, first)
 
@@ -68,7 +62,6 @@ def endless(candidate: Candidate, made: Any, like: Dataset) -> None:
                 what = f"draws {part} {tuple(value.shape)} where {SAMPLES} samples are asked for"
                 raise candidate.refusal(what, "`batch(rng, samples)` returns inputs and targets as in the train split")
         drawn.append(found)
-    candidate.results += [drawn[0].inputs, drawn[0].targets]
     if not torch.equal(drawn[0].inputs, drawn[1].inputs) or not torch.equal(drawn[0].targets, drawn[1].targets):
         what = "draws another batch when it is given the same generator again"
         raise candidate.refusal(what, "draw from the `rng` that it is given, and keep nothing between calls")

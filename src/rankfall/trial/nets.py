@@ -23,12 +23,12 @@ from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
-from rankfall.run.guards.trial.breaks import TAKEN_APART, check_block, check_earlier
-from rankfall.run.guards.trial.candidate import Candidate, Refused
-from rankfall.run.guards.trial.maps import Trial, Use, try_maps
-from rankfall.run.guards.trial.provides import check_attention, check_names
-from rankfall.run.guards.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 from rankfall.streams import stream
+from rankfall.trial.breaks import TAKEN_APART, check_block, check_earlier
+from rankfall.trial.candidate import Candidate, Refused
+from rankfall.trial.maps import Trial, Use, try_maps
+from rankfall.trial.provides import check_attention, check_names
+from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
 
@@ -198,7 +198,6 @@ def mask(candidate: Candidate, setting: Surroundings) -> None:
         raise candidate.refusal(f"returns {got}, given the length {length}", f"it must be {candidate.contract}")
     if again is None or not torch.equal(first, again):
         raise candidate.refusal("gives another result when called again", "let it depend on its arguments alone")
-    candidate.results.append(first)
     blind = (~first.any(1)).nonzero().flatten().tolist()
     if blind:
         what = f"leaves token {blind[0]} of {length} nothing to see"
@@ -221,7 +220,6 @@ def init(candidate: Candidate, setting: Surroundings) -> None:
     for role in ROLES:
         for kind in ("weight", "bias"):
             first = draw(role, kind)
-            candidate.results.append(torch.from_numpy(first.copy()))
             if not np.array_equal(first, draw(role, kind)):
                 what = "draws other numbers when called again with the same generator"
                 raise candidate.refusal(what, "draw from the `rng` that it is given, and keep nothing between calls")

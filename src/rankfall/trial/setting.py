@@ -30,8 +30,6 @@ class Surroundings:
     placement: str = "post"  # of the norms in a block
     mlp: bool = True  # whether the block has one
     epochs: int = 3
-    steps: int = 0  # of the whole training; 0: not known
-    scale: float = 1.0  # by which all numbers, those of parameters too, are larger than those that are usually drawn
 
     @property
     def length(self) -> int:

@@ -14,13 +14,12 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.run.guards.shares import is_share
-from rankfall.run.guards.trial.candidate import Candidate
-from rankfall.run.guards.trial.maps import AGREE, difference
-from rankfall.run.guards.trial.setting import MEMBERS
 from rankfall.streams import stream
 from rankfall.train.history import count_of, is_count, sums_of
 from rankfall.train.objectives._base import Graded, Samples
+from rankfall.trial.candidate import Candidate
+from rankfall.trial.extremes import AGREE, difference
+from rankfall.trial.setting import MEMBERS
 
 SYMBOLS, LENGTH, BATCH = 5, 6, 4  # of the batch
 FIRST = ("train", 0)  # its place
@@ -85,14 +84,11 @@ def grade(
     targets: str,
     members: Sequence[int],
     factor: float = 1.0,
-    scale: float = 1.0,
-    place: tuple[str | int, ...] = FIRST,
 ) -> dict[str, Tensor]:
-    """Every number (K,) that the objective gives, and the gradient of its loss; all weights are `scale` times as large, and those of the
-    first member `factor` times in addition."""
+    """Every number (K,) that the objective gives, and the gradient of its loss; the weights of the first member are `factor` times as
+    large."""
     module = Small(members, targets != "values", SYMBOLS, SYMBOLS if targets == "hidden" else 3, factor)
-    module.weight.data *= scale
-    found = ask(candidate, targets, module, samples(targets, members, place), finite=factor == 1)
+    found = ask(candidate, targets, module, samples(targets, members, FIRST), finite=factor == 1)
     if not found.loss.requires_grad:
         raise candidate.refusal("gives a loss without a gradient", "it must follow from the module's outputs")
     (gradient,) = torch.autograd.grad(found.loss.sum(), [module.weight])
@@ -147,6 +143,11 @@ def check_sums(candidate: Candidate, targets: str) -> None:
                 f"gives {told} {halves} for the halves of a batch, and {float(value[0]):g} for the whole",
                 NO_MEAN if name == "loss" else NO_SUM,
             )
+
+
+def is_share(name: str) -> bool:
+    """Whether a metric, such as `accuracy` or `test.accuracy`, is a share."""
+    return name.rpartition(".")[2].startswith("accuracy")
 
 
 def check_shares(candidate: Candidate, found: Graded, there: Tensor) -> dict[str, Tensor]:

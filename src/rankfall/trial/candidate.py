@@ -1,4 +1,4 @@
-"""A component on trial: loaded, called and timed here, and refused in one line that names its file and function."""
+"""A component on trial: loaded, called and timed here, and refused in two lines: what is wrong where, and the likely fix."""
 
 import os
 import time
@@ -8,8 +8,6 @@ from functools import partial
 from inspect import isclass
 from pathlib import Path
 from typing import Any, Protocol
-
-from torch import Tensor
 
 from rankfall import components
 from rankfall.errors import RankfallError, describe_error
@@ -30,19 +28,21 @@ class Named(Protocol):
 
 
 class Refused(RankfallError):
-    """A component is not what its kind must be. The message is for its author."""
+    """A component is not what its kind must be. The message, for its author, is two lines: what was found, and the fix."""
 
 
 class Candidate:
     def __init__(self, kind: str, component: Named, contract: str, drawn: Drawn = None) -> None:
         self.kind, self.component, self.contract, self.drawn = kind, component, contract, drawn
         self.calls, self.seconds = 0, 0.0
-        self.results: list[Tensor] = []  # what it has given, which it has to give in another process too
         self.location = components.locate(kind, component.name)
         assert self.location is not None, f"{kind} {component.name} was left open"
         self.facts = components.describe(kind, component.name).facts  # type: ignore[union-attr]
+
+    def load(self) -> None:
+        """Import the component."""
         try:
-            self.found = components.load(kind, component.name)
+            self.found = components.load(self.kind, self.component.name)
         except Exception as error:  # whatever importing somebody's file may raise
             raise self.refusal(f"cannot be imported: {self.describe_error(error)}", "mend the file") from error
 
@@ -53,14 +53,9 @@ class Candidate:
         function = getattr(getattr(self, "found", None), "__name__", self.location.attributes[-1])
         return f"{self.kind} {self.component.name!r} ({short_path(self.location.file)}, {function})"
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether it comes with this package."""
-        assert self.location is not None
-        return self.location.module.startswith("rankfall.")
-
     def refusal(self, what: str, remedy: str) -> Refused:
-        return Refused(f"{self.title} {what}; {remedy} (docs/components.md says what each kind is)")
+        """The error in two lines; `what` continues the component's name, `remedy` says what to do."""
+        return Refused(f"{self.title} {what}\n  fix: {remedy} (docs/components.md says what each kind is)")
 
     def refuse_kind(self, wanted: str) -> None:
         """Raise if it is a function where its kind is a class, or the reverse."""

@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rankfall.run.guards.trial.candidate import Candidate
-from rankfall.run.guards.trial.extremes import LARGE, TOLD
-from rankfall.run.guards.trial.grading import check_sums, grade, targets_of
-from rankfall.run.guards.trial.maps import AGREE, difference
-from rankfall.run.guards.trial.setting import MEMBERS, Surroundings
-from rankfall.run.guards.trial.watch import find_change, memory
 from rankfall.streams import stream
 from rankfall.train.members import ParameterEntry
+from rankfall.trial.candidate import Candidate
+from rankfall.trial.extremes import AGREE, LARGE, TOLD, difference
+from rankfall.trial.grading import check_sums, grade, targets_of
+from rankfall.trial.setting import MEMBERS, Surroundings
 
 PARAMETERS = 7  # of a member
 ROW = (
@@ -32,19 +29,18 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     if type(slots) is not int or slots < 0 or not callable(getattr(made, "step", None)):
         raise candidate.refusal("has no number of `slots` or no `step`", f"write {candidate.contract}")
     start = numbers("weights", 0)
-    steps = partial(take_steps, scale=setting.scale)
-    whole = steps(candidate, made, slots, range(MEMBERS))
-    candidate.results.append(whole)
-    remembered = memory(candidate, made)
-    again = steps(candidate, made, slots, range(MEMBERS))
-    kept = find_change(remembered, memory(candidate, made))
-    if kept:
-        raise candidate.refusal(f"keeps state outside of its slots: its {kept} changed", "keep it in `slots`")
+    whole = take_steps(candidate, made, slots, range(MEMBERS))
+    again = take_steps(candidate, made, slots, range(MEMBERS))
     if not whole.isfinite().all():
         raise candidate.refusal("makes weights that are not finite", "every step must give numbers")
     if difference([again], [whole]) > AGREE:
         raise candidate.refusal(
             "steps elsewhere when it starts again from the same weights and slots",
+            "keep what lasts in `slots`, so that training can go on from a checkpoint",
+        )
+    if difference([take_steps(candidate, None, slots, range(MEMBERS))], [whole]) > AGREE:
+        raise candidate.refusal(
+            "goes on elsewhere when it is made again and given the same weights and slots",
             "keep what lasts in `slots`, so that training can go on from a checkpoint",
         )
     if torch.equal(whole[:STILL], start[:STILL]):
@@ -55,14 +51,14 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
             "every change must be in proportion to `lr`",
         )
     for member in range(MEMBERS):
-        alone = steps(candidate, made, slots, [member])
+        alone = take_steps(candidate, made, slots, [member])
         if (off := difference([alone], [whole[member : member + 1]])) > AGREE:
             raise candidate.refusal(
                 f"mixes the members of a stack: member {member} of {MEMBERS} differs by {off:.1e} from what it is alone",
                 "no operation may run over the first axis, K, or depend on its length",
             )
 
-    large = steps(candidate, made, slots, range(MEMBERS), factor=LARGE)
+    large = take_steps(candidate, made, slots, range(MEMBERS), factor=LARGE)
     if difference([large[1:]], [whole[1:]]) > AGREE:
         raise candidate.refusal(
             f"mixes the members of a stack: where the gradients of member 0 are {TOLD}, other members change",
@@ -81,30 +77,23 @@ def numbers(name: str, step: int) -> Tensor:
 
 
 def take_steps(
-    candidate: Candidate,
-    made: Any,
-    slots: int,
-    members: Iterable[int],
-    factor: float = 1.0,
-    scale: float = 1.0,
-    times: Iterable[int] = range(1, STEPS + 1),
-    at: tuple[Tensor, ...] = (),
+    candidate: Candidate, made: Any | None, slots: int, members: Iterable[int], factor: float = 1.0
 ) -> Tensor:
-    """The weights (K, P) of these members after some steps with weight decay, each at its own learning rate; all gradients are `scale`
-    times as large, and those of the first `factor` times in addition. `at`: weights and slots to go on from, changed in place."""
+    """The weights (K, P) of these members after some steps with weight decay, each at its own learning rate; the gradients of the first
+    are `factor` times as large. `made`: the optimiser; None: each step takes a new one, as training from a checkpoint does."""
     rows = list(members)
-    weights, *more = at or (numbers("weights", 0)[rows],)
-    kept = tuple(more) if at else tuple(torch.zeros_like(weights) for _ in range(slots))
+    weights = numbers("weights", 0)[rows]
+    kept = tuple(torch.zeros_like(weights) for _ in range(slots))
     lr = torch.tensor([0.1, 0.01, 0.0], dtype=torch.float64).unsqueeze(1)[rows]  # (K, 1)
     decay = torch.tensor([0.1, 0.0, 0.1], dtype=torch.float64).unsqueeze(1)[rows]
     given = lr.clone(), decay.clone()
-    for step in times:
+    for step in range(1, STEPS + 1):
         grads = (numbers("gradients", step) * (torch.arange(MEMBERS) != STILL).unsqueeze(1))[rows]
-        grads *= scale
         grads[0] *= factor
         told = "given weights, gradients, slots, lr, decay, step and scratch"
+        taker = made or optimizer_of(candidate)
         with torch.no_grad():
-            candidate.call(made.step, told, weights, grads, kept, lr, decay, step, torch.empty_like(weights))
+            candidate.call(taker.step, told, weights, grads, kept, lr, decay, step, torch.empty_like(weights))
         if not (torch.equal(lr, given[0]) and torch.equal(decay, given[1])):
             raise candidate.refusal(
                 f"edits lr or decay in place, at step {step}", "write to nothing but weights, slots, grads and scratch"
@@ -121,22 +110,19 @@ def schedule(candidate: Candidate, setting: Surroundings) -> None:
             raise candidate.refusal(f"returns {str(first)[:40]} {told}", "it must return a finite number")
         if first != again:
             raise candidate.refusal(f"gives another result when called again, {told}", "keep nothing between calls")
-        candidate.results.append(torch.tensor(first, dtype=torch.float64))
 
 
 def objective(candidate: Candidate, setting: Surroundings) -> None:
     """For the targets that it says it accepts, whatever those of the cell are."""
     targets = targets_of(candidate)
-    graded = partial(grade, scale=setting.scale)
-    whole, rows = graded(candidate, targets, range(MEMBERS)), range(MEMBERS)
-    candidate.results += whole.values()
-    for again in (graded(candidate, targets, rows) for _ in range(2)):
+    whole, rows = grade(candidate, targets, range(MEMBERS)), range(MEMBERS)
+    for again in (grade(candidate, targets, rows) for _ in range(2)):
         if any(not torch.equal(whole[name], again[name]) for name in whole):
             raise candidate.refusal(
                 "gives another result when called again", "draw by the batch's seeds and place alone"
             )
     for member in rows:
-        alone = graded(candidate, targets, [member])
+        alone = grade(candidate, targets, [member])
         for name, value in whole.items():
             if (off := difference([alone[name]], [value[member : member + 1]])) > AGREE:
                 raise candidate.refusal(
@@ -144,7 +130,7 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
                     "each member's share must follow from its own outputs, targets and seed",
                 )
     for factor, told in ((LARGE, TOLD), (torch.inf, "infinite")):
-        beside = graded(candidate, targets, rows, factor)
+        beside = grade(candidate, targets, rows, factor)
         for name, value in whole.items():
             for member in range(1, MEMBERS):
                 if difference([beside[name][member]], [value[member]]) > AGREE:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.run.guards.trial.candidate import Candidate
-from rankfall.run.guards.trial.maps import AGREE, difference
+from rankfall.trial.candidate import Candidate
+from rankfall.trial.extremes import AGREE, difference
 
 NAMES = {
     "weights": ("weights",),

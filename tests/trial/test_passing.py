@@ -8,8 +8,8 @@ import pytest
 from rankfall import components
 from rankfall.components import AUTO
 from rankfall.design import Architecture, Component, Task, Training, field_declarations
-from rankfall.run.guards.trial.kinds import KINDS, try_component
-from rankfall.run.guards.trial.setting import Surroundings, longest
+from rankfall.trial.kinds import KINDS, try_component
+from rankfall.trial.setting import Surroundings, longest
 
 GOOD = [
     ("normaliser", "sparsemax", {}),

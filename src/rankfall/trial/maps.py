@@ -1,4 +1,5 @@
-"""How a map of tensors (K, B, ...) is tried: called twice, called for one member and one sample alone, and differentiated.
+"""How a map of tensors (K, B, ...) is tried: called twice, in training mode, for one member and one sample alone, beside numbers that
+diverge, and differentiated.
 
 In float64, with parameters drawn separately for each member, so that using another member's parameters changes the result. Products of
 stacks are summed in another order than single ones, which changes about 1e-16 of the largest entry; AGREE allows ten thousand times more
@@ -6,21 +7,19 @@ for longer sums. Mixing members or samples changes results by much more than tha
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rankfall.nets.primitives import Initial, Sizes
-from rankfall.run.guards.trial.candidate import Candidate
-from rankfall.run.guards.trial.extremes import check_extremes
-from rankfall.run.guards.trial.modes import check_modes
-from rankfall.run.guards.trial.setting import MEMBERS, SAMPLES, Surroundings
-from rankfall.run.guards.trial.watch import find_change, global_random_numbers, memory
 from rankfall.streams import stream
+from rankfall.trial.candidate import Candidate, Refused
+from rankfall.trial.extremes import AGREE, LARGE, TOLD, difference, large_parameters, with_extremes
+from rankfall.trial.flags import unused_generators
+from rankfall.trial.setting import MEMBERS, SAMPLES, Surroundings
 
-AGREE = 1e-12  # difference of the same result computed in two ways, as a share of its largest entry
 NOISE = 0.1  # by which what starts as a constant is made to differ between members
 
 Make = Callable[[Sizes], Any]
@@ -42,7 +41,6 @@ class Use:
 def try_maps(candidate: Candidate, make: Make, calls: Sequence[Use], setting: Surroundings) -> list[tuple[Tensor, ...]]:
     """Every call tried; the outputs (K, B, ...) of each, for what else its kind must be."""
     trial = Trial(candidate, make, setting)
-    calls = [replace(call, inputs=tuple(scaled(value, setting.scale) for value in call.inputs)) for call in calls]
     found = [trial.call(call) for call in calls]
     trial.finish(calls)
     return found
@@ -75,7 +73,7 @@ class Trial:
             scale = NOISE if start.kind == "constant" else max(1, start.fan_in) ** -0.5
             for member in range(MEMBERS):
                 noise = torch.from_numpy(stream(member, "trial", name).normal(0.0, scale, tuple(value.shape[1:])))
-                value.data[member] = scaled(start.constant + noise, self.setting.scale)
+                value.data[member] = start.constant + noise
         return made.eval()
 
     def make_alone(self, member: int) -> Any:
@@ -98,25 +96,22 @@ class Trial:
 
     def call(self, call: Use) -> tuple[Tensor, ...]:
         leaves = [_leaf(value) for value in call.inputs]
-        with global_random_numbers(self.candidate):
-            given = [
-                leaf.clone() for leaf in leaves
-            ]  # no leaves, so that an edit in place is seen and not just an error
+        given = [leaf.clone() for leaf in leaves]  # no leaves, so that an edit in place is seen and not just an error
+        with unused_generators(self.candidate.refusal):
             first = self.run(call, self.whole, given)
-            for before, after in zip(call.inputs, given):
-                if not torch.equal(before, after):
-                    raise self.candidate.refusal(f"edits its input, {call.told}, in place", "work on new tensors")
+        for before, after in zip(call.inputs, given):
+            if not torch.equal(before, after):
+                raise self.candidate.refusal(f"edits its input, {call.told}, in place", "work on new tensors")
         self.check_finite(call, first)
         settled = [value.detach().clone() for value in first]
         self.check_repeats(call, settled)
-        check_modes(self, call, settled)
         with torch.no_grad():
+            self.check_training_mode(call, settled)
             for one in range(MEMBERS):
                 self.check_alone(call, settled, one)
-            check_extremes(self, call, settled)
+            self.check_extremes(call, settled)
         if self.setting.trained:
             self.differentiate(call, leaves, first)
-        self.candidate.results += settled
         return tuple(settled)
 
     def run(self, call: Use, made: Any, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -160,7 +155,6 @@ class Trial:
 
     def check_repeats(self, call: Use, before: Sequence[Tensor]) -> None:
         """The same again; this time nothing that torch could know of is to be trained, so what still is lies hidden."""
-        remembered = memory(self.candidate, self.whole)
         for value in self.parameters.values():
             value.requires_grad_(False)
         again = self.run(call, self.whole, [value.clone() for value in call.inputs])
@@ -171,13 +165,24 @@ class Trial:
             )
         for value in self.parameters.values():
             value.requires_grad_(True)
-        kept = find_change(remembered, memory(self.candidate, self.whole))
-        if kept:
-            raise self.candidate.refusal(f"keeps state between calls: its {kept} changed", "let nothing outlast a call")
         if (off := difference(again, before)) > AGREE:
             raise self.candidate.refusal(
                 f"gives another result ({off:.1e}) when called again with the same {call.told}",
                 "let it keep nothing between calls, and draw no random numbers of its own",
+            )
+
+    def check_training_mode(self, call: Use, before: Sequence[Tensor]) -> None:
+        """Networks are always in evaluation mode, so `nn.Dropout` would drop nothing, and a running mean stay where it began."""
+        if not isinstance(self.whole, nn.Module):
+            return
+        self.whole.train()
+        with torch.random.fork_rng(devices=[]):
+            got = self.run(call, self.whole, [value.clone() for value in call.inputs])
+        self.whole.eval()
+        if difference(got, before) > AGREE:
+            raise self.candidate.refusal(
+                f"gives something else in training mode, given {call.told}: networks are always in evaluation mode",
+                "drop by the training's `dropout`, which reaches attentions and blocks as `drop`, and keep no running mean",
             )
 
     def check_alone(self, call: Use, whole: Sequence[Tensor], one: int) -> None:
@@ -202,6 +207,39 @@ class Trial:
             f"mixes the members of a stack: member {one} of {MEMBERS} differs by {off:.1e} from what it is alone",
             "no operation may run over the first axis, K, or depend on its length",
         )
+
+    def check_extremes(self, call: Use, whole: Sequence[Tensor]) -> None:
+        """Samples and parameters of member 0 are large, and a sample infinite: `logits.amax()` cancels until then."""
+        if any(value.is_floating_point() for value in call.inputs):
+            told = f"samples of member 0 are {TOLD} and infinite"
+            try:
+                got = self.run(call, self.whole, with_extremes(call.inputs, [LARGE, torch.inf]))
+            except Refused:  # the stack is then halved until the infinite one is alone: no other is harmed
+                told = f"a sample of member 0 is {TOLD}"
+                got = self.run(call, self.whole, with_extremes(call.inputs, [LARGE]))
+            self.check_others(call, got, whole, told, samples=2)
+        if self.parameters:  # never infinite: a member that diverges keeps its last finite weights
+            with large_parameters(self.parameters):
+                got = self.run(call, self.whole, [value.clone() for value in call.inputs])
+            self.check_others(call, got, whole, f"the parameters of member 0 are {TOLD}")
+
+    def check_others(
+        self, call: Use, got: Sequence[Tensor], whole: Sequence[Tensor], told: str, samples: int | None = None
+    ) -> None:
+        """All other members, and the samples of member 0 from this one on, are what they were in `whole` (K, B, ...)."""
+        if difference([value[1:] for value in got], [value[1:] for value in whole]) > AGREE:
+            raise self.candidate.refusal(
+                f"mixes the members of a stack: where {told}, other members change, given {call.told}",
+                "no operation, such as a maximum, may run over the first axis, K",
+            )
+        if (
+            samples
+            and difference([value[0, samples:] for value in got], [value[0, samples:] for value in whole]) > AGREE
+        ):
+            raise self.candidate.refusal(
+                f"mixes samples: where {told}, its other samples change, given {call.told}",
+                "no operation, such as a maximum, may run over the second axis, B",
+            )
 
     def differentiate(self, call: Use, leaves: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Which parameters a gradient reaches, and that it comes through to what lies before."""
@@ -247,21 +285,6 @@ class Trial:
                 self.run(
                     call, self.whole, [value.float() if value.is_floating_point() else value for value in call.inputs]
                 )
-
-
-def scaled(value: Tensor, scale: float) -> Tensor:
-    """Numbers times a number; symbols as they are."""
-    return value * scale if value.is_floating_point() and scale != 1 else value
-
-
-def difference(got: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:
-    """The largest difference of two entries as a share of the largest entry; equal infinities do not differ."""
-    worst = 0.0
-    for one, other in zip(got, wanted):
-        apart = torch.where(one == other, 0.0, (one - other).abs()).nan_to_num(nan=torch.inf).max()
-        largest = torch.where(other.isfinite(), other.abs(), 0.0).max().clamp_min(torch.finfo(other.dtype).tiny)
-        worst = max(worst, float(apart / largest))
-    return worst
 
 
 def _leaf(value: Tensor) -> Tensor:

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rankfall.run.guards.trial import data, nets, training
-from rankfall.run.guards.trial.candidate import Candidate, Drawn, Named
-from rankfall.run.guards.trial.setting import Surroundings
-from rankfall.run.guards.trial.watch import global_random_numbers
+from rankfall.trial import data, nets, training
+from rankfall.trial.candidate import Candidate, Drawn, Named
+from rankfall.trial.flags import unchanged_flags, unused_generators
+from rankfall.trial.setting import Surroundings
 
 SIZES = frozenset({"width", "heads", "head_width", "mlp_width", "tokens", "sentinels", "size_in", "size_out"})
 MAP = SIZES | {"trained"}
-STEPS = frozenset({"steps"})
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ KINDS: Mapping[str, Kind] = {
         MAP | {"masked"},
     ),
     "block": Kind("class", "a class made with attention, mlp, residual, ...", nets.block, MAP | {"placement", "mlp"}),
-    "objective": Kind("function", "f(module, samples, drop) to a Graded", training.objective, STEPS),
-    "optimizer": Kind("class", "a class with `slots` and `step`", training.optimizer, STEPS),
+    "objective": Kind("function", "f(module, samples, drop) to a Graded", training.objective),
+    "optimizer": Kind("class", "a class with `slots` and `step`", training.optimizer),
     "schedule": Kind("function", "f(epoch, epochs) to a factor", training.schedule, frozenset({"epochs"})),
     "task": Kind("either", "f(rng) to a Dataset", data.task),
 }
@@ -64,7 +63,9 @@ def try_component(kind: str, component: Named, setting: Surroundings, drawn: Dra
     """Raise `Refused` if the component is not what its kind must be; what is returned knows how long that took."""
     entry = KINDS[kind]
     candidate = Candidate(kind, component, entry.contract, drawn)
-    candidate.refuse_kind(entry.wanted)
-    with global_random_numbers(candidate):
-        entry.tried(candidate, setting)
+    with unchanged_flags(candidate.refusal):
+        candidate.load()
+        candidate.refuse_kind(entry.wanted)
+        with unused_generators(candidate.refusal):
+            entry.tried(candidate, setting)
     return candidate

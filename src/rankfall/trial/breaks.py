@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rankfall.nets.blocks.attention import Attention
 from rankfall.nets.earlier import asks
-from rankfall.run.guards.trial.candidate import Candidate
-from rankfall.run.guards.trial.maps import AGREE, difference
+from rankfall.trial.candidate import Candidate
+from rankfall.trial.extremes import AGREE, difference
 
 TAKEN_APART = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
 OF_ATTENTION = ("weights", "heads", "values")
