@@ -95,7 +95,7 @@ class Trial:
         return self.single[member]
 
     def call(self, call: Use) -> tuple[Tensor, ...]:
-        leaves = [_leaf(value) for value in call.inputs]
+        leaves = [value.clone().requires_grad_(value.is_floating_point()) for value in call.inputs]
         given = [leaf.clone() for leaf in leaves]  # no leaves, so that an edit in place is seen and not just an error
         with unused_generators(self.candidate.refusal):
             first = self.run(call, self.whole, given)
@@ -232,10 +232,8 @@ class Trial:
                 f"mixes the members of a stack: where {told}, other members change, given {call.told}",
                 "no operation, such as a maximum, may run over the first axis, K",
             )
-        if (
-            samples
-            and difference([value[0, samples:] for value in got], [value[0, samples:] for value in whole]) > AGREE
-        ):
+        rest = [[value[0, samples:] for value in values] for values in (got, whole)]
+        if samples and difference(*rest) > AGREE:
             raise self.candidate.refusal(
                 f"mixes samples: where {told}, its other samples change, given {call.told}",
                 "no operation, such as a maximum, may run over the second axis, B",
@@ -285,10 +283,6 @@ class Trial:
                 self.run(
                     call, self.whole, [value.float() if value.is_floating_point() else value for value in call.inputs]
                 )
-
-
-def _leaf(value: Tensor) -> Tensor:
-    return value.clone().requires_grad_(value.is_floating_point())
 
 
 def _weigh(value: Tensor) -> Tensor:

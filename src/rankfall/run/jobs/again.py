@@ -13,7 +13,7 @@ import torch
 from rankfall.disk import StoreError
 from rankfall.errors import describe_error
 from rankfall.measure.context import Rows, Uninterrupted
-from rankfall.run.guards.declared import Unproved
+from rankfall.run.guards.reads import Unproved
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
 from rankfall.run.store.trials import Trials

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from rankfall.design import Training
 from rankfall.nets.network import Shape
-from rankfall.run.guards.declared import Code
-from rankfall.run.guards.watch import numerics
+from rankfall.run.guards.reads import Code
+from rankfall.run.guards.unchanged import numerics
 from rankfall.run.jobs.agreement import machine_of
 from rankfall.run.jobs.before import check_cells, prepare_engines
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data

@@ -18,7 +18,7 @@ from rankfall.disk import StoreError
 from rankfall.filters import as_list
 from rankfall.nets.network import Shape
 from rankfall.run.config.rules import parts
-from rankfall.run.guards.declared import Unproved
+from rankfall.run.guards.reads import Unproved
 from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.jobs.cells import dataset_of, shape_of
 from rankfall.run.keys.files import files_of
