@@ -29,7 +29,7 @@ FLOORS = (
     ("overview", "watch", "claims"),
     ("census",),
     ("use", "position", "identity"),
-    ("check",),
+    ("check", "trial"),
     ("rank",),
     ("measure",),
     ("models", "train"),

@@ -11,9 +11,8 @@ from rankfall.measure.apply import apply
 from rankfall.measure.context import Context, Rows
 from rankfall.report import tables
 from rankfall.report.rows import measured_rows
-from rankfall.run.guards.declared import Code
-from rankfall.run.guards.unchanged import prove_numbers
-from rankfall.run.guards.watch import hand_over, numerics
+from rankfall.run.guards.reads import Code
+from rankfall.run.guards.unchanged import numerics, prove_numbers
 from rankfall.run.jobs.cells import datasets_of, find_records, load_stacks, shape_of, stack_data
 from rankfall.run.jobs.engine import Settings, Work, stack_id, stacks
 from rankfall.run.jobs.kept import KeptItems
