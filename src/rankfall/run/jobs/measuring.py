@@ -1,6 +1,7 @@
 """A measuring job: find what the store has, measure what is missing cell by cell, keep the rows from time to time."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,6 +155,6 @@ def measure_tables(job: MeasuringWork, folder: Path) -> Rows:
 
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:
-    with hand_over() if is_timing(job.measure.table) else prove_numbers(job.measure.code):
+    with nullcontext() if is_timing(job.measure.table) else prove_numbers(job.measure.code):
         rows: Rows = components.bound("measure", job.measure.component)(context)
     return rows
