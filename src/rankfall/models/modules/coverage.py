@@ -41,7 +41,7 @@ def with_coverage(
         end, before = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
         missing = [*said, *without_skip(graph, tracer, layers, own)]
         if before is None:
-            missing += begins_behind(model, graph, tracer, first, own, calls)
+            missing += begins_behind(model, graph, tracer, first, own, outside)
         joins = between(graph, end, first.state) if end is not None else ()
         parts.append(replace(flow, follows=before, joins=joins, missing=tuple(missing)))
     return parts
@@ -68,13 +68,13 @@ def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], 
 
 
 def begins_behind(
-    model: nn.Module, graph: Graph, tracer: Tracer, first: Summand, own: list[Call], calls: list[list[Call]]
+    model: nn.Module, graph: Graph, tracer: Tracer, first: Summand, own: list[Call], outside: list[Call]
 ) -> list[str]:
-    """Layers of other streams, like these, that the first state is computed from: a half of a reversible network begins late."""
+    """Calls like these layers that the first state is computed from: a half of a reversible network begins late."""
     if not own:
         return []
     kind = family((own[0].module, own[0].number), model)
-    others = [call for stream in calls for call in stream if call not in own]
+    others = [call for call in tracer.outputs if call.module and call not in own and call not in outside]
     behind = [
         str(call)
         for call in others
