@@ -40,12 +40,23 @@ def test_a_data_set_has_a_row_for_each_split(plan: Any) -> None:
 
 def test_a_cell_ends_with_what_its_record_says(plan: Any) -> None:
     final = {"train": {"loss": 0.1, "accuracy": 0.9}, "test": {"loss": 0.3}, "long": {"loss": 9.0}}
-    row = cell_row(plan.cells[0], DONE | {"final": final})
+    row = cell_row(plan.cells[0], DONE | {"final": final}, (0.75, ""))
     ends = [row[f"{split}_{metric}"] for split in ("train", "test") for metric in ("loss", "accuracy")]
     assert ends[:3] == [0.1, 0.9, 0.3] and math.isnan(ends[3])
-    assert (row["key"], row["steps"], row["chance"], row["seconds"]) == (plan.cells[0].key, 7, 0.5, 2.0)
-    failed = cell_row(plan.cells[0], FAILED)
-    assert failed["reason"] == "loss is not finite" and "test_loss" not in failed and failed["steps"] is None
+    assert (row["key"], row["steps"], row["chance"], row["seconds"], row["attainable"]) == (
+        plan.cells[0].key,
+        7,
+        0.5,
+        2.0,
+        0.75,
+    )
+    failed = cell_row(plan.cells[0], FAILED, (None, "no"))
+    assert (
+        failed["reason"] == "loss is not finite"
+        and failed["attainable_reason"] == "no"
+        and "test_loss" not in failed
+        and failed["steps"] is None
+    )
 
 
 def test_a_split_that_is_evaluated_at_the_end_stands_at_the_last_epoch(plan: Any) -> None:
