@@ -20,10 +20,6 @@ PACKAGES = [OWN] * os.path.isdir(OWN) + [workflow.basedir]
 sys.path[:0] = PACKAGES
 BIN = os.path.dirname(sys.executable)
 
-from rankfall.run.keys import loader
-
-loader.install()  # what plans is the source text, as what runs is: before anything else of ours is imported
-
 from rankfall.run.config.types import read
 from rankfall.errors import RankfallError
 from rankfall.run.forks.client import ADDRESS
@@ -56,7 +52,7 @@ except RankfallError as error:
 os.environ.update(
     PYTHONPATH=os.pathsep.join(filter(None, [*PACKAGES, os.environ.get("PYTHONPATH", "")])),
     PATH=os.pathsep.join([BIN, os.environ.get("PATH", "")]),
-    PYTHONHASHSEED="0",  # of all jobs: a set of words has one order, should a component's trial not have noticed that it matters
+    PYTHONHASHSEED="0",  # of all jobs: a set of words has one order, whether or not a component's author knows that it matters
 )
 RESULTS = WIRING.results
 config["heading"] = escape(WIRING.name)  # as the report's text has it: a name may have any letters

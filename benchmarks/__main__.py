@@ -16,9 +16,6 @@ SUBJECTS = ("steps", "kinds", "growth", "cells", "measures", "planning", "memory
 
 def main() -> None:
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "workflow")]
-    from rankfall.run.keys import loader
-
-    loader.install()
     from benchmarks.record import Results
 
     parser = argparse.ArgumentParser(

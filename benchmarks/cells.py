@@ -30,7 +30,7 @@ ARCHITECTURES: dict[str, Any] = {
     "transformer": {"residual": "add", "mlp": "gelu"},
 }
 USED = re.compile(r"^([\d.]+) s of processors,", re.MULTILINE)
-COMPILE = "from rankfall.run.keys import loader; loader.install(); from rankfall.train.machine.engine import prepare; prepare()"
+COMPILE = "from rankfall.train.machine.engine import prepare; prepare()"
 RUNNER = "one process a configuration, two at a time"
 
 

@@ -14,8 +14,6 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 START = """
 import json, resource, sys, time
-from rankfall.run.keys import loader
-loader.install()
 import rankfall.commands._planned as planned
 from rankfall.commands import train
 from rankfall.run.snakemake.wiring import Wiring

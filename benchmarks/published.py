@@ -13,9 +13,6 @@ SEEDS, ROUNDS = 5, 5
 
 
 def main() -> None:
-    from rankfall.run.keys import loader
-
-    loader.install()
     from benchmarks import networks
     from benchmarks.workers import PROCESSES, Variant, workers
 

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -110,15 +111,16 @@ def earlier() -> tuple[Any, bool]:
 
 def run(config: str) -> None:
     """All jobs one after the other, in this process and this folder, by whatever version it sees."""
+    with suppress(ImportError):
+        from rankfall.run.keys import loader  # type: ignore[attr-defined, unused-ignore]  # of earlier versions
+
+        loader.install()
     try:
-        from rankfall.run.keys import loader
-    except ImportError:
-        Wiring, given = earlier()
-    else:
-        loader.install()  # before anything else of the package is imported, as by the command line
         from rankfall.run.snakemake.wiring import Wiring
 
         given = False
+    except ImportError:
+        Wiring, given = earlier()
     from rankfall import cli
 
     wiring = Wiring(json.loads(Path(config).read_text()))

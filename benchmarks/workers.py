@@ -26,9 +26,12 @@ class Variant:
 def work(paths: list[str], ours: bool, turn: Any, pipe: Any) -> None:
     """Makes steps, and repeats one for some seconds of a processor when told to."""
     sys.path[:0] = paths
-    from rankfall.run.keys import loader
-
-    loader.install()
+    try:
+        from rankfall.run.keys import loader  # type: ignore[import-not-found, unused-ignore]  # of earlier versions
+    except ImportError:
+        pass
+    else:
+        loader.install()
     import importlib
 
     import torch

@@ -29,14 +29,14 @@ FLOORS = (
     ("overview", "watch", "claims"),
     ("census",),
     ("use", "position", "identity"),
-    ("check",),
+    ("check", "trial"),
     ("rank",),
     ("measure",),
     ("models", "train"),
     ("nets", "tasks"),
     ("report",),
     ("caches", "components", "filters", "texts"),
-    ("design", "disk", "streams", "yaml_text"),
+    ("design", "disk", "series", "streams", "yaml_text"),
     ("annotations", "errors", "processes", "terminal"),
 )
 COLOURS = ("#dfe7f5", "#e5f0e3", "#f7ead8", "#f3e1e4", "#e8e2f2", "#dff0f0")

@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 import sharing
 
-from rankfall.run.keys import loader
-
-loader.install()  # as the command line does, before anything else is imported
-
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for every process that a test starts
 
 # A shell starts its background jobs deaf to Ctrl-C, and everything they start; the tests that press it need to be heard.

@@ -8,13 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from plans import VALID, changed, refusal
+from plans import changed, refusal
 from rich.console import Console
 
 from rankfall import cli
-from rankfall.run.plan import make_plan
 from rankfall.run.screen.words import error_in
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints
 from rankfall.terminal import Cleaning
 
 
@@ -23,23 +21,6 @@ def test_help_names_the_command_that_was_typed(words: list[str], capsys: pytest.
     with pytest.raises(SystemExit):
         cli.main([*words, "--help"])
     assert capsys.readouterr().out.startswith(f"usage: rankfall {' '.join(words)} ")
-
-
-def test_no_number_depends_on_what_is_imported_before_the_loader_is_installed() -> None:
-    """A job whose key has such a file ends with an error: nobody can say which text of it runs."""
-    listed = "import sys, rankfall.cli, rankfall.run.keys.loader; print(*(n for n in sys.modules if n.startswith('rankfall.')))"
-    names = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
-    statements = JobFingerprints(make_plan(VALID))
-    plan = statements.plan
-    made = [*map(statements.table, statements.tables), *map(statements.figure, plan.figures), statements.page()]
-    codes = [
-        *(one.files() for one in made),
-        *(cell.code for cell in plan.cells),
-        *(m.code for m in plan.measures.values()),
-    ]
-    files = {name for code in codes for name in code}
-    assert "rankfall/report/tables.py" in files and "rankfall.cli" in names
-    assert not [name for name in names if f"{name.replace('.', '/')}.py" in files]
 
 
 def test_a_job_that_a_fork_does_imports_little_to_ask_for_it() -> None:

@@ -16,9 +16,6 @@ def main(argv: list[str] | None = None) -> int:
     from contextlib import redirect_stderr, redirect_stdout
     from typing import TextIO, cast
 
-    from rankfall.run.keys import loader
-
-    loader.install()  # before anything is imported that a number depends on
     from rankfall.terminal import Cleaning
 
     if sys.stdout is None:  # closed by who started this: what is printed is wanted by nobody
@@ -71,7 +68,7 @@ UNWRITTEN = (errno.ENOSPC, errno.EDQUOT)  # of a stream
 
 def end_with_error(error: OSError) -> int:
     """The exit code where nothing more can be printed, or a file cannot be read or written, which is told in one line; else a bug."""
-    from rankfall.disk import CAUSES, cause, silence  # numbers depend on this file, so the loader has to see it
+    from rankfall.disk import CAUSES, cause, silence
 
     if isinstance(error, BrokenPipeError):  # `rankfall plan | head`: the reader has closed the pipe
         silence()

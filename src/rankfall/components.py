@@ -106,9 +106,6 @@ def describe(kind: str, name: str) -> Description | None:
     location = locate(kind, name)
     if location is None:
         return None
-    text = frozen_source(location.module)
-    if text is not None:  # in a job the file may have been edited since
-        return _describe(location, text.content)
     stat = location.file.stat()
     return _describe_file(location, stat.st_mtime_ns, stat.st_size)
 
@@ -121,8 +118,7 @@ def facts_of(kind: str, name: str) -> Mapping[str, Any]:
 
 def facts(location: Location) -> dict[str, Any]:
     """The facts of a file, whatever it defines."""
-    text = frozen_source(location.module)
-    return _facts(ast.parse(location.file.read_bytes() if text is None else text.content))
+    return _facts(ast.parse(location.file.read_bytes()))
 
 
 def load(kind: str, name: str) -> Any:
@@ -132,9 +128,13 @@ def load(kind: str, name: str) -> Any:
         raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
     if os.getcwd() not in sys.path:  # for components of users and what they import
         sys.path.append(os.getcwd())  # last, so that a file lying around cannot shadow an installed package
-    # The event of `run/keys/loader.py`, and so watched like an import: whoever imported the module first, this computation uses it.
-    sys.audit("rankfall.load", location.module, str(location.file))
-    module = importlib.import_module(location.module)
+    before = sys.dont_write_bytecode
+    # Python takes a compiled file for current if the source has its size and time: an archive or `touch -r` gives an edit the old ones.
+    sys.dont_write_bytecode = True
+    try:
+        module = importlib.import_module(location.module)
+    finally:
+        sys.dont_write_bytecode = before
     for attribute in location.attributes:
         if hasattr(module, attribute):
             return getattr(module, attribute)
@@ -175,11 +175,6 @@ def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSp
         return spec
 
 
-def frozen_source(module: str) -> Any:
-    """What a job that runs has frozen of a module (`run/keys/loader.py`): its file and content; None without a job."""
-    return next((finder.frozen[module] for finder in sys.meta_path if module in getattr(finder, "frozen", ())), None)  # type: ignore[attr-defined]
-
-
 @functools.lru_cache(maxsize=4096)
 def _own_locations(kind: str, name: str) -> list[Location]:
     """Where a component of this package may be, first where it was when it was last asked for."""
@@ -201,9 +196,6 @@ def _camel(name: str) -> str:
 
 def _locate_external(name: str) -> Location:
     module, _, attribute = name.partition(":")
-    text = frozen_source(module)
-    if text is not None:
-        return Location(module, Path(text.file), (attribute,))
     if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         raise RankfallError(f"{name!r} is not a dotted path: write package.module:Attribute")
     spec = find_module(module)
@@ -218,11 +210,6 @@ def _locate_in_quantity(kind: str, quantity: str) -> Location:
     word, last = OF_A_STUDY[kind].removesuffix(".py"), quantity.rpartition(".")[2]
     in_file = (LISTS.get(kind, word),)
     in_folder = in_file if kind in LISTS else (last, _camel(last) + _camel(kind), _camel(last), word)
-    inside, whole = frozen_source(f"{quantity}.{word}"), frozen_source(quantity)
-    if inside is not None:
-        return Location(inside.module, Path(inside.file), in_folder)
-    if whole is not None and not whole.is_package:
-        return Location(quantity, Path(whole.file), in_file)
     spec = find_module(quantity) if all(part.isidentifier() for part in quantity.split(".")) else None
     folders = list(spec.submodule_search_locations or ()) if spec else []
     if spec is None or not (folders or (spec.origin or "").endswith(".py")):

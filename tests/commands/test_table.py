@@ -52,8 +52,8 @@ def test_csv_on_the_screen_is_the_table(results: Path, capfdbinary: pytest.Captu
     assert list(again.columns) == list(given.columns)
     assert list(again.task) == list(given.task)
     assert again.chance.dropna().tolist() == [1 / 3]
-    assert sum(line.endswith(",nan") for line in text.splitlines()) == 1
-    assert sum(line.endswith(",") for line in text.splitlines()) == 1
+    assert sum(line.endswith(",nan,") for line in text.splitlines()) == 1
+    assert sum(line.endswith(",,") for line in text.splitlines()) == 1
 
 
 def test_the_suffix_chooses_the_form(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def test_the_suffix_chooses_the_form(results: Path, tmp_path: Path, capsys: pyte
 def test_without_a_form_it_says_what_the_columns_mean(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert table(results, "datasets") == 0
     text = capsys.readouterr().out
-    assert text.startswith("datasets: 3 rows, 9 columns\n")
+    assert text.startswith("datasets: 3 rows, 10 columns\n")
     assert "sorting" in text.partition("first rows")[2]
     assert "size_in" not in text.partition("first rows")[2], "it is the same in all rows"
 

@@ -63,7 +63,7 @@ def _config(name: str, lr: float, architectures: list[str], seeds: list[int], po
         "name": name,
         "page": False,
         "results": "results",
-        "tasks": {"sorting": {"train": 40, "test": 10, "length": 4, "symbols": 5}},
+        "tasks": {"sorting": {"train": 40, "test": 10, "length": 6, "symbols": 5}},
         "architectures": {
             "own": {"normaliser": "lab_mix:sharp", "mlp": "none", "heads": 2, "width": 8, "depth": 1},
             "far": {"normaliser": "l2", "mlp": "gelu", "heads": 2, "width": 8, "depth": 1},

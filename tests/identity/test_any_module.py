@@ -176,9 +176,9 @@ class OfTheBatch(nn.Module):
         return x.mean(0, keepdim=True) + x.mean(1, keepdim=True)
 
 
-def test_samples_that_depend_on_one_another_are_tokens_of_one():
+def test_samples_that_depend_on_one_another_stay_samples():
     found = attribution(Stack(Bare(OfTheBatch()), Bare(OfTheBatch())), drawn(3, TOKENS, WIDTH), tokens=2)
-    assert found.shares.shape == (3, 1, 2, 3 * TOKENS)
+    assert found.shares.shape == (3, 3, 2, TOKENS)
 
 
 def test_the_module_is_left_as_it_was():

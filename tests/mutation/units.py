@@ -76,9 +76,6 @@ def write_text(folder: Path) -> None:
 def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
     """Kind -> name -> [key, digest]; `broken` instead of a digest where the edit made the stage or the cell fail: what failed has
     no numbers. The working directory is `folder`."""
-    from rankfall.run.keys import loader
-
-    loader.install()  # as the command line does, before anything else is imported
     from rankfall import cli
     from rankfall.run.snakemake.wiring import Wiring
 

@@ -60,12 +60,12 @@ VERDICTS = {
     "at the limit": (
         0.95,
         [0.5, 0.648, 0.6, 0.5, 0.4, 0.35, 0.34],
-        "cannot be told: a limit lies within the deviation over seeds (short ones give 50 ± 1%).",
+        "cannot be told: a limit lies within the interval over seeds, or one seed is left (short ones give 50 ± 1%).",
     ),
     "long ones at the limit": (
         0.95,
         [0.5, 0.8, 0.6, 0.5, 0.4, 0.385, 0.34],
-        "cannot be told: a limit lies within the deviation over seeds (short ones give 75%).",
+        "cannot be told: a limit lies within the interval over seeds, or one seed is left (short ones give 75%).",
     ),
 }
 
@@ -91,7 +91,7 @@ def test_a_deviation_that_is_not_known_is_said() -> None:
     """Two of three seeds are near chance, and have no number."""
     rows = table(0.95, SHORT)
     rows.loc[(rows.kind == "whole") & (rows.seed > 0), "accuracy"] = 0.34
-    said = "cannot be told: a limit lies within the deviation over seeds, or that is not known (short ones give 2"
+    said = "cannot be told: a limit lies within the interval over seeds, or one seed is left, or that is not known (short ones give 2"
     assert said in paths(lambda name: rows).caption
 
 
@@ -102,7 +102,7 @@ def test_panels_are_counted_by_outcome_with_their_numbers() -> None:
     caption = paths(lambda name: pd.concat(rows)).caption
     assert (
         "holds in 1 of 3 panels (rises, converged, 6 layers: short ones give 75%); cannot be told in 1, where a limit lies within the "
-        "deviation over seeds (edge, converged, 6 layers: short ones give 50 ± 1%); cannot be seen in 1, where "
+        "interval over seeds, or one seed is left (edge, converged, 6 layers: short ones give 50 ± 1%); cannot be seen in 1, where "
         "the network itself is less than 0.05 above chance (guess, converged, 6 layers)."
     ) in caption
     assert "the best guess that sees no input (0.34 to 0.80, by panel)." in caption
@@ -114,7 +114,7 @@ def test_a_deviation_that_is_not_known_decides_nothing() -> None:
     rows = table(0.95, SHORT)
     rows.loc[(rows.kind == "whole") & (rows.seed > 0), "accuracy"] = 0.35
     assert "cannot be told" in paths(lambda name: rows).caption
-    assert "none, holds" in paths(lambda name: rows[rows.seed == 0]).caption
+    assert "or one seed is left" in paths(lambda name: rows[rows.seed == 0]).caption
 
 
 def test_lines_and_bands_are_over_seeds_and_not_over_repeats() -> None:

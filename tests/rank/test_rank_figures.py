@@ -115,13 +115,9 @@ def test_the_law_compares_residuals_of_one_setting(tmp_path: Path) -> None:
     ]  # fmt: skip
     said = components.load("figure", "law")(reader(tmp_path, "law", [*rows, *deep, *short])).caption
     assert (
-        "at the last layer the residual is with depth 2, width 128: that of alone (0.01); with depth 2, width 64: "
-        in said
+        "with depth 2, width 128: " in said and "with depth 2, width 64: " in said and "; with depth 4, width " in said
     )
-    assert "smallest in even (0.00316) and largest in big (0.01); with depth 4, width " in said
-    assert "that of deep and net (" in said
-    of_one = components.load("figure", "law")(reader(tmp_path, "law", [*rows, *deep]))
-    assert "at the last layer the residual is that of deep and net (" in of_one.caption
+    assert "(one seed: not decided)" in said  # one seed ranks nothing
 
 
 @pytest.mark.long

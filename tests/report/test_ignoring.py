@@ -63,7 +63,7 @@ MEASURES: dict[str, dict[str, Any]] = {
 CONFIG: dict[str, Any] = {
     "name": "ignoring",
     "results": ".",
-    "tasks": {"sorting": {"train": 60, "test": 30, "length": 4, "symbols": 5}},
+    "tasks": {"sorting": {"train": 60, "test": 30, "length": 6, "symbols": 5}},
     "architectures": {
         "delta": {"attention": "deltalab:Delta", "depth": 2, "width": 8},
         "bare": {"attention": "deltalab:Delta", "depth": 2, "width": 8, "position": "none", "residual": "none", "norm": "none"},

@@ -84,7 +84,7 @@ def test_extrapolation_has_a_best_for_each_setting() -> None:
     )
     assert "chance" not in [one.get_label() for one in picture.figure.axes[0].lines]
     one = extrapolation(lambda name: table[table.architecture != "C"])
-    assert "(dashed: chance, 0.400)" in one.caption and "At 32 tokens best is B (0.600)." in one.caption
+    assert "(dashed: chance, 0.400)" in one.caption and "At 32 tokens best in B (0.600)." in one.caption
 
 
 @pytest.mark.long

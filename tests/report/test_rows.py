@@ -40,11 +40,11 @@ def test_a_data_set_has_a_row_for_each_split(plan: Any) -> None:
 
 def test_a_cell_ends_with_what_its_record_says(plan: Any) -> None:
     final = {"train": {"loss": 0.1, "accuracy": 0.9}, "test": {"loss": 0.3}, "long": {"loss": 9.0}}
-    row = cell_row(plan.cells[0], DONE | {"final": final})
+    row = cell_row(plan.cells[0], DONE | {"final": final}, (1.0, ""))
     ends = [row[f"{split}_{metric}"] for split in ("train", "test") for metric in ("loss", "accuracy")]
     assert ends[:3] == [0.1, 0.9, 0.3] and math.isnan(ends[3])
     assert (row["key"], row["steps"], row["chance"], row["seconds"]) == (plan.cells[0].key, 7, 0.5, 2.0)
-    failed = cell_row(plan.cells[0], FAILED)
+    failed = cell_row(plan.cells[0], FAILED, (1.0, ""))
     assert failed["reason"] == "loss is not finite" and "test_loss" not in failed and failed["steps"] is None
 
 

@@ -59,7 +59,7 @@ def test_every_example_of_a_component_runs(tmp_path: Path) -> None:
     assert checkout.run().trained == 3
     rows = pq.read_table(checkout.results / "tables/entropy.parquet").to_pylist()  # this process knows no such table
     assert {(row["seed"], row["layer"]) for row in rows} == {(0, 1), (0, 2), (1, 1), (1, 2)}
-    assert all(0 < row["entropy"] <= math.log(6) and row["position"] == "distance(steepest=1.0)" for row in rows)
+    assert all(0 < row["entropy"] <= math.log(16) and row["position"] == "distance(steepest=1.0)" for row in rows)
     assert (checkout.results / "figures/entropy.png").stat().st_size > 5000
 
 

@@ -65,7 +65,12 @@ def say_part(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamReport
     """What is missing of a stream, and how it goes on from the one before it."""
     report = reports[flow.name]
     report.findings += flow.missing
-    report.part |= bool(flow.missing)
+    if flow.touching:
+        report.findings.append(
+            f"samples touch each other: the first one changes others from {flow.touching} on, so that the numbers of a sample depend on "
+            "those beside it; check one sample alone, and if the first axis of the inputs is no samples, give it one, inputs[None]"
+        )
+    report.part |= bool(flow.missing or flow.touching)
     before = reports.get(flow.follows) if flow.follows is not None else None
     if before is None:
         return

@@ -23,7 +23,7 @@ def run_job(
     from rankfall.run.guards.unchanged import prove_code
 
     compute = own.plan.config.compute
-    with prove_code(codes, own.plan.texts):  # also what is imported
+    with prove_code(codes, own.results):
         from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
         from rankfall.run.store import Store
         from rankfall.train.device import prepare

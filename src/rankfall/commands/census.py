@@ -68,7 +68,7 @@ def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[
     plan = plan_census(args)
     measure = plan.measure("census_layers")
     settings = Settings(prepare("cpu", 1), plan.config.compute.stack, plan.config.compute.checkpoint_seconds)
-    with prove_code([measure.code], plan.texts), stop_signals() as stopped:
+    with prove_code([measure.code], args.results), stop_signals() as stopped:
         rows = measure_without_cells(MeasuringWork(plan, measure, Store(args.results / "store"), settings, stopped))
     shared = [column.name for column in (*OF_TYPE, *OF_STREAM, *COST)]
     full = [{name: row.get(name) for name in names()} for row in rows]

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     own = _planned.make_plan(args, lambda written: written.data(args.task), lambda said: said.data(args.task))
     own.plan.shards_of(args.task)  # or an error that names the tasks
     cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
-    with prove_code((cell.data_code for cell in cells.values()), own.plan.texts):
+    with prove_code((cell.data_code for cell in cells.values()), own.results):
         return make_data(args, own, cells)
 
 
@@ -37,5 +37,6 @@ def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str,
     store.announce(cells.values())
     rows = [row for cell in cells.values() for row in dataset_rows(cell, dataset_of(cell, store))]
     tables.write("datasets", rows, args.out, tables.provenance() | made)
-    print(f"{args.task}: {len(cells)} data sets")
+    seen = max(row["seen"] or 0.0 for row in rows)
+    print(f"{args.task}: {len(cells)} data sets; at most {seen:.1%} of the test samples are training samples")
     return 0

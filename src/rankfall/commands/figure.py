@@ -28,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import style, tables
     from rankfall.report.looks import looks
-    from rankfall.run.guards.unchanged import check_unchanged, prove_code
-    from rankfall.run.guards.watch import hand_over, numerics
+    from rankfall.run.guards.reads import restrict_reads
+    from rankfall.run.guards.unchanged import prove_code, prove_numbers
     from rankfall.run.plan.slices import Slice
 
     own = _planned.make_plan(args, lambda written: Slice([]), lambda said: said.figure(args.name))
@@ -42,13 +42,17 @@ def run(args: argparse.Namespace) -> int:
         made = {}  # whether or not the tables are those of the plan
 
     def read(name: str) -> "DataFrame":
-        with hand_over():
+        with restrict_reads(None):
             return tables.read_frame(folder / f"{name}.parquet", name)
 
-    with style.apply_style(), looks(own.plan.labels, own.plan.colours), prove_code([figure.code], own.plan.texts):
-        with numerics(figure.code):
-            picture = components.load("figure", figure.component.name)(read, **figure.component.options)
-        check_unchanged(figure.code)
+    code = figure.code
+    with (
+        style.apply_style(),
+        looks(own.plan.labels, own.plan.colours),
+        prove_code([code], own.results),
+        prove_numbers(code),
+    ):
+        picture = components.load("figure", figure.component.name)(read, **figure.component.options)
     if not isinstance(picture, style.Picture):
         what = f"{figure.component.name} returns a {type(picture).__name__}"
         raise RankfallError(f"figure {args.name}: {what}; return `Picture(figure, caption)` of rankfall.report.style")

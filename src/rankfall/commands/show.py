@@ -109,6 +109,8 @@ def as_lines(found: dict[str, Any]) -> Iterator[str]:
     yield f"data      {found['data_key']}"
     rows = ", ".join(f"{name} {count}" for name, count in found["rows"].items())
     yield f"rows      {rows or 'in no table: it is of an earlier run, or its tables are not made yet'}"
+    if found["installed"]:
+        yield "installed " + ", ".join(f"{name} {version}" for name, version in found["installed"].items())
     yield f"code      {len(found['code'])} files that its numbers depend on, with digests of their syntax:"
     yield from (f"  {digest}  {file}" for file, digest in sorted(found["code"].items()))
     yield "config    computes it again (`rankfall show KEY --snippet > again.yaml`, `make run CONFIG=again.yaml`):"

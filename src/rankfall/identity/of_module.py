@@ -4,7 +4,7 @@
 
 with e_j^l the state of token j after layer l and x_i that of token i before the first layer. The mean of D |u^T J|^2 over m random
 orthonormal directions u is the square of the norm without bias; with all D of them it is exact. One pass back serves all samples: axes
-along which states depend on one another are found by trial, and are tokens.
+along which states depend on one another are found by trial, and are tokens; the first axis of the inputs is samples, also where they touch.
 """
 
 import numpy as np

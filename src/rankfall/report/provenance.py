@@ -13,6 +13,7 @@ from rankfall.yaml_text import dump
 LAST = 20  # lines of a log
 READ = 20_000  # bytes of its end
 # In the code of a cell, and so in its key, where the machine trained it, and where it did so on a GPU.
+INSTALLED = "installed:"  # in the code of a cell, begins the name of a distribution that a user's component imports
 OF_MACHINE, OF_GPU = "rankfall/train/machine/", "rankfall/train/machine/gpu/"
 MACHINE = (
     "device",
@@ -33,6 +34,7 @@ MACHINE = (
 def provenance(key: str, record: Mapping[str, Any], log: Path | None = None) -> dict[str, Any]:
     """All that is known of a cell. What an older record does not say is None. `log`: of the job that its shard had last."""
     labels = record.get("labels") or (None, None, None)
+    code = record.get("code") or {}
     return {
         "key": key,
         "status": record["status"],
@@ -41,7 +43,8 @@ def provenance(key: str, record: Mapping[str, Any], log: Path | None = None) -> 
         "seed": record.get("seed"),
         "spec": record.get("content"),
         "data_key": record.get("data_key"),
-        "code": dict(record.get("code") or {}),
+        "code": {name: digest for name, digest in code.items() if not name.startswith(INSTALLED)},
+        "installed": {name.removeprefix(INSTALLED): v for name, v in code.items() if name.startswith(INSTALLED)},
         **{name: record.get(name) for name in MACHINE},
         "steps": record.get("steps"),
         "chance": record.get("chance"),

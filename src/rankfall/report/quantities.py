@@ -65,8 +65,7 @@ def declares(kind: str, module: str) -> bool:
         return False
     if location is None or location.module != module:
         return location is not None
-    text = components.frozen_source(module)  # in a job as it was planned
-    tree = ast.parse(location.file.read_bytes() if text is None else text.content)
+    tree = ast.parse(location.file.read_bytes())
     targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
     return any(isinstance(target, ast.Name) and target.id in location.attributes for target in targets)
 

@@ -35,6 +35,7 @@ def dataset_rows(cell: Cell, dataset: Dataset) -> list[Row]:
             "samples": len(split.inputs),
             "length": split.inputs.shape[1],
             "chance": dataset.chance if name == TESTED else None,
+            "seen": dataset.count_seen() / len(split.inputs) if name == TESTED else None,
         }
         for name, split in dataset.splits.items()
     ]

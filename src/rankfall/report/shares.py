@@ -5,6 +5,8 @@ from functools import cache
 
 import numpy as np
 
+from rankfall.series import power
+
 
 @cache
 def most_frequent(length: int, symbols: int, rho: float) -> float:
@@ -31,13 +33,3 @@ def most_frequent(length: int, symbols: int, rho: float) -> float:
 
     chances = [below(most) for most in range(length + 1)]
     return sum(most * (chances[most] - chances[most - 1]) for most in range(1, length + 1)) / length
-
-
-def power(series: np.ndarray, exponent: int) -> np.ndarray:
-    """A power of a power series, to its own degree."""
-    result = np.eye(1, len(series))[0]
-    while exponent:
-        if exponent & 1:
-            result = np.convolve(result, series)[: len(series)]
-        series, exponent = np.convolve(series, series)[: len(series)], exponent >> 1
-    return result

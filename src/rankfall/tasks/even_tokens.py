@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.report.shares import power
+from rankfall.series import power
 from rankfall.tasks._dataset import Dataset, Reads
 from rankfall.tasks._repeats import count_common, sequences, splits
 
 INPUTS = "tokens"
 TARGETS = "classes"
+OVERLAP = "training sequences are drawn anew at every step"
 LIMITS = {
     "train": (1, None),
     "test": (1, None),

@@ -14,6 +14,7 @@ from rankfall.tasks._repeats import sequences, splits
 
 INPUTS = "tokens"
 TARGETS = "classes"
+OVERLAP = "training sequences are drawn anew at every step, and the answers are the places whatever the sequence is"
 LIMITS = {
     "train": (1, None),
     "test": (1, None),

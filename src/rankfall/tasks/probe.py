@@ -12,6 +12,7 @@ from rankfall.tasks._dataset import TEST, TRAIN, Dataset, Split
 
 INPUTS = "tokens"
 TARGETS = "classes"
+OVERLAP = "all samples are alike"
 SEQUENCES = "equal tokens"
 SEEDED = False
 LENGTHS = ("lengths",)

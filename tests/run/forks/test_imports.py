@@ -13,23 +13,17 @@ from rankfall.run.forks import server
 
 FIGURE = """
 import sys
-from rankfall.run.keys import loader
-loader.install()
-import rankfall.run.guards.unchanged, rankfall.run.guards.watch, rankfall.commands.figure, rankfall.report.style, rankfall.report.tables
+import rankfall.run.guards.unchanged, rankfall.commands.figure, rankfall.report.style, rankfall.report.tables
 from rankfall import components
 for name in components.names("figure"):
     components.load("figure", name)
 """
 TABLE = """
 import sys
-from rankfall.run.keys import loader
-loader.install()
 import rankfall.commands.table, rankfall.run.plan, rankfall.run.snakemake.job_fingerprints, rankfall.report.tables, rankfall.report.compare
 """
 MEASURE = """
 import sys
-from rankfall.run.keys import loader
-loader.install()
 import rankfall.commands.measure, rankfall.run.jobs.measuring
 from rankfall import components
 for name in components.names("measure"):

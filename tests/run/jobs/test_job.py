@@ -236,7 +236,7 @@ def test_an_untrained_network_is_evaluated_on_what_is_not_for_training(
     run(plan, store)
     for cell in plan.cells:
         record = store.find_cells([cell.key])[cell.key].record
-        row = cell_row(cell, record)
+        row = cell_row(cell, record, (None, "not known"))
         assert set(record["final"]) == told
         assert math.isnan(row["train_loss"]) == math.isnan(row["train_accuracy"]) == ("train" not in told)
         assert math.isfinite(row["test_loss"]) and 0 <= row["test_accuracy"] <= 1

@@ -98,7 +98,7 @@ def test_an_item_cannot_use_what_it_is_not_made_of(lab: Path, capsys: pytest.Cap
     (lab / "keptlab.py").write_text(MEASURE + '\nUSED = Component("keptlab_b:own")\n')
     assert measure("b") == 0
     assert measure("ba") == 2
-    assert "runs keptlab_b.py, which is not in the key, so nothing is kept" in capsys.readouterr().err
+    assert "runs keptlab_b.py, which no key knows, so nothing is kept" in capsys.readouterr().err
 
 
 def test_an_item_cannot_be_made_of_what_the_measure_does_not_name(

@@ -14,8 +14,6 @@ pytestmark = pytest.mark.long
 
 SAID = """
 import ast, json, sys
-from rankfall.run.keys import loader
-loader.install()
 from rankfall.run.keys import fingerprint
 from rankfall.run.plan import make_plan
 read, parse = [], ast.parse
@@ -136,7 +134,7 @@ def test_what_other_code_has_analysed_is_not_found(monkeypatch: pytest.MonkeyPat
     from rankfall.run.keys import analyses
 
     texts = dict.fromkeys(analyses.ANALYSES, b"text")
-    monkeypatch.setattr(analyses, "read_executed_text", texts.get)
+    monkeypatch.setattr(analyses, "text_of", texts.get)
     path = analyses._path.__wrapped__
     names = [path()]
     for name in analyses.ANALYSES:
@@ -145,5 +143,3 @@ def test_what_other_code_has_analysed_is_not_found(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(analyses.sys, "version", "3.99")
     names.append(path())
     assert len({*names}) == len(names) and None not in names
-    monkeypatch.delitem(texts, analyses.ANALYSES[0])
-    assert path() is None

@@ -15,14 +15,23 @@ from rankfall.run.plan.entries import MEASURE_ROOTS
 from rankfall.run.snakemake.job_fingerprints import ROW_ROOTS, TABLE_ROOTS
 
 PACKAGE = Path(components.__file__).parent
-PLAIN = {"__init__.py", "annotations.py", "design.py", "streams.py"}
+PLAIN = {"__init__.py", "annotations.py", "design.py", "series.py", "streams.py"}
 DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
 MEASURES = CELLS | {"measure", "models", "filters.py"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
 ROOMS = {"measure": MEASURES, "task": DATA} | {kind: REPORT for kind in components.OF_A_STUDY if kind != "measure"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.
-OF_TABLES = {"reproduction", "scorecard", "claims", "prediction", "prediction_scores", "census", "census_wide"}
+OF_TABLES = {
+    "reproduction",
+    "scorecard",
+    "claims",
+    "prediction",
+    "prediction_scores",
+    "census",
+    "census_wide",
+    "cost",
+}
 # In the folder of a quantity: of no measure's numbers.
 SHOWN = {"rows.py", *(file for kind, file in components.OF_A_STUDY.items() if kind != "measure")}
 SHARED = {"__init__.py", "rows.py", "rates.py"}  # which rows a quantity is, and how several figures draw it
@@ -41,7 +50,7 @@ def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
             found = components.describe(kind, name) if kind not in components.LISTS else None
             needs = found.facts.get("NEEDS", "cells") if found else ""
             roots = (location.module, *(MEASURE_ROOTS[needs] if kind == "measure" else ()))
-            rooms = ROOMS.get(kind, CELLS) | ({"report", "filters.py"} if name in OF_TABLES else set())
+            rooms = ROOMS.get(kind, CELLS) | ({"report", "disk.py", "filters.py"} if name in OF_TABLES else set())
             yield f"{kind} {name}", roots, rooms
 
 

@@ -48,7 +48,12 @@ def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.Mon
             assert part.keys == {cell.key for cell in cells}
             if kind == "train":
                 training = sources.code_files(
-                    ["rankfall.report.rows", "rankfall.report.conform", "rankfall.use.training.columns"]
+                    [
+                        "rankfall.report.rows",
+                        "rankfall.report.conform",
+                        "rankfall.use.training.columns",
+                        "rankfall.position.attainable",
+                    ]
                 )
                 assert part.made == digest("train", rows(cells), dict(sorted({**code, **training}.items())))
             else:

@@ -24,14 +24,6 @@ def test_a_job_plans_only_what_it_asks_for() -> None:
 def test_what_a_job_plans_is_what_the_run_has_planned() -> None:
     whole, part = make_plan(BOTH), make_plan(BOTH, Slice([]))
     assert dict(part.measures) == dict(whole.measures) and dict(part.figures) == dict(whole.figures)
-    assert part.tables == whole.tables and part.texts.keys() <= whole.texts.keys()
+    assert part.tables == whole.tables
     assert whole.measure("scorecard").tables, "a measure of tables reads those that this run makes"
     assert {"scorecard", "reproduction"}.isdisjoint(whole.measure("scorecard").tables)
-
-
-def test_the_texts_of_a_part_are_those_of_what_was_asked_for() -> None:
-    plan = make_plan(BOTH, Slice([]))
-    module = "rankfall.rank.path_counts.measure"
-    assert module not in plan.texts
-    plan.measure("path_counts")
-    assert module in plan.texts

@@ -12,6 +12,7 @@ from torch import nn
 
 from rankfall.models.frames import Call, Operation
 from rankfall.models.graph import Graph
+from rankfall.models.modules.axes import with_axes
 from rankfall.models.modules.branches import product_above
 from rankfall.models.modules.flow import MIXES, TOKENWISE, Branch, End, Flow, Layout, StreamEntry
 from rankfall.models.modules.given import Arguments
@@ -41,11 +42,12 @@ def stream_of_blocks(
     # of stacks that are in one another, the outer one has the shorter names
     found.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
     for stack in found:
-        flow = draft(model, graph, tracer, stack)
+        flow = with_axes(model, arguments, draft(model, graph, tracer, stack))
         tried = mixing(model, arguments, flow, frozenset(flow.attends.values()))
         if names is None and not any(seen.mixes for seen in tried.values()):
             continue
-        layout = laid_out(graph.nodes[stack[0][2]].shape, flow.layout.feature, tried, batch)
+        shape = graph.nodes[stack[0][2]].shape
+        layout = laid_out(shape, flow.layout.feature, tried, batch, flow.layout.streams)
         branches = []
         for branch in flow.branches:
             ahead, back = directions(tried[branch.number], layout)

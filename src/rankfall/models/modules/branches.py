@@ -102,7 +102,7 @@ def finish_flow(
     first = layers[0][1][0]
     shape = graph.nodes[first.state].shape
     feature = flow.layout.feature
-    layout = laid_out(shape, feature, tried, batch)
+    layout = laid_out(shape, feature, tried, batch, flow.layout.streams)
     inside = {one.node.index for _, group in layers for one in group}
     others = {node.index for node in graph.nodes if node.leaf and node.index not in tracer.weights}
     heads: dict[Operation, int] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from torch import nn
@@ -12,7 +11,7 @@ from rankfall.models.graph import Graph
 from rankfall.models.modules.blocks import step_of
 from rankfall.models.modules.flow import Flow
 from rankfall.models.modules.layers import Group, family, places
-from rankfall.models.modules.sums import without_maps
+from rankfall.models.modules.sums import Summand, without_maps
 from rankfall.models.modules.trace import MAPS, Tracer
 
 
@@ -21,60 +20,70 @@ def with_coverage(
 ) -> list[Flow]:
     """The streams in the order of the pass, each with what is missing of it. `chains`: the layers of each with their additions."""
     calls = [calls_of(graph, model, layers) for layers in chains]
-    outside = outside_of(model, graph, tracer, [call for stream in calls for call in stream])
+    items = [item for layers in chains for _, group in layers for item in group]
+    outside = [
+        call
+        for call in outside_of(model, graph, tracer, [call for stream in calls for call in stream])
+        if not in_branches(graph, call, items)
+    ]
     count = len(outside) + sum(map(len, calls))
-    parts = []
-    for flow, layers, own in zip(flows, chains, calls):
-        first, last = layers[0][1][0], layers[-1][1][-1]
-        earlier = [
-            (other[-1][1][-1].node.index, name)
-            for name, other in zip([one.name for one in flows], chains)
-            if other is not layers and graph.above(other[-1][1][-1].node.index, first.state)
-        ]
-        end, before = max(earlier, default=(None, None))
-        found = []
-        if own and (start := tracer.inputs.get(own[0])) is not None:
-            reached = without_maps(graph, first.state)
-            computed = start not in reached and any(
-                graph.nodes[one].op in MAPS and graph.above(start, one) for one in reached
-            )
-            if (
-                computed
-                and (len(own) > 1 or before is not None)
-                and shares_class(model, own[0], [c for s in calls for c in s])
-            ):
-                found.append(
-                    f"what {own[0]} computes before its first addition has no skip around it: the stream begins there"
-                )
-        if (
-            own
-            and len(own) > 1
-            and not any(
-                last.node.index in without_maps(graph, node)
-                for _, node in tracer.outputs.get(own[-1], [])
-                if graph.above(last.node.index, node)
-            )
-            and tracer.outputs.get(own[-1])
-        ):
-            found.append(
-                f"what {own[-1]} computes after its last addition has no skip around it: the stream ends there"
-            )
-        joins = between(graph, end, first.state) if end is not None else ()
-        parts.append(replace(flow, follows=before, joins=joins, missing=tuple(found)))
+    said: tuple[str, ...] = ()
     if outside:
         names = ", ".join(map(str, outside[:6])) + " and others" * (len(outside) > 6)
         said = (
             f"{count} blocks, {count - len(outside)} measured: {names} {'has' if len(outside) == 1 else 'have'} no residual addition, and "
-            "no stream holds what it computes: is a skip missing?"
+            "no stream holds what it computes: is a skip missing?",
         )
-        parts = [replace(flow, missing=(said, *flow.missing)) for flow in parts]
+    parts = []
+    for flow, layers, own in zip(flows, chains, calls):
+        first = layers[0][1][0]
+        ends = [(other[-1][1][-1].node.index, one.name) for one, other in zip(flows, chains) if other is not layers]
+        end, before = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
+        missing = [*said, *without_skip(graph, tracer, layers, own)]
+        if before is None:
+            missing += begins_behind(model, graph, tracer, first, own, outside)
+        joins = between(graph, end, first.state) if end is not None else ()
+        parts.append(replace(flow, follows=before, joins=joins, missing=tuple(missing)))
     return parts
 
 
-def shares_class(model: nn.Module, call: Call, calls: Iterable[Call]) -> bool:
-    """Whether other layers are of the class of this one, so that it is a block like others."""
-    kind = family((call.module, call.number), model)
-    return sum(family((one.module, one.number), model) == kind for one in calls) > 1
+def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], own: list[Call]) -> list[str]:
+    """Of each layer what it computes from its input before its first addition, and of the last what it computes after."""
+    if not own or len(own) != len(layers):
+        return []
+    found = []
+    for call, (_, group) in zip(own, layers):
+        start = tracer.inputs.get(call)
+        if start is None or graph.nodes[start].shape != graph.nodes[group[0].state].shape:
+            continue
+        if any(is_inside(name, call.module) for name in between(graph, start, group[0].state)):
+            found.append(
+                f"what {call} computes before its first addition has no x + f(x) around it: is a skip missing?"
+            )
+    last = layers[-1][1][-1].node.index
+    left = [node for _, node in tracer.outputs.get(own[-1], []) if graph.above(last, node)]
+    if len(own) > 1 and left and not any(last in without_maps(graph, node) for node in left):
+        found.append(f"what {own[-1]} computes after its last addition has no x + f(x) around it: is a skip missing?")
+    return found
+
+
+def begins_behind(
+    model: nn.Module, graph: Graph, tracer: Tracer, first: Summand, own: list[Call], outside: list[Call]
+) -> list[str]:
+    """Calls like these layers that the first state is computed from: a half of a reversible network begins late."""
+    if not own:
+        return []
+    kind = family((own[0].module, own[0].number), model)
+    others = [call for call in tracer.outputs if call.module and call not in own and call not in outside]
+    behind = [
+        str(call)
+        for call in others
+        if family((call.module, call.number), model) == kind
+        and any(graph.above(node, first.state) for _, node in tracer.outputs.get(call, []))
+    ]
+    if not behind:
+        return []
+    return [f"this stream begins behind {', '.join(behind[:4])}: what is added to it there is not in it"]
 
 
 def calls_of(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) -> list[Call]:
@@ -114,6 +123,16 @@ def nested(one: str, other: str) -> bool:
 
 def is_inside(inner: str, outer: str) -> bool:
     return inner.startswith(f"{outer}.")
+
+
+def in_branches(graph: Graph, call: Call, items: list[Summand]) -> bool:
+    """Whether a branch of a stream holds what a call computes, as experts of a layer."""
+    nodes = [node.index for node in graph.nodes if node.op in MAPS and call in node.stack]
+    return any(
+        graph.above(item.source, node) and graph.above(node, item.branch) and node != item.source
+        for node in nodes
+        for item in items
+    )
 
 
 def maps_in(graph: Graph, call: Call) -> bool:

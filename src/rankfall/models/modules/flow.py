@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,18 +59,20 @@ class Layout:
     tokens: tuple[int, ...]  # axes
     groups: int = 1  # samples that one axis of tokens holds, one after the other
     strided: bool = False  # or by turns
+    streams: tuple[
+        int, ...
+    ] = ()  # axes of several streams of one token, whose vectors are one behind the other in a row
 
     def rows(self, state: Tensor) -> Tensor:
         """(S, T, D)"""
         feature = self.feature % state.dim()
         count = state.dim() - 1
         samples = [axis for axis in self.samples if axis < state.dim() and axis != feature]
-        tokens = [axis for axis in range(state.dim()) if axis not in samples and axis != feature]
-        moved = state.permute(*samples, *tokens, feature)
-        size = 1
-        for axis in samples:
-            size *= state.shape[axis]
-        flat = moved.reshape(size, -1, state.shape[feature])
+        streams = [axis for axis in self.streams if axis < state.dim()]
+        tokens = [axis for axis in range(state.dim()) if axis not in (*samples, *streams, feature)]
+        moved = state.permute(*samples, *tokens, *streams, feature)
+        size = math.prod(state.shape[axis] for axis in samples)
+        flat = moved.reshape(size, -1, math.prod(state.shape[axis] for axis in (*streams, feature)))
         if count and self.groups > 1:
             if self.strided:
                 flat = flat.reshape(size, -1, self.groups, flat.shape[-1]).transpose(1, 2)
@@ -80,8 +83,9 @@ class Layout:
         """States (S, T, D) in the model's own shape, that of `state`."""
         feature = self.feature % state.dim()
         samples = [axis for axis in self.samples if axis < state.dim() and axis != feature]
-        tokens = [axis for axis in range(state.dim()) if axis not in samples and axis != feature]
-        order = [*samples, *tokens, feature]
+        streams = [axis for axis in self.streams if axis < state.dim()]
+        tokens = [axis for axis in range(state.dim()) if axis not in (*samples, *streams, feature)]
+        order = [*samples, *tokens, *streams, feature]
         if self.groups > 1:
             size = rows.shape[0] // self.groups
             rows = rows.reshape(size, self.groups, -1, rows.shape[-1])
@@ -143,4 +147,7 @@ class Flow:
             f"{kinds.count(kind)} {words[kinds.count(kind) > 1]}" for kind, words in said.items() if kind in kinds
         )
         what = "residual additions" if self.skips else "calls without residual additions"
-        return f"{len(kinds)} {what} in {self.depth} layers ({tally}), width {self.width}"
+        shape = self.entry.shape if self.entry is not None else ()
+        count = math.prod(shape[axis] for axis in self.layout.streams)
+        wide = f"{count} streams a token of width" if count > 1 else "width"
+        return f"{len(kinds)} {what} in {self.depth} layers ({tally}), {wide} {self.width}"

@@ -39,25 +39,35 @@ class TokenMixing:
         return bool(self.spots)
 
 
-def change_row(tensor: Tensor, feature: int, part: float) -> tuple[Tensor, Spot]:
-    """A copy with one row changed by about its own size, and the place of the row."""
+def change_row(tensor: Tensor, feature: int, part: float, streams: tuple[int, ...] = ()) -> tuple[Tensor, Spot]:
+    """A copy with one row changed by about its own size, in all `streams`, and the place of the row."""
     moved = tensor.detach().clone().movedim(feature, -1)
     spot = tuple(min(size - 1, int(size * part)) for size in moved.shape[:-1])
     noise = torch.randn(moved.shape[-1], generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(
         moved.dtype
     )
-    moved[spot] = noise * moved.pow(2).mean().sqrt().clamp_min(1e-6) - moved[spot]
-    return moved.movedim(-1, feature), spot
+    flat = places_of_streams(streams, feature, tensor.dim())
+    where = tuple(slice(None) if place in flat else at for place, at in enumerate(spot))
+    moved[where] = noise * moved.pow(2).mean().sqrt().clamp_min(1e-6) - moved[where]
+    return moved.movedim(-1, feature), tuple(0 if place in flat else at for place, at in enumerate(spot))
 
 
-def differing(one: Tensor, other: Tensor, feature: int) -> set[Spot]:
-    """Places of rows that are not equal, but for rounding."""
+def places_of_streams(streams: tuple[int, ...], feature: int, dims: int) -> list[int]:
+    """The places of these axes among those that are not the features."""
+    return [axis - (axis > feature % dims) for axis in streams if axis < dims]
+
+
+def differing(one: Tensor, other: Tensor, feature: int, streams: tuple[int, ...] = ()) -> set[Spot]:
+    """Places of rows that are not equal, but for rounding; of several streams of a token, any."""
     if one.shape != other.shape:
         return set()
     size = other.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
     close = (one - other).abs() <= ROUNDING * torch.finfo(one.dtype).eps * size
     apart = ~(close | (one == other) | (one.isnan() & other.isnan()))
-    return {tuple(place) for place in apart.movedim(feature, -1).any(-1).nonzero().tolist()}
+    rows = apart.movedim(feature, -1).any(-1)
+    for place in places_of_streams(streams, feature, one.dim()):
+        rows = rows.any(place, keepdim=True)
+    return {tuple(place) for place in rows.nonzero().tolist()}
 
 
 @dataclass
@@ -86,16 +96,18 @@ class MixingTrial:
         width = self.flow.width
         second = tensor.dim() > 2 and tensor.shape[-1] != width and tensor.shape[1] == width
         feature = self.flow.layout.feature if tensor.shape[-1] == width and not second else 1 if second else -1
-        changed_, spot = change_row(tensor, feature, self.part)
+        entry = self.flow.entry
+        streams = self.flow.layout.streams if entry is not None and tensor.dim() == len(entry.shape) else ()
+        changed_, spot = change_row(tensor, feature, self.part, streams)
         self.following = {spot}
         return changed_
 
     def compare(self, branch: Branch, state: Tensor, value: Tensor) -> Tensor:
         """Rows of the branch that changed and were not changed in what it reads; the untouched sum goes on, with one row changed."""
         before, untouched, total = self.values[branch.number]
-        feature = self.flow.layout.feature
+        feature, streams = self.flow.layout.feature, self.flow.layout.streams
         if not branch.parallel:
-            self.moved = differing(state, before, feature)
+            self.moved = differing(state, before, feature, streams)
         if self.moved:
             seen = self.found[branch.number]
             seen.tried = True
@@ -103,9 +115,9 @@ class MixingTrial:
                 value.squeeze().shape == state.squeeze().shape
             ):  # a branch may return its rows without an axis of one entry
                 value, untouched = value.reshape(state.shape), untouched.reshape(state.shape)
-            new = differing(value, untouched, feature) - self.moved
+            new = differing(value, untouched, feature, streams) - self.moved
             seen.spots |= {(spot, one) for spot in list(self.moved)[:1] for one in new}
-        following, spot = change_row(total, feature, self.part)
+        following, spot = change_row(total, feature, self.part, streams)
         self.following = {spot}
         return following
 
@@ -113,9 +125,9 @@ class MixingTrial:
         """The same of the parts of a branch, by the rows that were changed in the sum before it."""
         branch = next(one for one in self.flow.branches if part in one.parts)
         number = branch.parts.index(part)
-        feature = self.flow.layout.feature
+        feature, streams = self.flow.layout.feature, self.flow.layout.streams
         flags = [
-            len(differing(tensor, kept, feature) | self.following) > 1
+            len(differing(tensor, kept, feature, streams) | self.following) > 1
             for tensor, kept in zip((left, right), self.terms[part])
         ]
         known = self.found[branch.number].parts.get(number, [False, False])
@@ -171,11 +183,19 @@ def try_places(
         )
 
 
-def laid_out(shape: tuple[int, ...], feature: int, found: dict[int, TokenMixing], batch: int) -> Layout:
+def laid_out(
+    shape: tuple[int, ...], feature: int, found: dict[int, TokenMixing], batch: int, streams: tuple[int, ...] = ()
+) -> Layout:
     """Which axes are samples: those along which nothing is ever mixed. Where one axis holds all rows, samples are found in it."""
     axes = [axis for axis in range(len(shape)) if axis != feature % len(shape)]
     spots = {pair for one in found.values() for pair in one.spots if len(pair[0]) == len(axes)}
     mixed = {axes[n] for one, other in spots for n, (a, b) in enumerate(zip(one, other)) if a != b}
+    axes = [axis for axis in axes if axis not in streams]
+    if streams:
+        tokens = tuple(mixed) or tuple(axes[1:])
+        return Layout(
+            feature, tuple(axis for axis in axes if axis not in tokens), tuple(sorted(tokens)), streams=streams
+        )
     if not mixed:  # nothing says which are tokens: the first axis is samples, as is usual
         return Layout(feature, tuple(axes[:1]) if len(axes) > 1 else (), tuple(axes[1:] if len(axes) > 1 else axes))
     samples = tuple(axis for axis in axes if axis not in mixed)
@@ -191,7 +211,7 @@ def laid_out(shape: tuple[int, ...], feature: int, found: dict[int, TokenMixing]
 
 def directions(found: TokenMixing, layout: Layout) -> tuple[bool, bool]:
     """Whether a token changes later ones, and earlier ones, in the order of the tokens' axes."""
-    axes = sorted((*layout.samples, *layout.tokens))
+    axes = sorted((*layout.samples, *layout.tokens, *layout.streams))
     order = [axes.index(axis) for axis in layout.tokens]
     pairs = [(tuple(one[n] for n in order), tuple(other[n] for n in order)) for one, other in found.spots]
     return any(b > a for a, b in pairs), any(b < a for a, b in pairs)

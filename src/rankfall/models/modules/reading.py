@@ -8,6 +8,7 @@ from torch import nn
 
 from rankfall.errors import RankfallError
 from rankfall.models.graph import Graph
+from rankfall.models.modules.axes import with_axes, with_samples
 from rankfall.models.modules.blocks import stream_of_blocks
 from rankfall.models.modules.branches import attends, draft, finish_flow
 from rankfall.models.modules.coverage import with_coverage
@@ -33,7 +34,7 @@ def streams_of(
     if max(map(len, chosen), default=0) <= 1:
         alone = stream_of_blocks(model, arguments, graph, tracer, names, first_size(arguments))
         if alone is not None and alone.depth > len(chosen[0] if chosen else []):
-            return check_flows([alone], name)
+            return check_flows([with_samples(model, arguments, alone, first_size(arguments))], name)
     if not chosen:
         where = f" in blocks {', '.join(names[:3])}" if names else ""
         raise NoStream(
@@ -42,7 +43,7 @@ def streams_of(
         )
     flows, layered = [], []
     for number, chain in enumerate(chosen):
-        flow = draft(graph, tracer, chain)
+        flow = with_axes(model, arguments, draft(graph, tracer, chain))
         attending = frozenset(n for n, item in enumerate(chain) if attends(graph, item))
         tried = mixing(model, arguments, flow, attending)
         mixes = {
@@ -55,7 +56,7 @@ def streams_of(
     if names is None:
         refuse_changing(flows, graph, chosen, name)
         flows = with_coverage(model, graph, tracer, flows, layered)
-    return check_flows(flows, name)
+    return check_flows([with_samples(model, arguments, flow, first_size(arguments)) for flow in flows], name)
 
 
 def check_flows(flows: list[Flow], name: str) -> list[Flow]:

@@ -56,6 +56,7 @@ def prediction_scores(
     order = list(added[DESIGN].predictor)
     alone = rows[(rows.kind == "alone") & (rows.over == DESIGN)]
     figure, ((left, *others),) = canvas(1, 3, WIDTH, 0.22 * len(order) + 1.2, sharey=True)
+    others[1].sharex(others[0])
     dots(left, alone, order, "value", "low", "high")
     left.set_yticks(range(len(order)), [name.replace("_", " ") for name in order][::-1])
     left.axvline(NOTHING[chosen], color=CHANCE, linestyle=":", label="knows nothing")

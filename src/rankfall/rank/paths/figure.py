@@ -27,7 +27,7 @@ UNSEEN, UNSURE = "cannot be seen", "cannot be told"
 SAID = {  # outcome -> why, where it is the same of all panels
     "holds": "",
     "does not hold": "",
-    UNSURE: "a limit lies within the deviation over seeds",
+    UNSURE: "a limit lies within the interval over seeds, or one seed is left",
     UNSEEN: f"the network itself is less than {LEAST:g} above chance",
 }
 REFERENCES = {"whole": ("whole network", WHOLE, "-"), "chance": ("chance (no input seen)", CHANCE, "--")}

@@ -43,7 +43,7 @@ WORDS = {
     "seed": "a number from which data, initial weights, order and dropout are drawn: another seed is the whole "
     "experiment again",
     "setting": "task, training, depth, sizes and number format: only numbers of one setting are compared",
-    "tie": "numbers closer than their deviation over seeds",
+    "tie": "numbers whose difference, seed by seed, has zero in its 95% interval",
     "jacobian": "all derivatives of an output by an input",
     "rollout": "attention weights of all layers, multiplied",
     "ablation": "a token is taken out, to see what changes",

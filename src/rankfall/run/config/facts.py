@@ -90,6 +90,7 @@ FORMS: dict[str, Form] = {
     "IGNORES": (_is_list_of_text, "a list of fields of an architecture"),
     "SEQUENCES": _one_of("equal tokens", "different sequences"),
     "SEEDED": YES_OR_NO,
+    "OVERLAP": (lambda value: isinstance(value, str) and bool(value), "why test samples may be training samples"),
     "TRACED": YES_OR_NO,
     "TOKENWISE": YES_OR_NO,
     "SYMMETRIC": YES_OR_NO,

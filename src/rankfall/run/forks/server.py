@@ -3,8 +3,8 @@
     python -m rankfall.run.forks.server SOCKET PROGRAM CONFIG JOB...
 
 A job finds what a Python of its own would have given it: arguments, environment, standard files, signals. It makes its own plan from the
-files as they are then; what was analysed here is found again by content. Modules of this package that were imported here count like any
-that a job had imported before its plan: their text is compared with what the plan has hashed (`run/guards/unchanged.py`).
+files as they are then; what was analysed here is found again by content. If a module that was imported here was edited since the run was
+planned, the job's plan is no longer the run's, and the job stops.
 
 Between requests the server imports what later jobs need, so that the first ones do not wait for it. JOB is a rule that has jobs, or
 "measure" and a measure's name. A request waits for the import of the moment, so nothing is imported that no job needs.
@@ -254,18 +254,15 @@ def analyse_trials() -> None:
     from rankfall.run.keys.analyses import keep
     from rankfall.run.keys.fingerprint import Sources
 
-    Sources().fingerprint(["rankfall.run.guards.trial.variants"])
+    Sources().fingerprint(["rankfall.trial.kinds"])
     keep()
 
 
 def main() -> None:
-    from rankfall.run.keys import loader
-
     listening = socket.socket(fileno=int(sys.argv[1]))
     listening.set_inheritable(False)
     for number in PASSED_ON:
         signal.signal(number, signal.SIG_IGN)  # they are for jobs; this ends with its standard input
-    loader.install()
     for name in AT_ONCE:
         with suppress(ImportError):
             importlib.import_module(name)

@@ -1,24 +1,18 @@
-"""Whether the results of a job match the keys under which they are stored.
+"""Whether the results of a job match the keys under which they are stored: what was hashed at its start hashes to the same at its end.
 
-A job fixes its keys when it starts. From then on `prove_code` has every module made of the text that the plan has hashed, and has all
-that is read watched. What is left to ask before anything is kept: were modules that had been imported earlier made of the same text, is a
-file that an option or DATA names still the same (compiled code may have read it, unseen), and did the watch see anything?
+Meanwhile `reads.py` refuses data that no key knows.
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from rankfall.errors import RankfallError
-from rankfall.run.guards import watch
-from rankfall.run.guards.declared import Unproved
-from rankfall.run.guards.environment import seal_environment
-from rankfall.run.guards.process import same_process
-from rankfall.run.guards.watch import union
-from rankfall.run.keys import loader
+from rankfall.run.guards.reads import Code, Unproved, restrict_reads, verify, watch_job
 from rankfall.run.keys.files import digests
-from rankfall.run.keys.fingerprint import Sources, digest_like
-from rankfall.run.keys.loader import Text, module_of
+from rankfall.run.keys.fingerprint import OWN, digest_like, find_source, module_of
+from rankfall.run.keys.installed import PREFIX, version_of
+from rankfall.trial.flags import unchanged_flags
 
 
 class Edited(Unproved):
@@ -26,29 +20,42 @@ class Edited(Unproved):
 
 
 @contextmanager
-def prove_code(codes: Iterable[Mapping[str, str]], texts: Mapping[str, Text]) -> Iterator[None]:
-    """Around all work of a job: what runs is what the plan has hashed, `texts`, and nothing is read but what is in `codes`."""
+def prove_code(codes: Iterable[Code], results: Path | None = None) -> Iterator[None]:
+    """Around all work of a job: users' components read nothing but what is in `codes`, and what this package keeps in `results`."""
+    with watch_job(union(codes), results):
+        yield
+
+
+@contextmanager
+def numerics(*codes: Code) -> Iterator[None]:
+    """Around the computation of numbers in a job: users' components read only what is in these, and leave precision flags alone."""
     code = union(codes)
-    with loader.frozen(texts):
-        _check_imported(code)
-        with seal_environment(), watch.job(code, texts), same_process():
+    users = sorted(name for name in code if name.endswith(".py") and not name.startswith(f"{OWN}/"))
+    with restrict_reads(code):
+        if not users:
+            yield
+            return
+
+        def refuse(what: str, fix: str) -> Unproved:
+            return Unproved(f"{' or '.join(users)} {what}, so nothing is kept\n  fix: {fix}")
+
+        with unchanged_flags(refuse):
             yield
 
 
 @contextmanager
-def prove_numbers(*codes: Mapping[str, str]) -> Iterator[None]:
-    """Around one computation of a job: it reads only what is in these, and afterwards they are still what the plan has hashed."""
-    with watch.numerics(*codes):
+def prove_numbers(*codes: Code) -> Iterator[None]:
+    """Around one computation of a job: `numerics`, and afterwards these are still what the plan has hashed."""
+    with numerics(*codes):
         yield
     check_unchanged(*codes)
 
 
-def check_unchanged(*codes: Mapping[str, str]) -> None:
-    """Raise unless what ran, and every file beside the code, has the digest that the plan gave it, and nothing else was read."""
-    watch.verify()
-    sources = Sources()
+def check_unchanged(*codes: Code) -> None:
+    """Raise unless every file and installed version of these is what it was when the job began, and no read was refused."""
+    verify()
     known = {pair for code in codes for pair in code.items()}
-    changed = sorted({name for name, before in known if before not in _digests(name, before, sources)})
+    changed = sorted({name for name, before in known if before not in current_digests(name, before)})
     if changed:
         raise Edited(
             f"{', '.join(changed)} changed while the job ran; nothing was stored under a wrong key, "
@@ -56,31 +63,20 @@ def check_unchanged(*codes: Mapping[str, str]) -> None:
         )
 
 
-def _check_imported(code: Mapping[str, str]) -> None:
-    """Raise unless the modules that were imported before the plan was made are made of the text that it has hashed."""
-    for name, planned in code.items():
-        if not name.endswith(".py") or (module := module_of(name)) not in sys.modules:
-            continue
-        content = loader.read_executed_text(module)
-        if content is None:
-            raise Edited(
-                f"{name} was imported before anything could tell from which text; start with `python -m rankfall.cli`, or call "
-                f"rankfall.run.keys.loader.install() before importing anything else"
-            )
-        if digest_like(planned, module, name, content) != planned:
-            raise Edited(f"{name} was edited after this process had imported it: run again")
-
-
-def _digests(name: str, planned: str, sources: Sources) -> Iterator[str]:
-    """What the code or file of this name hashes to: the code that ran, or else is there now; nothing where there is none."""
-    if name.endswith(".py"):
-        module = module_of(name)
-        content = loader.read_executed_text(module)
-        try:
-            if content is not None:
-                yield digest_like(planned, module, name, content)
-            elif (source := sources.source(module)) is not None and source.file == name:
-                yield digest_like(planned, module, name, source.text.content)
-        except RankfallError:  # half an edit: no longer Python
-            pass
+def current_digests(name: str, planned: str) -> Iterator[str]:
+    """What the code, file or distribution of this name hashes to now; nothing where there is none."""
+    if name.startswith(PREFIX):
+        yield version_of(name.removeprefix(PREFIX))
+        return
+    source = find_source(name)
+    try:
+        if source is not None:
+            yield digest_like(planned, module_of(name), name, source.read_bytes())
+    except (OSError, RankfallError):  # deleted, or half an edit: no longer Python
+        pass
     yield from digests(name)
+
+
+def union(codes: Iterable[Code]) -> Mapping[str, str]:
+    """Return several codes as one."""
+    return {name: digest for code in codes for name, digest in code.items()}

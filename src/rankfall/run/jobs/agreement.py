@@ -7,8 +7,8 @@ import torch
 
 from rankfall.disk import StoreError
 from rankfall.errors import NoKernel, RankfallError, describe_error
-from rankfall.run.guards.declared import Unproved
-from rankfall.run.guards.watch import numerics
+from rankfall.run.guards.reads import Unproved
+from rankfall.run.guards.unchanged import numerics
 from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
 from rankfall.run.plan.engines import MACHINE_GPU, MACHINES
 from rankfall.train.data import Data, steps_per_epoch

@@ -7,6 +7,7 @@ import torch
 
 from rankfall import components
 from rankfall.disk import StoreError
+from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.run.guards.unchanged import prove_numbers
 from rankfall.run.jobs import ranges
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import CellRecord, LoadedStack, Store
 
+SEEN = 0.1  # largest share of test samples that are training samples
 ATTEMPTS = 4  # looks for cells that were in the store a moment ago, with training between
 
 
@@ -34,7 +36,22 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
         with prove_numbers(cell.data_code):
             return draw(components.bound("task", cell.task.task), cell.data_seed)
 
-    return store.dataset(cell.data_key, make)
+    dataset = store.dataset(cell.data_key, make)
+    if cell.training.epochs:
+        check_overlap(cell, dataset)
+    return dataset
+
+
+def check_overlap(cell: "Cell", dataset: Dataset) -> None:
+    """Raise if a network could answer a large part of the test set by heart, and the task does not say why that may be."""
+    if "OVERLAP" in components.facts_of("task", cell.task.task.name):
+        return
+    seen, asked = dataset.count_seen(), len(dataset.test.inputs)
+    if seen > SEEN * asked:
+        raise RankfallError(
+            f"task {cell.task.name}, seed {cell.data_seed}: {seen} of {asked} test samples are training samples, more than a tenth\n"
+            "let there be more samples to draw from (raise length or symbols) or lower train; a task may say why that is meant (OVERLAP)"
+        )
 
 
 def stack_data(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from rankfall.disk import StoreError
 from rankfall.errors import describe_error
-from rankfall.run.guards.declared import Code, Unproved
+from rankfall.run.guards.reads import Code, Unproved
 from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.jobs.processor import processor
 from rankfall.train.resume import add_prefix, strip_prefix

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from rankfall import components
 from rankfall.design import Component
 from rankfall.measure.context import Parts, Rows
-from rankfall.run.guards.declared import Unproved
-from rankfall.run.guards.unchanged import check_unchanged
-from rankfall.run.guards.watch import numerics
+from rankfall.run.guards.reads import Unproved
+from rankfall.run.guards.unchanged import check_unchanged, numerics
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest

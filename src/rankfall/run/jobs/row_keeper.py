@@ -10,9 +10,9 @@ from rankfall.measure.context import Rows
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
 from rankfall.report.schema import schema
-from rankfall.run.guards.trial.candidate import Refused
 from rankfall.run.jobs.again import Repeats
 from rankfall.run.jobs.engine import stack_id
+from rankfall.trial.candidate import Refused
 
 if TYPE_CHECKING:
     from rankfall.run.jobs.measuring import MeasuringWork

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from rankfall.design import Training
 from rankfall.nets.network import Shape
-from rankfall.run.guards.declared import Code
-from rankfall.run.guards.shares import check_shares
-from rankfall.run.guards.watch import numerics
+from rankfall.run.guards.reads import Code
+from rankfall.run.guards.unchanged import numerics
 from rankfall.run.jobs.agreement import machine_of
 from rankfall.run.jobs.before import check_cells, prepare_engines
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
@@ -163,8 +162,6 @@ def evaluate_stack(stack: Stack) -> dict[str, dict[str, Tensor]]:
     splits = select_splits(stack.data.splits, stack.training.epochs)
     with separate_large_blocks(), recipe.products(stack.training, stack.members.device):
         sums = {split: evaluate(stack.members, stack.data, stack.objective, split) for split in splits}
-    for split, of in {**sums, "": stack.history.tensors}.items():
-        check_shares(stack.training.objective.name, of, split)
     return {split: compute_means(of) for split, of in sums.items()}
 
 

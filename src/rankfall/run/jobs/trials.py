@@ -1,8 +1,8 @@
-"""Which components of a job are tried, and what becomes of cells whose component is refused.
+"""Try the components of a job before it trains, and tell which cells are refused.
 
-A trial that is passed is remembered in the store under what it depends on: the component's code, files and options, what its kind reads
-of the network around it, the code of the trial, and torch. A refusal is not remembered: it is found again in milliseconds, and whatever
-caused it may have been mended outside of the component, such as a package that was missing.
+A component's text is tried once: what passes is kept in the store under the digest of its code, with its files, options, the sizes that its
+kind reads of the network around it, the code of the trial, and torch. A refusal is not kept: it is found again in milliseconds, and its
+cause may be outside of the component, such as a package that is missing.
 """
 
 from collections import Counter
@@ -15,27 +15,10 @@ import torch
 from rankfall import components
 from rankfall.design import Architecture, Component, Task, Training
 from rankfall.disk import StoreError
-from rankfall.errors import describe_error
 from rankfall.filters import as_list
 from rankfall.nets.network import Shape
 from rankfall.run.config.rules import parts
-from rankfall.run.guards.declared import Unproved
-from rankfall.run.guards.elsewhere import other_process
-from rankfall.run.guards.process import Altered, check_unaltered
-from rankfall.run.guards.trial.candidate import Candidate, Drawn, Refused
-from rankfall.run.guards.trial.kinds import KINDS, try_component
-from rankfall.run.guards.trial.setting import MOST_SYMBOLS, Surroundings, longest
-from rankfall.run.guards.trial.steps import try_steps
-from rankfall.run.guards.trial.variants import (
-    AS_USED,
-    NOTHING,
-    NUMBERLESS,
-    VARIANTS,
-    Outcome,
-    compare,
-    compare_bits,
-    outcomes,
-)
+from rankfall.run.guards.reads import Unproved
 from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.jobs.cells import dataset_of, shape_of
 from rankfall.run.keys.files import files_of
@@ -43,13 +26,14 @@ from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
 from rankfall.run.plan.cells import module_of
 from rankfall.run.store.trials import Trials
-from rankfall.train.data import steps_per_epoch
+from rankfall.trial.candidate import Drawn, Refused
+from rankfall.trial.kinds import KINDS, try_component
+from rankfall.trial.setting import MOST_SYMBOLS, Surroundings, longest
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
 
-FAST = 2.0  # seconds of a trial: what takes longer, such as a large data set, is not tried in variants
 SLOW = 0.1  # seconds a call from which on the one who wrote it is told
 
 
@@ -59,13 +43,13 @@ class Bench:
     def __init__(self, store: "Store", note: Callable[[str], None]) -> None:
         self.store, self.note = Trials(store.root), note
         self.sources = Sources()
-        self.own = self.sources.fingerprint(["rankfall.run.guards.trial.steps", "rankfall.run.guards.trial.variants"])
+        self.own = self.sources.fingerprint(["rankfall.trial.kinds"])
         self.code: dict[tuple[str, str], str] = {}
-        self.known: dict[str, str] = {}  # key -> the line that refuses it, or nothing
+        self.known: dict[str, str] = {}  # key -> the error that refuses it, or nothing
         self.passed: dict[str, dict[str, Any]] = {}
 
     def refusal(self, kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> str:
-        """Why a component cannot be used, in one line; nothing if it can. `drawn`: data that a task has drawn."""
+        """Why a component cannot be used; nothing if it can. `drawn`: data that a task has drawn."""
         key = self.key(kind, component, setting)
         if key not in self.known:
             self.known[key] = "" if self.store.holds(key) else self.judge(key, kind, component, setting, drawn)
@@ -80,12 +64,8 @@ class Bench:
 
     def judge(self, key: str, kind: str, component: Component, setting: Surroundings, drawn: Drawn) -> str:
         try:
-            with check_unaltered(lambda: f"{kind} {component.name!r}, when it is tried,"):
-                candidate = try_component(kind, component, setting, drawn)
-                try_steps(candidate, setting)
-                if not candidate.is_ours:
-                    self.compare_elsewhere(candidate, component, setting, drawn)
-        except (Refused, Altered) as refused:  # the process was put back, or nothing more is computed in it
+            candidate = try_component(kind, component, setting, drawn)
+        except Refused as refused:
             return str(refused)
         if candidate.seconds > SLOW * candidate.calls and kind != "task":  # whose calls are not the first of thousands
             self.note(
@@ -98,25 +78,6 @@ class Bench:
             "seconds": candidate.seconds,
         }
         return ""
-
-    def compare_elsewhere(
-        self, candidate: Candidate, component: Component, setting: Surroundings, drawn: Drawn
-    ) -> None:
-        """Raise `Refused` unless the component gives the same in another process."""
-        fast = candidate.seconds < FAST
-        here = {AS_USED: candidate.results} | (outcomes(candidate.kind, component, setting) if fast else {})
-
-        def outcomes_elsewhere(after: str) -> dict[str, Outcome]:
-            return other_process().outcomes(candidate.kind, component, setting, drawn, after)
-
-        try:
-            compare(candidate, here, outcomes_elsewhere(VARIANTS if fast else NOTHING))
-            if fast and candidate.kind not in NUMBERLESS:
-                compare_bits(candidate, here[AS_USED], lambda after: outcomes_elsewhere(after)[AS_USED])
-        except (OSError, RuntimeError, ValueError) as error:
-            self.note(
-                f"{candidate.title} could not be tried in another process, so it was not: {describe_error(error)}"
-            )
 
     def keep(self) -> None:
         """Remember what was passed. Whoever calls has made sure that the code was not edited meanwhile."""
@@ -147,7 +108,7 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[
         found = bench.refusal("task", cell.task.task, Surroundings(), known)
         if found or known is None:
             return found
-        setting = setting_of(cell, shape_of(cell, known[0]), len(known[0].train.inputs))
+        setting = setting_of(cell, shape_of(cell, known[0]))
         used = parts(cell.task, cell.architecture, cell.training)
         return next(filter(None, (bench.refusal(kind, part, setting) for kind, part in used)), "")
 
@@ -165,8 +126,8 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[
     return refused
 
 
-def setting_of(cell: "Cell", shape: Shape, samples: int) -> Surroundings:
-    """The network of a cell, with sequences and vocabularies cut where they cost much; `samples` are in an epoch."""
+def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
+    """The network of a cell, with sequences and vocabularies cut where they cost much."""
     a = cell.architecture
     sentinels = components.describe("sentinels", a.sentinels.name)
     heads, mlp_width = a.heads or 1, a.mlp_width or 4 * a.width  # null where nothing reads them
@@ -186,7 +147,6 @@ def setting_of(cell: "Cell", shape: Shape, samples: int) -> Surroundings:
         placement=a.norm_placement,
         mlp=a.mlp.name != "none",
         epochs=cell.training.epochs,
-        steps=cell.training.epochs * steps_per_epoch(samples, cell.training.batch),
     )
 
 

@@ -18,13 +18,10 @@ from typing import Any
 from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
 from rankfall.run.keys.imports import Imports
-from rankfall.run.keys.loader import read_executed_text
 
 ANALYSES = (
     "rankfall.run.keys.fingerprint",
     "rankfall.run.keys.imports",
-    "rankfall.run.keys.given",
-    "rankfall.run.keys.outside",
     __name__,
 )
 MOST = 5000  # entries of a cache file, the latest
@@ -65,12 +62,18 @@ def _load_analyses() -> tuple[dict[str, Written], dict[str, Written]]:
 
 @functools.cache
 def _path() -> Path | None:
-    """None where there is no home folder, or where it is not known which text analyses."""
-    home, texts = cache_home(), [read_executed_text(name) for name in ANALYSES]
-    if home is None or None in texts:
+    """None where there is no home folder."""
+    home = cache_home()
+    if home is None:
         return None
+    texts = [text_of(name) for name in ANALYSES]
     made_by = hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]
     return home / "analyses" / f"{made_by}.json"
+
+
+def text_of(module: str) -> bytes:
+    """The source of a module that analyses."""
+    return Path(sys.modules[module].__file__ or "").read_bytes()
 
 
 def _from(path: Path) -> dict[str, Written]:
@@ -93,6 +96,6 @@ def _to_json(found: Analysis) -> Written:
 
 
 def _read(entry: Written) -> Analysis:
-    digest, sure, maybe, starred, listed, dynamic, reads_text, needed, outside = entry
-    calls, uses = [(line, text) for line, text in dynamic], [(line, name, how) for line, name, how in outside]
-    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, reads_text, needed, uses)
+    digest, sure, maybe, starred, listed, dynamic, reads_text, needed = entry
+    calls = [(line, text) for line, text in dynamic]
+    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, reads_text, needed)

@@ -1,12 +1,13 @@
 """Fingerprints: what code a result depends on, as a hash of exactly the modules that running it would import.
 
 Starting from root modules, every import is followed: within this package, into packages of components, and into helpers beside the
-Snakefile or on PYTHONPATH. The standard library and installed packages, whose versions are pinned, are left out. Each file counts by its
+Snakefile or on PYTHONPATH. The standard library and installed packages are left out; of those that a user's file imports, name and version
+count (`installed.py`). Each file counts by its
 syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Where any of the files may read docstrings,
 comments or line numbers as data (`imports.TELLING`), all of them count by every byte instead. Left out on purpose:
 
 - `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
-- `rankfall/errors.py`, which only ends runs, and `rankfall/run/keys/loader.py`, which only loads the other modules;
+- `rankfall/errors.py`, which only ends runs;
 - the text of `rankfall/__init__.py`: the version, and names of what users import, which are followed to where they are defined.
 
 An import that cannot be resolved from the source text is an error in this package. In another package it makes every file of that package
@@ -17,6 +18,7 @@ import ast
 import functools
 import hashlib
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,9 +30,11 @@ from rankfall.components import find_inside, find_module
 from rankfall.errors import RankfallError
 from rankfall.run.keys.analyses import Analysis, analysis
 from rankfall.run.keys.imports import Imports, ancestors, holders, imports_of, without_type_checking
-from rankfall.run.keys.loader import OWN, Text, frozen_text, is_local
+from rankfall.run.keys.installed import versions_of
 
-LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors", "rankfall.run.keys.loader"})
+OWN = __name__.partition(".")[0]
+INSTALLED = frozenset({"site-packages", "dist-packages", "lib-dynload"})  # folders of what is installed
+LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors"})
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SHORT = 12  # hex digits of a file's digest
 WHOLE = "text:"  # begins the digest of all bytes; greater than every digest of a syntax tree
@@ -46,11 +50,11 @@ class Source:
     file: str  # relative to the folder its top-level package lies in, the same on every machine
     digest: str
     imports: Imports
-    text: Text = field(repr=False)
+    content: bytes = field(repr=False)
 
 
 class Sources:
-    """Modules read once each; one instance keeps one state of the files; within a job all instances use the state of the plan."""
+    """Modules read once each; one instance keeps one state of the files."""
 
     def __init__(self) -> None:
         importlib.invalidate_caches()
@@ -81,7 +85,7 @@ class Sources:
         if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks
             found = {file: digest for root in roots for file, digest in self.code_files([root]).items()}
             if any(self.tells[root] for root in roots):  # it may be given functions of the others
-                found = {file: self.whole[file] for file in found}
+                found = {file: self.whole.get(file, digest) for file, digest in found.items()}
             return dict(sorted(found.items()))
         (root,) = roots
         if self.source(root) is None:
@@ -101,15 +105,15 @@ class Sources:
                 continue
             seen[module] = source
             waiting.extend(self._needs(source, counts))
-        self.whole |= {
-            source.file: whole_digest(source.text.content) for source in seen.values() if source.module != OWN
-        }
+        self.whole |= {source.file: whole_digest(source.content) for source in seen.values() if source.module != OWN}
         self.whole |= {source.file: source.digest for source in seen.values() if source.module == OWN}
         self.tells[root] = any(one.imports.reads_text and name not in HARMLESS for name, one in seen.items())
-        found = {source.file: source.digest for source in seen.values()}
-        return dict(
-            sorted({file: self.whole[file] if self.tells[root] else digest for file, digest in found.items()}.items())
-        )
+        found = {
+            source.file: self.whole[source.file] if self.tells[root] else source.digest for source in seen.values()
+        }
+        users = [source for source in seen.values() if not source.file.startswith(f"{OWN}/")]
+        found |= versions_of(name for source in users for name in source.imports.sure if not counts(name))
+        return dict(sorted(found.items()))
 
     def _is_local(self, top: str) -> bool:
         """Whether a top-level package or module is local: neither of the standard library nor installed."""
@@ -162,13 +166,8 @@ class Sources:
         path, is_package = Path(spec.origin), spec.submodule_search_locations is not None
         levels = module.count(".") + is_package
         file = path.relative_to(path.parents[levels]).as_posix()
-        text = frozen_text(module) or Text(module, str(path), is_package, path.read_bytes())
-        return Source(module, file, *_analyse(text.content, module, is_package, file), text)
-
-    @property
-    def texts(self) -> dict[str, Text]:
-        """Module -> the text that was read of it."""
-        return {module: source.text for module, source in self.read.items() if source is not None}
+        content = path.read_bytes()
+        return Source(module, file, *_analyse(content, module, is_package, file), content)
 
     def spec(self, module: str) -> ModuleSpec | None:
         """Where a module lies; None where there is none, as for `a.b.c` with `a.b` no package: c is an attribute."""
@@ -181,6 +180,30 @@ class Sources:
                 places = folder.submodule_search_locations if folder else None
                 self.specs[module] = find_inside(module, list(places)) if places is not None else None
         return self.specs[module]
+
+
+def is_local(top: str, spec: ModuleSpec) -> bool:
+    """Whether a top-level package or module is local: neither of the standard library nor installed."""
+    folders = [*(spec.submodule_search_locations or ()), spec.origin or ""]
+    return top not in sys.stdlib_module_names and bool(folders) and not INSTALLED.intersection(Path(folders[0]).parts)
+
+
+def module_of(name: str) -> str:
+    """The module of a source file as keys name it."""
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def find_source(name: str) -> Path | None:
+    """Where the source file lies that keys name so; None for a name that is no module's."""
+    return _find_source(name, os.getcwd(), tuple(sys.path)) if name.endswith(".py") else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_source(name: str, folder: str, path: tuple[str, ...]) -> Path | None:
+    """Looked up once, for a working directory and a path of modules."""
+    spec = find_module(module_of(name))
+    found = Path(spec.origin) if spec is not None and spec.origin else None
+    return found if found is not None and found.as_posix().endswith(f"/{name}") else None
 
 
 def digest_of(module: str, file: str, content: bytes) -> str:

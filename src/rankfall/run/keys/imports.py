@@ -9,9 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rankfall.run.keys.given import assignments_in
-from rankfall.run.keys.outside import outside, star_names
-
 # Ways to run code that no import statement names. find_spec and similar functions run nothing and are allowed.
 LOADERS = frozenset(
     {
@@ -76,7 +73,6 @@ class Imports:
     dynamic: list[tuple[int, str]] = field(default_factory=list)  # line, source of a call whose target is unknown
     reads_text: bool = False  # docstrings, comments or line numbers may be data here
     needed: dict[str, int] = field(default_factory=dict)  # of `sure` and `maybe`, what is imported under no condition
-    outside: list[tuple[int, str, str]] = field(default_factory=list)  # what is read that no key holds: line, name, how
 
 
 def without_type_checking(tree: ast.Module) -> ast.Module:
@@ -180,7 +176,6 @@ class _Reader(ast.NodeVisitor):
                 self.add_import(node)
             elif isinstance(node, ast.ImportFrom):
                 self.add_from(node)
-        self.add_renamed(nodes)
         for node in tree.body:
             self.add_needed(node)
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -193,7 +188,6 @@ class _Reader(ast.NodeVisitor):
             if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
                 self.add_use(node)
         self.found.reads_text = any(map(self.reads_text, nodes))
-        self.found.outside = outside(tree, self.name_of)
         return self.found
 
     def add_import(self, node: ast.Import) -> None:
@@ -208,19 +202,9 @@ class _Reader(ast.NodeVisitor):
         for alias in node.names:
             if alias.name == "*":
                 self.found.starred.add(base)
-                self.aliases |= star_names(base)
             else:
                 self.found.maybe.add(f"{base}.{alias.name}")
                 self.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
-
-    def add_renamed(self, nodes: Sequence[ast.AST]) -> None:
-        """`t = time`, `self.clock = time`, `def f(t=time)`: other names of what was imported, and names of those. An import goes before,
-        and of several things that a name is given the first."""
-        pairs = [pair for node in nodes for pair in assignments_in(node)]
-        while found := {name: meant for name, value in reversed(pairs) if (meant := self.name_of(value))}:
-            if found.keys() <= self.aliases.keys():
-                break
-            self.aliases = found | self.aliases
 
     def add_needed(self, node: ast.stmt) -> None:
         """A failure of such an import is one of the module: it stands in no `try`, `if`, `with` or function."""
@@ -275,12 +259,12 @@ class _Reader(ast.NodeVisitor):
         return f"{base}.{module}" if module else base
 
     def name_of(self, node: ast.expr) -> str | None:
-        """The dotted name that an expression stands for, from imports and other names of these; a plain name may be a builtin."""
+        """The dotted name that an expression stands for, from imports; a plain name may be a builtin."""
         if isinstance(node, ast.Name):
             return self.aliases.get(node.id, node.id if node.id in LOADERS or node.id == "getattr" else None)
         if isinstance(node, ast.Attribute):
             base = self.name_of(node.value)
-            return f"{base}.{node.attr}" if base else self.aliases.get(ast.unparse(node))
+            return f"{base}.{node.attr}" if base else None
         match node:
             case ast.Call(args=[ast.Constant(value=str(name)), *_]) if self.name_of(node.func) in BY_NAME:
                 return name

@@ -1,4 +1,4 @@
-"""Imports of a component that fail for certain, and what it reads that no key holds, found before anything is imported.
+"""Imports of a component that fail for certain, found before anything is imported.
 
 Only statements that always run count: those of the module itself, and of the local modules that such statements import in their turn. What
 stands in `try`, `if`, `with` or a function may be left out at run time, and so may what type checkers alone see.
@@ -7,10 +7,8 @@ stands in `try`, `if`, `with` or a function may be left out at run time, and so 
 import sys
 
 from rankfall.errors import RankfallError
-from rankfall.run.keys.fingerprint import OWN, Sources
+from rankfall.run.keys.fingerprint import OWN, Sources, is_local
 from rankfall.run.keys.imports import ancestors
-from rankfall.run.keys.loader import is_local, module_of
-from rankfall.run.keys.outside import describe_uses
 
 
 def check_imports(kind: str, name: str, module: str, sources: Sources) -> None:
@@ -31,22 +29,6 @@ def check_imports(kind: str, name: str, module: str, sources: Sources) -> None:
                 )
             if _is_local(needed, sources):
                 waiting += ancestors(needed)
-
-
-def check_outside(kind: str, name: str, module: str, sources: Sources) -> None:
-    """Raise if a component reads the clock, the machine or the process, or random numbers without a seed: in its own file, or in any
-    other that is not of this package, whose arithmetic depends on none of it though it counts threads and times trainings.
-    """
-    for file in sources.code_files([module]):
-        used = module_of(file)
-        if used.partition(".")[0] == OWN and used != module:
-            continue
-        source = sources.source(used)
-        if source is not None and source.imports.outside:
-            what, remedy = describe_uses(source.imports.outside)
-            raise RankfallError(
-                f"{kind} {name!r}: {source.file} {what}; {remedy} (docs/components.md says what is sealed)"
-            )
 
 
 def _exists(module: str, sources: Sources) -> bool:

@@ -16,7 +16,6 @@ from rankfall.run.config.problems import problem
 from rankfall.run.config.types import Config, parse, read
 from rankfall.run.keys.analyses import keep
 from rankfall.run.keys.fingerprint import Sources
-from rankfall.run.keys.loader import Text
 from rankfall.run.plan.cell import Cell, alike, digest
 from rankfall.run.plan.cells import Costs, make_cells
 from rankfall.run.plan.drawn import check_drawn
@@ -59,11 +58,6 @@ class Plan:
     addresses: Addresses = field(
         default_factory=dict, repr=False, compare=False
     )  # of a whole plan: where the grid has them
-
-    @property
-    def texts(self) -> Mapping[str, Text]:
-        """Module -> the source that was hashed, for what was planned so far."""
-        return self.sources.texts
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:

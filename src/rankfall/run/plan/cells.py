@@ -17,7 +17,7 @@ from rankfall.run.config.rules import check_precision, parts
 from rankfall.run.config.types import Compute
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
-from rankfall.run.keys.missing import check_imports, check_outside
+from rankfall.run.keys.missing import check_imports
 from rankfall.run.plan import shard
 from rankfall.run.plan.cell import Cell, digest, digest_of, spec_content, training_content
 from rankfall.run.plan.cost import Cost, cell_seconds
@@ -254,12 +254,10 @@ def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: DataKeys) ->
 
 
 def module_of(kind: str, component: Component, sources: Sources) -> str:
-    """The module of a component that is known to exist, and can be imported, and reads nothing that no key holds, as far as
-    its text says."""
+    """The module of a component that is known to exist, and can be imported, as far as its text says."""
     location = components.locate(kind, component.name)
     assert location is not None, f"{kind} {component.name} was left open"
     check_imports(kind, component.name, location.module, sources)
-    check_outside(kind, component.name, location.module, sources)
     return location.module
 
 

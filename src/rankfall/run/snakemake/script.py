@@ -7,6 +7,7 @@ the store has is not computed again.
 import shlex
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from rankfall.run.plan.build import Plan
@@ -59,16 +60,18 @@ def commands(plan: Plan, outputs: Outputs) -> Iterator[str]:
             if any(cell.key in plan.selected.get(name, ()) for cell in cells) and plan.measures[name].needs == "cells":
                 made = said.measure(name, *place)
                 yield _job("measure", made, outputs.measure_shard(name, *place), measure=name, task=task, shard=shard)
-    # Measures of tables come after all tables that they may read; no such measure reads the table of another.
+    # A measure of tables comes after the measures that fill those tables.
     free = {name: measure for name, measure in sorted(plan.measures.items()) if measure.needs != "cells"}
-    late = {measure.table for measure in free.values() if measure.needs == "tables"}
-    for last in (False, True):
-        for name, measure in free.items():
-            if (measure.needs == "tables") == last:
-                yield _job("measure", said.freely(name), outputs.freely(name), measure=name)
-        for table in said.tables:
-            if (table in late) == last:
-                yield _job("table", said.table(table), outputs.table(table), name=table)
+    filled = {table: [name for name in plan.tables.get(table, ()) if name in free] for table in said.tables}
+    order = TopologicalSorter({name: [one for table in free[name].tables for one in filled[table]] for name in free})
+    left = dict.fromkeys(said.tables)
+    for name in [*order.static_order(), ""]:
+        reads = free[name].tables if name else [*left]
+        for table in [table for table in reads if table in left]:
+            del left[table]
+            yield _job("table", said.table(table), outputs.table(table), name=table)
+        if name:
+            yield _job("measure", said.freely(name), outputs.freely(name), measure=name)
     for figure in sorted(plan.figures):
         caption = {"caption": outputs.caption(figure)}
         yield _job("figure", said.figure(figure), outputs.picture(figure), name=figure, **caption)

@@ -91,7 +91,7 @@ def prepare_step(
     device = torch.device("cpu")
     members = recipe.initial(architecture, shape, [seed], [training], device)
     objective = recipe.objective(training)
-    data = Data.of([dataset], getattr(torch, training.dtype), device)
+    data = Data.from_datasets([dataset], getattr(torch, training.dtype), device)
     members.begin_epoch(0, training.epochs)
     batch = next(data.epoch([seed], 0, training.batch, training.shuffle))
 

@@ -24,6 +24,13 @@ def datasets() -> Table:
                 nullable=True,
                 nan=True,
             ),
+            Column(
+                "seen",
+                "float",
+                "share of the test samples that are training samples; null: another split",
+                nullable=True,
+                bounds=(0, 1),
+            ),
         ),
         key=("task", "seed", "data_key", "split"),
         cells=False,

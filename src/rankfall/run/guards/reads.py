@@ -1,0 +1,196 @@
+"""Refuse data that a user's component reads and no key knows: its numbers would stay when the file changes.
+
+Python tells an audit hook of each file that it opens; `readers.py` has libraries tell it that open files in C++. A read counts if the
+innermost file on the stack that is neither Python's, nor installed, nor of this package is a user's. The runner may read anything, and so
+may a library while it is imported. A read that is refused ends the job, also where the component catches the error.
+"""
+
+import functools
+import os
+import site
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import source_from_cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import rankfall
+from rankfall.disk import cache_home
+from rankfall.errors import RankfallError
+from rankfall.run.guards.readers import READ, tell_of_reads
+from rankfall.run.keys.files import places
+from rankfall.run.keys.fingerprint import INSTALLED, OWN, find_source
+
+Code = Mapping[str, str]  # file -> digest, as a key holds it
+PACKAGE = os.path.realpath(Path(rankfall.__file__).parent) + os.sep
+RUNNER = (f"{PACKAGE}run{os.sep}", f"{PACKAGE}commands{os.sep}", f"{PACKAGE}cli.py")
+LIBRARIES = (*map(sysconfig.get_path, ("stdlib", "platstdlib")), *site.getsitepackages(), site.getusersitepackages())
+PYTHON = tuple(os.path.realpath(path) + os.sep for path in LIBRARIES)
+SYSTEM = ("/proc/", "/sys/", "/dev/")
+BESIDE = ("__pycache__", ".dist-info", ".egg-info")  # folders that lie beside sources
+USERS, INSTALLED_FILE, OURS, RUNNERS = range(4)  # whose a source file is
+
+
+class Unproved(RankfallError):
+    """The key does not describe what was computed. No cell is at fault, but nothing can be stored under the key."""
+
+
+class NotInKey(Unproved):
+    """A file was read that no key knows."""
+
+
+class Watch:
+    """The audit hook, one for a process. It cannot be removed; while nothing is computed it returns at once."""
+
+    def __init__(self) -> None:
+        self.declared: frozenset[str] | None = None  # paths that may be read; None while nothing is computed
+        self.kept: tuple[str, ...] = ()  # folders of results and caches
+        self.written: set[str] = set()  # files that a component has made itself
+        self.refused: list[str] = []
+        self.wrap: Callable[[], None] = lambda: None  # libraries that were imported since
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in ("open", READ) or self.declared is None:
+            return
+        path, reader = arguments[0], find_user_frame(sys._getframe(1 + (event == READ)))  # the frame of what opens
+        if reader is not None and isinstance(path, str | bytes | os.PathLike):
+            flags = arguments[2] if event == "open" else os.O_RDONLY
+            self.judge(reader, os.path.realpath(os.fsdecode(path)), flags)
+
+    def judge(self, reader: FrameType, path: str, flags: int) -> None:
+        there = os.path.exists(path)
+        if flags & os.O_CREAT and (flags & os.O_TRUNC or not there):
+            self.written.add(path)
+        if not there or path in self.written or flags & os.O_ACCMODE == os.O_WRONLY or self.is_known(path):
+            return
+        self.refused.append(describe_read(reader, path))
+        raise NotInKey(self.refused[-1])
+
+    def is_known(self, path: str) -> bool:
+        """Whether a path is in the key, or is Python's own, of an installed package, bytecode, or kept by this package."""
+        if path.endswith(".pyc"):
+            with suppress(ValueError):
+                path = source_from_cache(path)
+        if path.startswith((*SYSTEM, *PYTHON, PACKAGE, *self.kept)):
+            return True
+        folders = path.split(os.sep)
+        if INSTALLED.intersection(folders) or any(folder.endswith(BESIDE) for folder in folders):
+            return True
+        for place in (Path(path), *Path(path).parents):
+            if str(place) in (self.declared or ()):  # hidden files of a folder are in no digest
+                return not any(part.startswith(".") for part in Path(path).relative_to(place).parts)
+        return False
+
+
+WATCH: list[Watch] = []  # the hook, once there is one
+
+
+@contextmanager
+def watch_job(code: Code, results: Path | None = None) -> Iterator[None]:
+    """While a job runs, let users' components read only what is in `code`, and what this package keeps in `results`."""
+    if not WATCH:
+        WATCH.append(Watch())
+        sys.addaudithook(WATCH[0])
+    watch = WATCH[0]
+    watch.kept, watch.written, watch.refused = caches(results), set(), []
+    with tell_of_reads(code) as watch.wrap, _declare(declared(code)):
+        yield
+
+
+@contextmanager
+def restrict_reads(code: Code | None) -> Iterator[None]:
+    """In a job, let users' components read only what is in `code`; None: anything, while this package reads for them."""
+    if not WATCH or WATCH[0].declared is None:
+        yield
+        return
+    with _declare(None if code is None else declared(code)):
+        yield
+
+
+@contextmanager
+def _declare(paths: frozenset[str] | None) -> Iterator[None]:
+    before, WATCH[0].declared = WATCH[0].declared, paths
+    WATCH[0].wrap()
+    try:
+        yield
+    except Exception:
+        verify()
+        raise
+    else:
+        verify()
+    finally:
+        WATCH[0].declared = before
+
+
+def verify() -> None:
+    """Raise if a read was refused in this job."""
+    if WATCH and WATCH[0].refused and WATCH[0].declared is not None:
+        raise NotInKey(WATCH[0].refused[0])
+
+
+def declared(code: Code) -> frozenset[str]:
+    """Return the real paths of the files and folders of a key; those of this package are not watched."""
+    return frozenset(path for name in code if not name.startswith(f"{OWN}/") for path in paths_of(name))
+
+
+def paths_of(name: str) -> tuple[str, ...]:
+    source = find_source(name)
+    return tuple(os.path.realpath(place) for place in ([source] if source else places(name)))
+
+
+@functools.lru_cache(maxsize=4096)
+def owner_of(file: str) -> int:
+    """Return whose a source file is; `file` as a frame names it."""
+    path = os.path.realpath(file)
+    if path.startswith(PACKAGE):
+        return RUNNERS if path.startswith(RUNNER) else OURS
+    installed = file[:1] in ("<", "") or path.startswith(PYTHON) or INSTALLED.intersection(Path(path).parts)
+    return INSTALLED_FILE if installed else USERS
+
+
+def find_user_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of a user's file, up to the runner; None where a library is being imported."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        owner = owner_of(file)
+        if owner == USERS:
+            return frame
+        if owner == RUNNERS or (owner == INSTALLED_FILE and frame.f_code.co_name == "<module>" and file[:1] != "<"):
+            return None
+        frame = frame.f_back
+    return None
+
+
+def caches(results: Path | None) -> tuple[str, ...]:
+    """Return the folders of results, and of the caches of this package and of compilers."""
+    home, own = os.path.expanduser("~"), cache_home()
+    inductor = os.path.join(tempfile.gettempdir(), f"torchinductor_{os.environ.get('USER', 'root')}")
+    folders = (
+        *(str(folder) for folder in (results, own) if folder),
+        *(os.environ.get("TRITON_CACHE_DIR", f"{home}/.triton"), os.environ.get("TORCHINDUCTOR_CACHE_DIR", inductor)),
+        os.environ.get("MPLCONFIGDIR", f"{home}/.cache/matplotlib"),
+    )
+    return tuple(os.path.realpath(folder) + os.sep for folder in folders)
+
+
+def describe_read(reader: FrameType, path: str) -> str:
+    """Return the error in two lines."""
+    where = f"{short_path(reader.f_code.co_filename)}, line {reader.f_lineno}"
+    if path.endswith((".py", ".pyc")):
+        fix = (
+            "import it by its full name in a statement at the top; a measure names what it builds networks of in BUILDS"
+        )
+        return f"{where}: runs {short_path(path)}, which no key knows, so nothing is kept\n  fix: {fix}"
+    fix = (
+        f'make its path an option of the component, or write DATA = ["{os.path.basename(path)}"] at the top of its file'
+    )
+    return f"{where}: reads {short_path(path)}, which no key knows, so nothing is kept\n  fix: {fix}"
+
+
+def short_path(path: str) -> str:
+    """Return the path as seen from the working directory, if it lies in it."""
+    return os.path.relpath(path) if os.path.realpath(path).startswith(os.getcwd() + os.sep) else path

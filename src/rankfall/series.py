@@ -1,0 +1,13 @@
+"""Compute with power series, as arrays of their coefficients."""
+
+import numpy as np
+
+
+def power(series: np.ndarray, exponent: int) -> np.ndarray:
+    """A power of a power series, to its own degree."""
+    result = np.eye(1, len(series))[0]
+    while exponent:
+        if exponent & 1:
+            result = np.convolve(result, series)[: len(series)]
+        series, exponent = np.convolve(series, series)[: len(series)], exponent >> 1
+    return result

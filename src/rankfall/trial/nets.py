@@ -1,0 +1,277 @@
+"""How each kind of `nets/` is called by a network: what goes in, and what must come back."""
+
+from collections.abc import Callable
+from functools import partial
+from inspect import isclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rankfall.design import Architecture, field_declarations
+from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.dropout import no_dropout
+from rankfall.nets.earlier import asks
+from rankfall.nets.masks._mask import Mask
+from rankfall.nets.masks.causal import causal
+from rankfall.nets.masks.none import none as unmasked
+from rankfall.nets.mlps.gelu import Gelu
+from rankfall.nets.network import bind_named
+from rankfall.nets.normalisers.softmax import softmax
+from rankfall.nets.norms.layer import Layer
+from rankfall.nets.positions._base import Position
+from rankfall.nets.primitives import Sizes
+from rankfall.nets.residuals.add import add
+from rankfall.streams import stream
+from rankfall.trial.breaks import TAKEN_APART, check_block, check_earlier
+from rankfall.trial.candidate import Candidate, Refused
+from rankfall.trial.maps import Trial, Use, try_maps
+from rankfall.trial.provides import check_attention, check_names
+from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
+
+ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
+
+
+def numbers(name: str, *shape: int) -> Tensor:
+    """Normal numbers (K, B, *shape) in float64."""
+    return torch.from_numpy(stream(0, "trial", name).normal(size=(MEMBERS, SAMPLES, *shape)))
+
+
+def states(setting: Surroundings, name: str = "states", tokens: int | None = None) -> tuple[Tensor, tuple[int, int]]:
+    """States (K, B, T, D), and what they are after (K, B)."""
+    shape = (tokens or setting.length, setting.width)
+    return numbers(name, *shape), shape
+
+
+def visible_mask(length: int) -> Tensor:
+    """What each sample may see (B, 1, T, T): itself and what came before it, so that the first sees itself alone; or all itself alone."""
+    causal, alone = torch.ones(length, length, dtype=torch.bool).tril(), torch.eye(length, dtype=torch.bool)
+    return torch.stack([causal, alone, causal]).unsqueeze(1)
+
+
+def maker_of(candidate: Candidate) -> Callable[[Sizes], Any]:
+    """How the network makes it. A class must be a module, or torch would not find what is in it."""
+
+    sized = field_declarations(Architecture)[candidate.kind]["sized"]
+
+    def make(sizes: Sizes) -> Any:
+        try:
+            one = candidate.make(sizes, sized)
+        except Refused as error:
+            if not sized or isclass(candidate.found):
+                raise
+            raised = candidate.describe_error(error.__cause__ or error)
+            raise candidate.refusal(
+                f"is a function where a class is needed: called with sizes, it raises {raised}",
+                f"write {candidate.contract}, or a function of sizes that makes one",
+            ) from error
+        return module(candidate, one) if isclass(candidate.found) else one
+
+    return make
+
+
+def first_of_pass(made: nn.Module) -> nn.Module:
+    """A part that reads what earlier layers made, as the first of a pass; any other as it is."""
+    if not asks(made):
+        return made
+    forward = made.forward
+    made.forward = lambda *inputs, **named: forward(*inputs, **named, earlier={})  # type: ignore[method-assign]
+    return made
+
+
+def module(candidate: Candidate, made: Any) -> nn.Module:
+    if not isinstance(made, nn.Module):
+        raise candidate.refusal("is a class, but no torch.nn.Module", "derive it from torch.nn.Module")
+    return made
+
+
+def normaliser(candidate: Candidate, setting: Surroundings) -> None:
+    shape = (setting.heads, setting.length, setting.length)
+    scores, told = 2 * numbers("scores", *shape), "scores"
+    if setting.masked:
+        scores, told = scores.masked_fill(~visible_mask(setting.length), -torch.inf), "scores with -inf where masked"
+    calls = [Use(told, (scores,), (shape,))]
+    if hasattr(candidate.found, "prepare"):
+        heads = (setting.heads, setting.length, setting.head_width)
+        calls.append(
+            Use("queries and keys", (numbers("queries", *heads), numbers("keys", *heads)), (heads, heads), "prepare")
+        )
+    make = maker_of(candidate)
+    check_names(candidate, make(setting.sizes(1)))
+    weights = try_maps(candidate, make, calls, setting)[0][0]
+    leaked = weights[scores.isneginf()]
+    if leaked.any():
+        what = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
+        raise candidate.refusal(what, "where a score is -inf the weight must be 0")
+
+
+def position(candidate: Candidate, setting: Surroundings) -> None:
+    x, state = states(setting)
+    heads = (setting.heads, setting.length, setting.head_width)
+    square = (setting.heads, setting.length, setting.length)
+    queries, keys, scores = numbers("queries", *heads), numbers("keys", *heads), numbers("scores", *square)
+    calls = [
+        Use("states", (x,), (state,), "embed"),
+        Use("queries and keys", (queries, keys), (heads, heads), "rotate"),
+        Use("queries and keys", (queries, keys), (square,), "products"),
+        Use("scores", (scores,), (square,), "bias", may_mask=True),
+        Use("weights and values", (scores.softmax(-1), numbers("values", *heads)), (heads,), "context"),
+    ]
+    make = maker_of(candidate)
+    one = make(setting.sizes(1))
+    check_names(candidate, one)
+    inherited = [isinstance(one, Position) and is_inherited(one, call.method) for call in calls]
+    own = [call for call, skipped in zip(calls, inherited) if not skipped]
+    try_maps(candidate, make, own or calls[:1], setting)
+
+
+def is_inherited(position: Position, method: str) -> bool:
+    return getattr(type(position), method) is getattr(Position, method)
+
+
+def norm(candidate: Candidate, setting: Surroundings) -> None:
+    x, state = states(setting)
+    try_maps(candidate, maker_of(candidate), [Use("states", (x,), (state,))], setting)
+
+
+def mlp(candidate: Candidate, setting: Surroundings) -> None:
+    make = maker_of(candidate)
+    x, state = states(setting)
+    if make(setting.sizes(1)) is not None:
+        try_maps(candidate, make, [Use("states", (x,), (state,))], setting)
+
+
+def embedding(candidate: Candidate, setting: Surroundings) -> None:
+    _, state = states(setting, tokens=setting.tokens)
+    if setting.inputs == "tokens":
+        drawn = stream(0, "trial", "symbols").integers(setting.size_in, size=(MEMBERS, SAMPLES, setting.tokens))
+        inputs = torch.from_numpy(drawn)
+    else:
+        inputs = numbers("vectors", setting.tokens, setting.size_in)
+    calls = [Use(setting.inputs, (inputs,), (state,), through=(False,))]
+    try_maps(candidate, maker_of(candidate), calls, setting)
+
+
+def head(candidate: Candidate, setting: Surroundings) -> None:
+    x, _ = states(setting, tokens=setting.tokens)
+    calls = [Use("states", (x,), ((setting.tokens, setting.size_out),))]
+    try_maps(candidate, maker_of(candidate), calls, setting)
+
+
+def sentinels(candidate: Candidate, setting: Surroundings) -> None:
+    make, count = maker_of(candidate), candidate.facts.get("COUNT")
+    if type(count) is not int or count < 0:
+        raise candidate.refusal("does not say how many tokens it adds", "write COUNT = 1 at the top of its file")
+    if make(setting.sizes(1)) is None:
+        if count:
+            raise candidate.refusal(f"says COUNT = {count} and makes nothing", "return a module, or write COUNT = 0")
+        return
+    inner, without = states(setting, tokens=setting.tokens)
+    outer, with_them = states(setting, "longer", setting.tokens + count)
+    calls = [
+        Use("states", (inner,), (with_them,), "add"),
+        Use("states with sentinels", (outer,), (without,), "strip"),
+    ]
+    try_maps(candidate, make, calls, setting)
+
+
+def residual(candidate: Candidate, setting: Surroundings) -> None:
+    (x, state), (branch, _) = states(setting), states(setting, "branch")
+    calls = [Use("a stream and a branch", (x, branch), (state,), through=(False, True))]
+
+    def make(sizes: Sizes) -> Any:
+        one = maker_of(candidate)(sizes)
+        check_earlier(candidate, one)
+        return first_of_pass(one) if isinstance(one, nn.Module) else bind_named(one, depth=DEPTH, layer=1)
+
+    try_maps(candidate, make, calls, setting)
+
+
+def mask(candidate: Candidate, setting: Surroundings) -> None:
+    function, length = candidate.bound(), setting.length
+    first, again = (candidate.call(function, f"given the length {length}", length) for _ in range(2))
+    if first is None and again is None:
+        return
+    if not isinstance(first, Tensor) or first.shape != (length, length) or first.dtype != torch.bool:
+        got = f"{tuple(first.shape)} of {first.dtype}" if isinstance(first, Tensor) else f"a {type(first).__name__}"
+        raise candidate.refusal(f"returns {got}, given the length {length}", f"it must be {candidate.contract}")
+    if again is None or not torch.equal(first, again):
+        raise candidate.refusal("gives another result when called again", "let it depend on its arguments alone")
+    blind = (~first.any(1)).nonzero().flatten().tolist()
+    if blind:
+        what = f"leaves token {blind[0]} of {length} nothing to see"
+        raise candidate.refusal(what, "every row needs an entry that is true: no weights sum to one over nothing")
+
+
+def init(candidate: Candidate, setting: Surroundings) -> None:
+    function = bind_named(candidate.bound(), depth=DEPTH)
+
+    def draw(role: str, kind: str) -> Any:
+        shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
+        drawn = candidate.call(function, told, stream(0, "trial", role), role, kind, shape, 6)
+        if not isinstance(drawn, np.ndarray) or drawn.shape != shape or drawn.dtype.kind != "f":
+            got = f"{drawn.shape} of {drawn.dtype}" if isinstance(drawn, np.ndarray) else f"a {type(drawn).__name__}"
+            raise candidate.refusal(f"returns {got} {told}", f"it must be a NumPy array {shape} of floats")
+        if not np.isfinite(drawn).all():
+            raise candidate.refusal(f"returns what is not finite {told}", "every start must be a number")
+        return drawn
+
+    for role in ROLES:
+        for kind in ("weight", "bias"):
+            first = draw(role, kind)
+            if not np.array_equal(first, draw(role, kind)):
+                what = "draws other numbers when called again with the same generator"
+                raise candidate.refusal(what, "draw from the `rng` that it is given, and keep nothing between calls")
+
+
+def attention(candidate: Candidate, setting: Surroundings) -> None:
+    """With a position, a normaliser and a mask of the package, so that what fails is its own."""
+
+    needed = [wanted["mask"] for wanted, _ in candidate.facts.get("REQUIRES", ()) if "mask" in wanted]
+
+    def make(sizes: Sizes) -> Any:
+        mask = Mask(causal if setting.masked or needed == ["causal"] else unmasked)
+        parts = sizes, Position(), softmax, mask, "blocks.0"
+        told = "made of sizes, position, normaliser, mask, site and its options"
+        one = module(candidate, candidate.call(candidate.found, told, *parts, **candidate.component.options))
+        check_earlier(candidate, one)
+        return first_of_pass(one)
+
+    x, state = states(setting)
+    try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
+    check_attention(candidate, Trial(candidate, make, setting).whole, x)
+
+
+def block(candidate: Candidate, setting: Surroundings) -> None:
+    """Around parts of the package, so that what fails is its own."""
+
+    def make(sizes: Sizes) -> Any:
+        made = candidate.call(
+            bind_named(candidate.found, sizes=sizes, new_norm=partial(Layer, sizes)),
+            "made of its parts and options",
+            attention=Multihead(sizes, Position(), softmax, Mask(unmasked), "blocks.0"),
+            mlp=Gelu(sizes) if setting.mlp else None,
+            residual=partial(add, depth=DEPTH),
+            mlp_residual=partial(add, depth=DEPTH),
+            norm1=Layer(sizes),
+            norm2=Layer(sizes) if setting.mlp else None,
+            placement=setting.placement,
+            site="blocks.0",
+            **candidate.component.options,
+        )
+        module(candidate, made)
+        lacking = [name for name in TAKEN_APART if not hasattr(made, name)]
+        if lacking:
+            raise candidate.refusal(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
+        check_earlier(candidate, made)
+        return first_of_pass(made)
+
+    x, state = states(setting)
+    one = make(setting.sizes(MEMBERS))
+    if hasattr(one, "widen"):
+        x = candidate.call(one.widen, "given states", x).detach()
+        state = tuple(x.shape[2:])
+        candidate.call(one.narrow, "given states as they leave the last block", x)
+    try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
+    check_block(candidate, Trial(candidate, make, setting).whole, x)

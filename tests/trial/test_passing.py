@@ -1,0 +1,96 @@
+"""Guards that the trial refuses nobody who does what the contracts say: all of the package, and components of a user's own."""
+
+import time
+from typing import Any
+
+import pytest
+
+from rankfall import components
+from rankfall.components import AUTO
+from rankfall.design import Architecture, Component, Task, Training, field_declarations
+from rankfall.trial.kinds import KINDS, try_component
+from rankfall.trial.setting import Surroundings, longest
+
+GOOD = [
+    ("normaliser", "sparsemax", {}),
+    ("normaliser", "tempered", {"temperature": 3.0}),
+    ("normaliser", "Tempered", {}),
+    ("normaliser", "Differential", {"share": 0.4}),
+    ("position", "Walk", {"dimmed": False}),
+    ("mlp", "Gated", {}),
+    ("mlp", "lookup_free", {}),
+    ("norm", "clipped", {}),
+    ("norm", "ScaledUnit", {}),
+    ("embedding", "Twice", {}),
+    ("sentinels", "Ends", {}),
+    ("attention", "Averaging", {}),
+    ("mask", "banded", {"width": 1}),
+    ("residual", "convex", {}),
+    ("init", "orthogonal", {}),
+    ("optimizer", "Lion", {}),
+    ("schedule", "waves", {}),
+    ("task", "copying", {}),
+]
+REQUIRED: dict[str, dict[str, Any]] = {"multistep": {"milestones": [1, 2]}}
+SMALLER: dict[str, dict[str, Any]] = {"convex_hull": {"train": 500}, "memorization": {"vocabulary": 500}}
+PACKAGE = [(kind, name) for kind in KINDS for name in components.names(kind) if name != AUTO]
+# A network as published: a head of odd width, one token, many; without masks, and untrained.
+SETTINGS = [
+    Surroundings(),
+    Surroundings(width=9, heads=3, head_width=3, tokens=1, masked=False),
+    Surroundings(
+        width=48, head_width=24, mlp_width=192, tokens=33, sentinels=2, placement="pre", mlp=False, trained=False
+    ),
+]
+
+
+def test_every_kind_that_a_cell_is_made_of_is_in_the_table() -> None:
+    """A kind that is added without its entry would never be tried."""
+    assert set(KINDS) == set(field_declarations(Task, Architecture, Training))
+
+
+def setting_for(kind: str, name: str, setting: Surroundings) -> Surroundings:
+    found = components.describe(kind, name)
+    assert found is not None
+    inputs = found.facts.get("ACCEPTS", "vectors") if kind == "embedding" else setting.inputs
+    return Surroundings(**(vars(setting) | {"inputs": inputs}))
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=["small", "odd", "wide"])
+@pytest.mark.parametrize(("kind", "name"), PACKAGE)
+def test_every_component_of_the_package_passes(kind: str, name: str, setting: Surroundings) -> None:
+    if kind == "task" and setting is not SETTINGS[0]:
+        pytest.skip("a task reads nothing of the network")
+    component = Component(name=name, options=REQUIRED.get(name, {}) | SMALLER.get(name, {}))
+    try_component(kind, component, setting_for(kind, name, setting))
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=["small", "odd", "wide"])
+@pytest.mark.parametrize(("kind", "name", "options"), GOOD, ids=lambda value: str(value)[:20])
+def test_components_of_ones_own_pass(kind: str, name: str, options: dict[str, Any], setting: Surroundings) -> None:
+    component = Component(name=f"mylab_good:{name}", options=options)
+    try_component(kind, component, setting_for(kind, component.name, setting))
+
+
+@pytest.mark.long
+def test_a_trial_costs_less_than_a_fifth_of_a_second() -> None:
+    """At the sizes of the default networks; a task costs a draw of its data, whatever that costs."""
+    kinds = [(kind, name) for kind, name in PACKAGE if kind != "task"]
+    for kind, name in kinds:
+        component = Component(name=name, options=REQUIRED.get(name, {}))
+        setting = setting_for(kind, name, Surroundings(width=48, head_width=24, mlp_width=192, tokens=10))
+        spent = []
+        for _ in range(2):  # the better of two: on a machine that is shared caches are too
+            began = time.thread_time()
+            candidate = try_component(kind, component, setting)
+            spent.append(time.thread_time() - began)
+        assert min(spent) < 0.2 and candidate.calls <= 36, f"{kind} {name}: {spent}, {candidate.calls} calls"
+
+
+def test_sequences_are_cut_only_where_they_cost_much() -> None:
+    """Nine sequences: 2^20 scores are 241 tokens of 2 heads; 2^26 products with a matrix of 768 x 3072 are 3 tokens."""
+    assert longest(10, heads=2, width=48, mlp_width=192) == 10
+    assert longest(1000, heads=2, width=8, mlp_width=16) == 241
+    assert longest(128, heads=12, width=768, mlp_width=3072) == 3
+    assert longest(128, heads=64, width=8192, mlp_width=32768) == 2
+    assert longest(1, heads=1, width=8, mlp_width=16) == 1
