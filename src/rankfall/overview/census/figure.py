@@ -99,7 +99,7 @@ def draw_changes(panel: Axes, types: DataFrame, tints: dict[str, Any]) -> DataFr
     panel.set_xticks([0.3, 1, 3, 10], ["0.3", "1", "3", "10"])
     panel.minorticks_off()
     panel.set_ylim(0, None)
-    panel.set_title("with larger weights, colours as above")
+    panel.set_title("with larger weights, colours as at the top left")
     panel.set_xlabel("weights of the layers times")
     panel.set_ylabel("kept by all layers")
     return pd.concat(found) if found else pd.DataFrame()
@@ -112,7 +112,7 @@ def draw_wide(panel: Axes, wide: DataFrame, tints: dict[str, Any]) -> None:
         panel.plot(part.kept, part.kept_wide, "o", color=tints.get(place, WHOLE), markersize=4)
     panel.set_xlim(0, 1.05)
     panel.set_ylim(0, 1.05)
-    panel.set_title("small and of the released width")
+    panel.set_title("small models beside the released width")
     panel.set_xlabel("kept by the small model")
     panel.set_ylabel("kept at the released width")
 
@@ -132,7 +132,8 @@ def caption(types: DataFrame, table: DataFrame, wide: DataFrame) -> str:
     count = int((eligible.outcome == MEASURED).sum())
     version = ", ".join(sorted(types.transformers.unique()))
     beside = (
-        f" Bottom right: {len(wide)} types, each a dot, small and at the released width; the median difference is "
+        f" Bottom right: {len(wide)} types, each a dot (black: another place of the norm), small and at the released width; the median "
+        "difference is "
         f"{wide.off.median():.2f}."
         if len(wide)
         else ""
