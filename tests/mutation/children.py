@@ -75,7 +75,9 @@ def recorded(tree: Path, work: Callable[[], Any]) -> Callable[[], dict[str, Any]
         modules = [name for name, module in sys.modules.items() if not _own(name, module, here)]
         return {
             "result": result,
-            "opened": sorted(path.removeprefix(here) for path in opened if path.startswith(here)),
+            "opened": sorted(
+                path.removeprefix(here) for path in opened if path.startswith(here) and "__pycache__" not in path
+            ),
             "modules": modules,
         }
 

@@ -36,6 +36,7 @@ from rankfall.tasks._dataset import Dataset, Split
 INPUTS = "vectors"
 TARGETS = "values"
 TOKENS = 4
+OVERLAP = "what is trained is what is asked"
 
 
 def ring(rng, *, samples: int = 60) -> Dataset:
