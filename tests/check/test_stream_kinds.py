@@ -204,3 +204,25 @@ def test_the_streams_of_gemma3n_are_no_tokens():
     assert (report.samples, report.tokens, report.width, report.causal) == (2, 12, 32, True)
     assert report.kind.startswith("one way, attention") and "4 streams a token" in report.summary
     assert not report.findings
+
+
+class SmallMap(torch.nn.Module):
+    """Convolutions whose first state is a map of 2 x 2 places, each of which sees the whole picture."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 7, stride=2, padding=3)
+        self.blocks = torch.nn.ModuleList(torch.nn.Conv2d(8, 8, 3, padding=1) for _ in range(3))
+
+    def forward(self, pictures):  # (B, 3, 4, 4)
+        x = self.stem(pictures)  # (B, 8, 2, 2)
+        for block in self.blocks:
+            x = x + torch.relu(block(x))
+        return x
+
+
+def test_places_of_a_small_map_are_tokens_though_each_sees_the_whole_picture():
+    torch.manual_seed(0)
+    model = SmallMap()
+    (report,) = check(model, torch.randn(2, 3, 4, 4), changes=False)
+    assert (report.samples, report.tokens, report.width, report.depth) == (2, 4, 8, 3)

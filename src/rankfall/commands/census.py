@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, default=6, help="at most so many layers (default: 6)")
     parser.add_argument("--tokens", type=int, default=16, help="of a text (default: 16)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default: 0)")
-    parser.add_argument("--seconds", type=int, default=20, help="of a processor, for a type (default: 20)")
+    parser.add_argument("--seconds", type=int, default=60, help="of a processor, for a type (default: 60)")
     parser.add_argument("--gigabytes", type=int, default=3, help="of memory, for a type (default: 3)")
     parser.add_argument(
         "--results", type=Path, default=RESULTS, help=f"where what is measured is kept (default: {RESULTS})"

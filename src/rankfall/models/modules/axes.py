@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.models.modules.flow import Branch, Flow, Layout
-from rankfall.models.modules.given import Arguments
+from rankfall.models.modules.given import Arguments, first_size
 from rankfall.models.modules.passes import Edits, run_through
 
 NEAR = {torch.float64: 1e-8}  # relative difference of two states that are equal but for rounding
@@ -68,8 +68,10 @@ def stream_axes(model: nn.Module, arguments: Arguments, flow: Flow, dims: int) -
     counts = {axis: int(others_any(apart, axis).sum()) for axis in axes}
     full = tuple(axis for axis in axes if counts[axis] == apart.shape[axis] > 1)
     others = [axis for axis in axes if axis not in full]
-    single = all(counts[axis] == 1 for axis in others) and any(apart.shape[axis] > 1 for axis in others)
-    return full if single else ()
+    # A first state whose every place sees the whole sample, as a small map of features does, has tokens along these axes and no copies.
+    samples = first_size(arguments)
+    tokens = [axis for axis in others if apart.shape[axis] > 1 and not (axis == 0 and apart.shape[0] == samples)]
+    return full if tokens and all(counts[axis] == 1 for axis in others) else ()
 
 
 def entered(model: nn.Module, arguments: Arguments, flow: Flow, place: float = PLACE) -> Tensor | None:

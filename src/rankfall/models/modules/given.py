@@ -74,6 +74,12 @@ def arguments_of(inputs: Any) -> Arguments:
     return found
 
 
+def first_size(arguments: Arguments) -> int:
+    """Return the size of the first axis of the first tensor: the number of samples."""
+    first = arguments.tensors()[0]
+    return int(first.shape[0]) if first.dim() else 1
+
+
 def as_format(arguments: Arguments, dtype: torch.dtype) -> Arguments:
     """On the CPU, with real numbers in this format; nothing of the original is written to."""
 

@@ -13,7 +13,7 @@ from rankfall.models.modules.blocks import stream_of_blocks
 from rankfall.models.modules.branches import attends, draft, finish_flow
 from rankfall.models.modules.coverage import with_coverage
 from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.given import Arguments, ChangesWidth, NoStream
+from rankfall.models.modules.given import Arguments, ChangesWidth, NoStream, first_size
 from rankfall.models.modules.layers import Group, group_layers, in_blocks
 from rankfall.models.modules.mixing import mixing
 from rankfall.models.modules.sums import chains, residual_sums
@@ -77,11 +77,6 @@ def tokens_of(flow: Flow) -> int:
     for axis in flow.layout.tokens:
         count *= shape[axis] if axis < len(shape) else 1
     return count // flow.layout.groups
-
-
-def first_size(arguments: Arguments) -> int:
-    first = arguments.tensors()[0]
-    return int(first.shape[0]) if first.dim() else 1
 
 
 def name_streams(flows: list[Flow]) -> list[Flow]:

@@ -9,7 +9,7 @@ NEEDS = "nothing"
 BUILDS: dict[str, list[str]] = {}
 CHOOSES = ["types", "share"]
 READS = {"transformers": "transformers"}
-COST = {"seconds": 300}  # of a quarter of the types
+COST = {"seconds": 1100}  # of a quarter of the types
 LIMITS = {"layers": (1, None), "tokens": (4, None), "seconds": (1, None), "gigabytes": (1, None)}
 
 
@@ -21,7 +21,7 @@ def census_layers(
     layers: int = 6,
     tokens: int = 16,
     seed: int = 0,
-    seconds: int = 20,
+    seconds: int = 60,
     gigabytes: int = 3,
     size: Literal["small", "wide", "released"] = "small",
     library: str = "transformers",
