@@ -37,12 +37,12 @@ def decide(read: Read) -> Decision:
             for line in NETWORKS[:2]
         )
         + f", and {10 ** float(np.mean(measured[NETWORKS[2]])):.3f} with a window"
-        + (
-            "."
-            if slower == "above"
-            else ": a window delays it, but in the end all lose what the second token does, "
-            "who sees two tokens that have become alike."
-        )
+        + {
+            "above": ".",
+            "below": ": a window delays it, but in the end all lose what the second token does, which sees two tokens that have become "
+            "alike.",
+            "undecided": "; whether that is slower is not told.",
+        }[slower]
     )
     return judge(
         said,

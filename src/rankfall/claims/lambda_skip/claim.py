@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rankfall.claims.answers import by_parts
 from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
 from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, is_on, judge
 
@@ -15,18 +16,20 @@ def decide(read: Read) -> Decision:
     text = f"Decades of residual that a layer loses at lambda {', '.join(f'{one:g}' for one in LAMBDAS)}: " + "; ".join(
         f"{kind} {', '.join(f'{-one.mean:.2g}' for one in found.values())}" for kind, found in losses.items()
     )
-    enough = {kind: next((one for one in LAMBDAS if found[one].low > STILL), None) for kind, found in losses.items()}
+    enough = {kind: next((one for one in LAMBDAS if is_on(found[one], STILL)), None) for kind, found in losses.items()}
     reached = ", ".join(
         f"{kind} {'at none' if one is None else f'from lambda {one:g} on'}" for kind, one in enough.items()
     )
     last = losses["attention, every token"][LAMBDAS[-1]]
-    kept = [one is not None for one in enough.values()]
+    kept = [
+        True if enough[kind] is not None else (None if None in [is_on(one, STILL) for one in found.values()] else False)
+        for kind, found in losses.items()
+    ]
     return judge(
         f"{text}. Less than a thousandth: {reached}.",
         last,
-        holds=all(kept),
-        in_part=any(kept),
-        contradicted=True,
+        "more seeds: losses that are told from a thousandth",
+        **by_parts(kept),
         extends=[
             Extension(
                 f"any depth at one lambda (at {LAMBDAS[-1]:g} attention loses {-last.mean:.2g}, {-last.high:.2g} to {-last.low:.2g})",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankfall.claims.answers import true_of_all
+from rankfall.claims.answers import by_parts, true_of_all
 from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of
 
 if TYPE_CHECKING:
@@ -37,11 +37,8 @@ def decide(read: Read) -> Decision:
         said,
         band_of(rows, KEPT, DECIDES, high),
         "more seeds: changes that are told from zero",
-        holds=apart is True and slower is True,
-        in_part=apart is True or slower is True,
-        undecided=None in (apart, slower),
-        contradicted=True,
         extends=[_extension(rows, line, high) for line in LINES if line != DECIDES],
+        **by_parts((apart, slower)),
     )
 
 
