@@ -1,12 +1,13 @@
 """Rankfall: what attention loses with depth. From a configuration to tables, figures and a report.
 
 The plan (which cells there are, which shard each belongs to, what each depends on) follows from configuration and code
-alone; every job looks up in the store what is already computed. Rules are wiring: what they run is `rankfall <verb>`.
+alone. Every file under results/work has in its name the digest of all that it is made of, so a file that exists is right:
+inputs are ancient, and Snakemake asks for nothing but whether files are there. Every job looks up in the store what is
+already computed. Rules are wiring: what they run is `rankfall <verb>`.
 """
 
 import os
 import sys
-from pathlib import Path
 
 from snakemake.utils import min_version, update_config
 
@@ -20,32 +21,33 @@ PACKAGES = [OWN] * os.path.isdir(OWN) + [workflow.basedir]
 sys.path[:0] = PACKAGES
 BIN = os.path.dirname(sys.executable)
 
-from rankfall.run.config.types import read
+from rankfall.disk import not_ahead
 from rankfall.errors import RankfallError
+from rankfall.report.rst import escape
+from rankfall.report.style import FORMATS
+from rankfall.run.config.types import read
 from rankfall.run.forks.client import ADDRESS
 from rankfall.run.forks.start import start
-from rankfall.report.rst import escape
-from rankfall.run.snakemake.announcing import announce_plan
-from rankfall.run.snakemake.estimates import estimates
-from rankfall.run.snakemake.internals import Internals, forget_timers
-from rankfall.run.snakemake.wiring import Wiring, check_paths
+from rankfall.run.snakemake.lock import lock_results
+from rankfall.run.snakemake.publish import is_published
+from rankfall.run.snakemake.run_plan import PLAN, check_paths, plan_or_load
 from rankfall.terminal import clean
 
-SNAKEMAKE = Internals(workflow)
-# A part of another workflow, which gives it its configuration, and whose own handlers are called alone when a run starts.
-MODULE = SNAKEMAKE.is_module
+# A part of another workflow, which gives it its configuration, and whose own handlers are called alone when a run starts and ends.
+MODULE = workflow.modifier.namespace is not None
+JOB = not workflow.is_main_process  # of a cluster, which parses this file again
 try:
     check_paths([*PACKAGES, BIN])
     # One file is the whole configuration: a file given by --configfile replaces config.yaml, or the default's
     # architectures would turn up in a preset. `--config key=value` still overrides single values. Files are read again
     # here, by the reader of the command line: Snakemake's own takes the last of two keys without a word.
-    if not MODULE:
+    if not MODULE and not JOB:
         config.clear()
-        for file in SNAKEMAKE.config_files or ["config.yaml"]:
+        for file in workflow.overwrite_configfiles or ["config.yaml"]:
             update_config(config, read(file))
-        update_config(config, SNAKEMAKE.config_values)
-    given = [] if MODULE else SNAKEMAKE.config_files
-    WIRING = Wiring(config, SNAKEMAKE.runs_jobs, Path(given[-1]) if given else None)
+        update_config(config, workflow.config_settings.config)
+    RUN = plan_or_load(dict(config), JOB)
+    RESULTS = str(RUN.results)
 except RankfallError as error:
     sys.exit(f"error: {clean(str(error))}")
 
@@ -54,39 +56,24 @@ os.environ.update(
     PATH=os.pathsep.join([BIN, os.environ.get("PATH", "")]),
     PYTHONHASHSEED="0",  # of all jobs: a set of words has one order, whether or not a component's author knows that it matters
 )
-RESULTS = WIRING.results
-config["heading"] = escape(WIRING.name)  # as the report's text has it: a name may have any letters
+config["heading"] = escape(RUN.about["name"])  # as the report's text has it: a name may have any letters
 
-# A job of a cluster parses this file again, maybe after config.yaml was edited: it is given what was planned here, and reads it
-# instead of planning again. It does its own work, on its own machine, and leaves the server of the run to jobs that have no scheduler around them.
-if MODULE or not SNAKEMAKE.runs_jobs:
+# Jobs of a cluster read what was planned here, whatever config.yaml says by then. Each does its own work, on its own machine, and leaves
+# the server of the run to jobs that have no scheduler around them.
+if MODULE or JOB:
     os.environ[ADDRESS] = ""
-else:
-    SNAKEMAKE.give_jobs(WIRING.config)
+if not JOB:
+    os.environ[PLAN] = str(RUN.folder)
+    for line in RUN.lines():
+        logger.info(line)
 
 
 onstart:
     begin()
-    SNAKEMAKE.hear_sigterm_beside()
-    SNAKEMAKE.wake_once()
-    logger.info(
-        None,
-        extra={
-            "event": "rankfall_costs",
-            "config": str(WIRING.config),
-            "costs": estimates(WIRING.plan, WIRING.states, WIRING.outputs),
-        },
-    )
-    WIRING.forks = start(WIRING.config, WIRING.threads, SNAKEMAKE.local_jobs())
-
-
-onsuccess:
-    forget_timers()
 
 
 onerror:
-    forget_timers()
-    write_lacking_page()
+    publish_incomplete()
 
 
 include: "workflow/rules/common.smk"
@@ -96,6 +83,7 @@ report: "workflow/report/workflow.rst"
 
 
 wildcard_constraints:
+    digest=r"[0-9a-f]+",
     task=r"[^/]+",
     shard=r"[0-9.-]+",
     measure=r"[^/]+",
@@ -111,13 +99,29 @@ localrules:
     page,
 
 
-rule all:
-    input:
-        inputs(WIRING.targets),
+# The names that people read are copies, made last. Where they are all there, there is nothing to be done.
+if JOB or not is_published(RUN):
+
+    rule all:
+        input:
+            ancient(FINAL),
+        log:
+            f"{LOGS}/publish.log",
+        conda:
+            "envs/environment.yaml"
+        params:
+            config=RUN.config,
+        shell:
+            "python -m rankfall.cli publish --config {params.config:q} > {log:q} 2>&1"
+
+else:
+
+    rule all:
+        input:
+            ancient(FINAL),
 
 
 include: "workflow/rules/data.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/measure.smk"
-include: "workflow/rules/lookup.smk"
 include: "workflow/rules/report.smk"

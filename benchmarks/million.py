@@ -16,37 +16,37 @@ START = """
 import json, resource, sys, time
 import rankfall.commands._planned as planned
 from rankfall.commands import train
-from rankfall.run.snakemake.wiring import Wiring
+from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.run_plan import RunPlan
 import argparse
 def spent(): return time.process_time()
 def megabytes(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 """
 RUN = """
 began = spent()
-wiring = Wiring(json.load(open(sys.argv[1])), True)
+raw = json.load(open(sys.argv[1]))
+made = make_plan(raw)
 plan = spent() - began
-wiring.config
+run = RunPlan.make(made, raw)
 named = spent() - began
-wiring.write_plan()
-place = list(wiring.plan.shards)[-1]
-print(json.dumps([plan, named, spent() - began, megabytes(), str(wiring.config), wiring.fingerprints.train(*place).digest, *place]))
+run.write()
+place = list(made.shards)[-1]
+print(json.dumps([plan, named, spent() - began, megabytes(), str(run.config), run.jobs["/".join(("train", *place))].digest, *place]))
 """
 JOB = """
 config, expect, task, shard = sys.argv[1:]
 parser = argparse.ArgumentParser(); train.add_arguments(parser)
 args = parser.parse_args(["--config", config, "--expect", expect, "--task", task, "--shard", shard])
 began = spent()
-own = planned.planned(args, lambda written: written.shard(task, shard), lambda said: said.train(task, shard))
-assert own.written is not None, "it planned the whole grid"
+own = planned.plan_job(args, "train", task, shard, read=lambda written: written.shard(task, shard))
+assert own.jobs.known is not None, "it planned the whole grid"
 print(json.dumps([spent() - began, megabytes(), len(own.plan.cells)]))
 """
 PARSE = """
 from pathlib import Path
-from types import SimpleNamespace
 config, expect, task, shard = sys.argv[1:]
 began = spent()
-wiring = Wiring(json.load(open(config)), False, Path(config))
-assert wiring.train(SimpleNamespace(task=task, shard=shard)) == expect and "plan" not in vars(wiring)
+assert RunPlan.load(Path(config).parent).jobs[f"train/{task}/{shard}"].digest == expect
 print(json.dumps([spent() - began, megabytes()]))
 """
 

@@ -39,12 +39,12 @@ def results(tmp_path: Path) -> Path:
     for path, rows in {
         "tables/orders.parquet": [{"key": CELL.key}, {"key": CELL.key}, {"key": keys[0]}],
         "tables/law.parquet": [{"layer": 1}],
-        "shards/train/sorting/0.cells.parquet": [{"key": key} for key in keys[:2]],
-        f"shards/train/sorting/{CELL.shard}.cells.parquet": [{"key": key} for key in keys],
+        "work/train/sorting/0/cd.cells.parquet": [{"key": key} for key in keys[:2]],
+        f"work/train/sorting/{CELL.shard}/ab.cells.parquet": [{"key": key} for key in keys],
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / path)
-    log = tmp_path / "logs" / "train" / "sorting" / f"{CELL.shard}.log"
+    log = tmp_path / "logs" / "train" / "sorting" / CELL.shard / "ab.log"
     log.parent.mkdir(parents=True)
     log.write_text("8 cells: 0 in store, 8 to train\n")
     return tmp_path

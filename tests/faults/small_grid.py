@@ -137,7 +137,7 @@ class Grid:
             "stack": "store/stacks/*/*.safetensors",
             "checkpoint": "store/checkpoints/*.safetensors",
             "rows": "store/measures/*/*.parquet",
-            "shard": "shards/**/*.parquet",
+            "work": "work/**/*.*",
             "table": "tables/*.parquet",
             "figure": "figures/*.*",
             "plan": "plan/**/*.*",

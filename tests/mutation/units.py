@@ -14,9 +14,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 TEXT = "text.tsv"  # declared data: an option of memorization
@@ -77,14 +75,21 @@ def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
     """Kind -> name -> [key, digest]; `broken` instead of a digest where the edit made the stage or the cell fail: what failed has
     no numbers. The working directory is `folder`."""
     from rankfall import cli
-    from rankfall.run.snakemake.wiring import Wiring
+    from rankfall.run.plan import make_plan
+    from rankfall.run.snakemake.jobs import PlanJobs
+    from rankfall.run.snakemake.script import OPTIONS
 
     config = folder / "config.json"
     config.write_text(json.dumps(CONFIG))
-    wiring = Wiring(CONFIG)
+    planned = PlanJobs(make_plan(CONFIG))
     jobs: dict[str, list[str]] = {}
-    for rule, place, output, command in _jobs(wiring, config):
-        digest = getattr(wiring, rule)(SimpleNamespace(**place))
+    for job in planned.all_jobs:
+        if job.kind == "page":
+            continue
+        output, *others = (f"results/{file}" for file in job.files)
+        names = [f"--{name}={value}" for name, value in zip(OPTIONS[job.kind], job.names)]
+        last = {"train": ["--training-out"], "figure": ["--caption"]}.get(job.kind, [])
+        command = [job.kind, "--config", str(config), *names, "--out", output, *last, *others[-1:]]
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -92,53 +97,12 @@ def survey(folder: Path) -> dict[str, dict[str, list[str]]]:
                 done = cli.main(command) == 0
             except Exception:  # whatever an edit may lead to
                 done = False
-        name = " ".join([rule, *place.values()])
-        jobs[name] = [digest, _written(Path(output)) if done else "broken"]
-    stored = _stored(wiring.plan, Path("results/store"))
+        name = " ".join([job.rule, *job.names])
+        jobs[name] = [job.digest, _written(Path(output)) if done else "broken"]
+    stored = _stored(planned.plan, Path("results/store"))
     if any(digest == "broken" for _, digest in stored["cell"].values()):  # what is made of all cells lacks some
         jobs |= {name: [key, "broken"] for name, (key, _) in jobs.items() if name.split()[0] in OF_ALL}
     return {"job": jobs, **stored}
-
-
-def _jobs(wiring: Any, config: Path) -> Iterator[tuple[str, dict[str, str], str, list[str]]]:
-    """(rule, wildcards, output, command) in an order in which each finds what it needs."""
-    plan, common = wiring.plan, ["--config", str(config)]
-    for task in sorted({task for task, _ in plan.shards}):
-        out = f"results/shards/data/{task}.parquet"
-        yield "data", {"task": task}, out, ["data", *common, "--task", task, "--out", out]
-    for task, shard in plan.shards:
-        out = f"results/shards/train/{task}/{shard}"
-        place = {"task": task, "shard": shard}
-        outs = ["--out", f"{out}.cells.parquet", "--training-out", f"{out}.training.parquet"]
-        yield "train", place, f"{out}.cells.parquet", ["train", *common, "--task", task, "--shard", shard, *outs]
-    for name, measure in plan.measures.items():
-        for task, shard in plan.shards if measure.needs == "cells" else ():
-            if plan.measured_cells(name, task, shard):
-                out = f"results/shards/measure/{name}/{task}/{shard}.parquet"
-                place = {"measure": name, "task": task, "shard": shard}
-                which = ["--measure", name, "--task", task, "--shard", shard, "--out", out]
-                yield "measure", place, out, ["measure", *common, *which]
-    for needs in ("nothing", "tables"):
-        if needs == "tables":
-            yield from _tables(wiring, common, last=False)
-        for name, measure in plan.measures.items():
-            if measure.needs == needs:
-                out = f"results/shards/measure/{name}.parquet"
-                yield "measure_freely", {"measure": name}, out, ["measure", *common, "--measure", name, "--out", out]
-    yield from _tables(wiring, common, last=True)
-    for name in wiring.figures:
-        out = f"results/figures/{name}.png"
-        drawn = ["--name", name, "--out", out, "--caption", f"results/figures/{name}.rst"]
-        yield "figure", {"figure": name}, out, ["figure", *common, *drawn]
-
-
-def _tables(wiring: Any, common: list[str], last: bool) -> Iterator[tuple[str, dict[str, str], str, list[str]]]:
-    """Those of measures of tables come last; all others before them."""
-    for table in wiring.tables:
-        of_tables = any(wiring.plan.measures[name].needs == "tables" for name in wiring.plan.tables.get(table, []))
-        if of_tables == last:
-            out = f"results/tables/{table}.parquet"
-            yield "table", {"table": table}, out, ["table", "--name", table, *common, "--out", out]
 
 
 def _written(path: Path) -> str:

@@ -300,7 +300,7 @@ def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> Non
     for name, of in found.items():
         tables.write(name, of, tmp_path / f"{name}.parquet")
     given = Given(
-        "levels", list(found), lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), [], {}, {}, "0"
+        "levels", list(found), lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), [], {}, "0"
     )
     charts = {chart["name"]: chart for chart in block(page(given), "main")["charts"]}
     levels = {level["name"]: decoded(level["rows"]).accuracy.tolist() for level in charts["paths"]["beside"]}

@@ -11,7 +11,7 @@ from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
 from rankfall.report.rows import cell_row, dataset_rows, epoch_rows, measured_rows
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints
+from rankfall.run.snakemake.jobs import PlanJobs
 from rankfall.tasks._dataset import Dataset, Split
 
 DONE: dict[str, Any] = {"status": "done", "steps": 7, "chance": 0.5, "seconds": 2.0}
@@ -72,16 +72,6 @@ def test_measured_rows_are_of_cells_that_are_done_and_of_no_others(plan: Any) ->
 
 
 def test_every_file_of_rows_is_made_anew_when_the_code_of_rows_is_edited(plan: Any) -> None:
-    statements = JobFingerprints(plan)
-    task, shard = next(iter(plan.shards))
-    made = [
-        statements.data(task),
-        statements.train(task, shard),
-        *(statements.table(name) for name in statements.tables),
-    ]
-    made += [
-        statements.measure(name, task, shard) if measure.needs == "cells" else statements.freely(name)
-        for name, measure in plan.measures.items()
-    ]
+    jobs = [job for job in PlanJobs(plan).all_jobs if job.kind in ("data", "train", "measure", "table")]
     rows = {f"rankfall/report/{name}.py" for name in ("rows", "cell_columns", "conform", "schema")}
-    assert not [statement.what for statement in made if not rows <= set(statement.files())]
+    assert jobs and not [job.key for job in jobs if not rows <= set(job.code())]

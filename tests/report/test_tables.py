@@ -2,14 +2,12 @@
 input gives equal bytes.
 """
 
-import io
 import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from page_tables import cell_rows, residual_rows
@@ -25,18 +23,12 @@ from rankfall.report.compare import differences, equal
 from rankfall.report.conform import conform
 from rankfall.report.docs import document
 from rankfall.report.schema import CELL_COLUMNS, Column, Table, schema, table_names
-from rankfall.report.sealed import UNSEALED, seal
 
 ROOT = Path(__file__).parents[2]
 
 
 def part(name, **options):
     return Component(name, options)
-
-
-def planned(path, made, keys):
-    """What a table is combined from."""
-    return SimpleNamespace(path=str(path), made=made, keys=frozenset(keys))
 
 
 def a_cell(key="k0", seed=0, **changes):
@@ -80,43 +72,6 @@ def test_what_is_written_is_read_sorted_with_types_units_and_provenance(tmp_path
     assert '"snakemake"' in about["versions"]
 
 
-def test_what_was_changed_after_it_was_written_is_refused_when_it_is_read(tmp_path):
-    """What a table was made for is told by its last bytes alone; every byte counts."""
-    path = tmp_path / "paths.parquet"
-    tables.write("paths", path_rows(), path, {"made": "digest"})
-    whole = path.read_bytes()
-    for place in range(0, len(whole), 7):
-        content = bytearray(whole)
-        content[place] ^= 1
-        path.write_bytes(content)
-        with pytest.raises(
-            RankfallError, match=r"was changed after it was written: remove|has no digest|cannot be read"
-        ):
-            tables.read(path, "paths")
-    path.write_bytes(whole)
-    assert tables.read(path, "paths").num_rows == 7
-    tables.check_made(path, "digest")
-    with pytest.raises(RankfallError, match="was made for another configuration"):
-        tables.check_made(path, "another")
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_other_numbers_under_the_same_metadata_are_refused(tmp_path, kept):
-    path = tmp_path / "paths.parquet"
-    tables.write("paths", path_rows(), path)
-    data = pq.read_table(path)
-    place = data.schema.get_field_index("accuracy")
-    data = data.set_column(place, data.schema.field(place), pc.multiply(data["accuracy"], 100.0))
-    if not kept:
-        about = data.schema.metadata
-        data = data.replace_schema_metadata({key: value for key, value in about.items() if b"sealed" not in key})
-    pq.write_table(data, path)
-    with pytest.raises(
-        RankfallError, match="was changed after it was written" if kept else "has no digest of its content"
-    ):
-        tables.read(path, "paths")
-
-
 def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path):
     about = tables.provenance("c", ["k0", "k1"]) | {"time": "now"}
     rows = path_rows("k0") + path_rows("k1", 1)
@@ -128,9 +83,8 @@ def test_the_same_rows_in_any_order_give_the_same_bytes(tmp_path):
 def test_combining_shards_is_the_same_as_writing_at_once_and_none_make_an_empty_table(tmp_path):
     shards = {}
     for number, key in (("0", "k0"), ("1", "k1")):
-        shards[number] = planned(tmp_path / number, made=f"digest {number}", keys={key})
-        about = tables.provenance(device="cpu") | {"made": f"digest {number}"}
-        tables.write("paths", path_rows(key, int(number)), tmp_path / number, about)
+        shards[number] = tmp_path / number
+        tables.write("paths", path_rows(key, int(number)), tmp_path / number, tables.provenance(device="cpu"))
     tables.write("paths", path_rows("k1", 1) + path_rows("k0"), tmp_path / "all")
     assert tables.combine("paths", [shards["1"], shards["0"]], tmp_path / "combined", "digest") == 14
     assert tables.read(tmp_path / "combined").equals(tables.read(tmp_path / "all"))
@@ -139,24 +93,6 @@ def test_combining_shards_is_the_same_as_writing_at_once_and_none_make_an_empty_
     assert tables.read(tmp_path / "none", "paths").num_rows == 0
     with pytest.raises(RankfallError, match="2 rows with the same key"):
         tables.combine("paths", [shards["0"], shards["0"]], tmp_path / "combined")
-
-
-def test_a_table_is_combined_only_from_what_was_planned(tmp_path):
-    """A shard's table of another configuration, copied over, is refused, and so is one with rows of other cells."""
-    shard, out = tmp_path / "shard", tmp_path / "combined"
-    tables.write("paths", path_rows("k0"), shard, tables.provenance() | {"made": "this"})
-    assert tables.combine("paths", [planned(shard, "this", {"k0", "k1"})], out) == 7
-    out.unlink()
-    for wanted, message in [
-        (planned(shard, "that", {"k0"}), "was made for another configuration or by other code"),
-        (planned(shard, "this", {"k1"}), "has rows of 1 cells that are not in the plan"),
-    ]:
-        with pytest.raises(RankfallError, match=message):
-            tables.combine("paths", [wanted], out)
-    tables.write("paths", path_rows("k0"), shard)
-    with pytest.raises(RankfallError, match="was made for another"):
-        tables.combine("paths", [planned(shard, "this", {"k0"})], out)
-    assert not out.exists()
 
 
 WRONG = [
@@ -237,17 +173,14 @@ def test_a_file_that_is_not_the_table_wanted_is_told_in_one_line(tmp_path):
     good, other = tmp_path / "good", tmp_path / "other"
     tables.write("paths", path_rows(), good)
     pq.write_table(pa.table({"x": [1]}), other)
-    about = tables.read(good).schema.metadata | {b"rankfall.sealed": UNSEALED.encode()}
-    old = io.BytesIO()
-    pq.write_table(tables.read(good).drop_columns(["accuracy"]).replace_schema_metadata(about), old)
-    (tmp_path / "old").write_bytes(seal(old.getvalue()))
+    pq.write_table(tables.read(good).drop_columns(["accuracy"]), tmp_path / "old")
     (tmp_path / "short").write_bytes(good.read_bytes()[:-20])
     (tmp_path / "half").write_bytes(good.read_bytes()[:200])
     expected = {
         "nowhere": "is missing",
         "other": "is not a table of Rankfall",
         "old": r"another schema than this version's paths \(lacking \['accuracy'\]\)",
-        "short": "was changed after it was written",
+        "short": "cannot be read",
         "half": "cannot be read",
     }
     for name, message in expected.items():

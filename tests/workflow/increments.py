@@ -1,6 +1,6 @@
 """What a large grid costs when it grows: the jobs of a run after a finished one, counted by a dry run through the cluster's profile.
 
-The finished run is made up: a store whose stacks hold every cell and no numbers, and tables without rows that say what they were made for.
+The finished run is made up: a store whose stacks hold every cell and no numbers, and empty files under the names that are planned.
 """
 
 import json
@@ -15,13 +15,10 @@ from typing import Any
 import torch
 from checkout import CONFIG, Checkout, changed
 
-from rankfall.report import tables
-from rankfall.report.style import MADE
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.cell import Cell
-from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints
-from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.up_to_date import digest_of
+from rankfall.run.snakemake.publish import publish
+from rankfall.run.snakemake.run_plan import RunPlan
 from rankfall.run.store import Store
 
 STACK = 32
@@ -57,28 +54,15 @@ def grid(seeds: int = 100, depths: int = 20, architectures: int = 5) -> dict[str
     )
 
 
-def finish(plan: Plan, results: Path) -> None:
-    """What a run of this plan would leave, but for the numbers."""
+def finish(config: dict[str, Any], results: Path) -> None:
+    """What a run of this configuration would leave, but for the numbers."""
+    plan = make_plan(config)
     fill(plan, plan.cells, results)
-    outputs, fingerprints = Outputs.under(results), JobFingerprints(plan)
-    for task in {task for task, _ in plan.shards}:
-        written(outputs.data(task), "datasets", fingerprints.data(task))
-    for table in fingerprints.tables:
-        for part in fingerprints.parts(table, outputs):
-            written(part.path, table, part.fingerprint)
-        written(outputs.table(table), table, fingerprints.table(table))
-    for figure in plan.figures:
-        picture = Path(outputs.picture(figure))
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        for suffix in MADE:
-            picture.with_suffix(f".{suffix}").touch()
-        record = fingerprints.figure(figure).record()
-        record |= {suffix: digest_of(picture.with_suffix(f".{suffix}")) for suffix in MADE}
-        Path(outputs.caption(figure)).write_text(f"\n\n.. made: {json.dumps(record)}\n")
-
-
-def written(path: str, table: str, fingerprint: JobFingerprint) -> None:
-    tables.write(table, [], Path(path), fingerprint.record())
+    run = RunPlan.make(plan, config, results)
+    for file in run.makers:
+        (results / file).parent.mkdir(parents=True, exist_ok=True)
+        (results / file).touch()
+    publish(run)
 
 
 def fill(plan: Plan, cells: Iterable[Cell], results: Path, status: str = "done") -> None:
@@ -147,7 +131,7 @@ def count(checkout: Checkout, config: dict[str, Any]) -> Counted:
 def finished(folder: Path, config: dict[str, Any]) -> Checkout:
     """A checkout whose run of this configuration has ended."""
     checkout = Checkout.make(folder, config)
-    finish(make_plan(config), checkout.results)
+    finish(config, checkout.results)
     return checkout
 
 

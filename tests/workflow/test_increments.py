@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from checkout import Checkout
-from increments import count, fill, finished, grid, steps
+from increments import count, finished, grid, steps
 
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.cell import Cell
@@ -40,22 +40,6 @@ def test_only_jobs_with_something_to_compute_are_submitted(checkout: Checkout, a
     assert found.seconds < 20
     if added == "nothing":
         assert not found.jobs
-
-
-@pytest.mark.slow
-def test_a_store_alone_submits_nothing(tmp_path: Path) -> None:
-    """As after a schema of a table was edited, or in a fresh clone. Cells that failed are tried again."""
-    config = grid(40, 4) | {"compute": {"engine": "plain", "threads": 1, "shard_minutes": 1}}
-    plan = make_plan(config)
-    assert len(plan.shards) > 3
-    checkout = Checkout.make(tmp_path / "checkout")
-    fill(plan, plan.cells, checkout.results)
-    assert count(checkout, config).jobs == {"data": 1, "lookup": 1, "table": 4}
-    again = Checkout.make(tmp_path / "again")
-    failed = plan.cells[:1]
-    fill(plan, plan.cells[1:], again.results)
-    fill(plan, failed, again.results, "failed")
-    assert count(again, config).jobs == {"data": 1, "lookup": 1, "table": 4, "train": 1, "measure": 1}
 
 
 @pytest.mark.slow

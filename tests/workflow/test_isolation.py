@@ -50,7 +50,7 @@ def test_a_second_run_changes_nothing_of_a_live_one(tmp_path: Path) -> None:
     refused = checkout.finish(checkout.start_beside())
     assert refused.code != 0 and "LockException" in refused.output
     assert (plan.read_bytes(), plan.stat().st_mtime_ns) == before
-    assert list((checkout.results / "plan").iterdir()) == [plan.parent]
+    assert plan.parent in (checkout.results / "plan").iterdir(), "the refused run's own plan lies beside it"
     first = checkout.finish(live)
     assert first.code == 0, first.output
     assert rates(checkout) == {1.0e-3}
@@ -58,7 +58,7 @@ def test_a_second_run_changes_nothing_of_a_live_one(tmp_path: Path) -> None:
     for path in checkout.results.rglob("*"):
         os.utime(path, (time.time() + HOUR,) * 2)
     shutil.rmtree(checkout.folder / ".snakemake")
-    assert checkout.run().trained == 4
+    assert checkout.run().trained == 4  # from data that are dated ahead
     assert rates(checkout) == {3.0e-3}
     assert "Nothing to be done" in checkout.run().output
 
@@ -74,7 +74,7 @@ def test_folders_that_a_shell_would_execute(tmp_path: Path) -> None:
     assert "Nothing to be done" in again.output
 
 
-def test_outputs_of_another_configuration_are_made_again(tmp_path: Path) -> None:
+def test_outputs_of_another_configuration_are_no_matter(tmp_path: Path) -> None:
     """Copied over, newer than all else, and unknown to what Snakemake remembers."""
     one = Checkout.make(tmp_path / "one")
     one.run()
@@ -82,10 +82,10 @@ def test_outputs_of_another_configuration_are_made_again(tmp_path: Path) -> None
     caption = (one.results / "figures" / "paths.rst").read_text()
     two = Checkout.make(tmp_path / "two", OTHER)
     two.run()
-    for part in ("shards", "tables", "figures"):
+    for part in ("work", "tables", "figures"):
         shutil.copytree(two.results / part, one.results / part, dirs_exist_ok=True)
     done = one.run()
-    assert done.trained == 0
+    assert not done.jobs
     for name, before in tables.items():
         assert not differences(one.table(name), before)
     assert (one.results / "figures" / "paths.rst").read_text() == caption
@@ -107,7 +107,7 @@ def test_a_job_of_a_cluster_reads_what_was_planned(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for command in ("sbatch", "sacct", "squeue", "scancel", "sinfo", "scontrol"):
         path = tmp_path / "bin" / command
-        path.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/{command}\nexit 1\n')
+        path.write_text(f'#!/bin/sh\necho "$@" RANKFALL_PLAN=$RANKFALL_PLAN >> {tmp_path}/{command}\nexit 1\n')
         path.chmod(0o755)
     cluster = ["--executor", "slurm", "--jobs", "1", "--retries", "0"]
     cluster += ["--default-resources", "slurm_partition=main"]
@@ -115,7 +115,8 @@ def test_a_job_of_a_cluster_reads_what_was_planned(tmp_path: Path) -> None:
     assert done.code != 0 and "train" not in done.jobs, done.output
     (plan,) = (checkout.results / "plan").glob("*/config.json")
     assert (tmp_path / "sbatch").exists(), done.output
-    assert f"--configfiles {plan}" in (tmp_path / "sbatch").read_text()
+    said = (tmp_path / "sbatch").read_text()
+    assert "--export=ALL" in said and f"RANKFALL_PLAN={plan.parent.relative_to(checkout.folder)}" in said
 
 
 def test_one_reader_of_configurations(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_one_reader_of_configurations(tmp_path: Path) -> None:
     path.write_text(text + "name: again\n")
     assert "the key 'name' is there twice" in refusal(checkout)
     path.write_text(text)
-    assert "tables/cells.parquet" in checkout.run("--dry-run", "--config", "results=elsewhere").output
+    assert "elsewhere/work/table/cells/" in checkout.run("--dry-run", "--config", "results=elsewhere").output
     assert "results: '~/x' is not expanded" in refusal(checkout, "--config", "results=~/x")
     path.unlink()
     assert "config.yaml: cannot be read" in refusal(checkout)

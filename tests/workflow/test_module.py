@@ -67,7 +67,7 @@ def test_another_workflow_plans_it_as_a_module(tmp_path, renamed, rule):
     folder = user(tmp_path / "theirs", renamed)
     said = snakemake(folder, "-n")
     assert f"rule {rule}:" in said
-    assert "results/smoke/figures/paths.png" in said
+    assert "results/smoke/work/figure/paths/" in said
     assert not (folder / "results").exists(), "a dry run writes nothing"
 
 

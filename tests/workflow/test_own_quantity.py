@@ -19,7 +19,7 @@ from rankfall.report.page.chart import charts
 from rankfall.report.quantities import declarations_of
 from rankfall.report.schema import schema
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints
+from rankfall.run.snakemake.jobs import PlanJobs
 
 OWN = CONFIG | own_quantity.CONFIG | {"page": True}
 WAYS = {"folder": own_quantity.write, "file": own_quantity.write_as_one_file}
@@ -49,14 +49,14 @@ def test_the_documentation_shows_these_files() -> None:
 
 def digests() -> dict[str, str]:
     plan = make_plan(OWN)
-    said = JobFingerprints(plan)
+    jobs = PlanJobs(plan)
     place = next(iter(plan.shards))
     return {
-        "cells": said.train(*place).digest,
-        "rows": said.measure("entropy", *place).digest,
-        "scorecard": said.freely("scorecard").digest,
-        "figure": said.figure("entropy").digest,
-        "page": said.page().digest,
+        "cells": jobs.job("train", *place).digest,
+        "rows": jobs.job("measure", "entropy", *place).digest,
+        "scorecard": jobs.job("measure", "scorecard").digest,
+        "figure": jobs.job("figure", "entropy").digest,
+        "page": jobs.job("page").digest,
     }
 
 

@@ -10,7 +10,7 @@ import yaml
 from checkout import ROOT, Checkout
 
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.wiring import Wiring
+from rankfall.run.snakemake.run_plan import RunPlan
 
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
 QUICK = {"smoke", "config"}
@@ -34,7 +34,8 @@ def test_every_rule_logs_and_calls_the_command_line() -> None:
         assert "{log:q} 2>&1" in body, name
         assert "{PLANNED}" in body, name
         assert not re.search(r"\{(output|input|log|params)[^}:]*\}", body), (name, "a value that is not quoted")
-        for unwanted in ("retries:", "script:", "run:", "notebook:", "ancient("):
+        assert "{{digest}}" in text and "inputs(" in text, (name, "files are named by what they are made of")
+        for unwanted in ("retries:", "script:", "run:", "notebook:"):
             assert not re.search(rf"(^|[^\w`]){re.escape(unwanted)}", body, re.MULTILINE), (name, unwanted)
 
 
@@ -43,7 +44,7 @@ def test_profiles_schedule_greedily_and_hold_the_retries() -> None:
         profile = yaml.safe_load(path.read_text())
         assert profile["scheduler"] == "greedy", path
         assert profile["retries"] >= 1, path
-        assert profile["rerun-incomplete"], path
+        assert profile["ignore-incomplete"] and profile["rerun-triggers"] == "mtime", path
 
 
 @pytest.mark.parametrize(
@@ -59,15 +60,15 @@ def test_presets_are_valid_and_keep_to_their_own_folder(path: Path) -> None:
 def test_a_preset_replaces_the_default(tmp_path: Path) -> None:
     checkout = Checkout.make(tmp_path / "checkout")
     done = checkout.run("--dry-run", "--printshellcmds", "--configfile", "workflow/presets/smoke.yaml")
-    assert "results/smoke/tables/paths.parquet" in done.output
-    preset = Wiring(yaml.safe_load((checkout.folder / "workflow" / "presets" / "smoke.yaml").read_text()))
-    assert f"--config {preset.config} " in done.output
+    assert "results/smoke/work/table/paths/" in done.output
+    raw = yaml.safe_load((checkout.folder / "workflow" / "presets" / "smoke.yaml").read_text())
+    assert f"--config {RunPlan.make(make_plan(raw), raw).config} " in done.output
     assert not checkout.results.exists(), "a dry run leaves nothing"
 
 
 @pytest.mark.long
 def test_parsing_the_workflow_loads_no_torch() -> None:
-    program = "import sys; from rankfall.run.snakemake.wiring import Wiring; import yaml;"
-    program += "Wiring(yaml.safe_load(open('config.yaml'))).states.lines(); print('torch' in sys.modules)"
+    program = "import sys; from rankfall.run.snakemake.run_plan import plan_or_load; import yaml;"
+    program += "plan_or_load(yaml.safe_load(open('config.yaml')), False).lines(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

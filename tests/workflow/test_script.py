@@ -12,20 +12,24 @@ from helpers import config
 
 from rankfall.report import tables
 from rankfall.report.compare import differences
+from rankfall.run.config.types import read
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints
-from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.script import commands, script
-from rankfall.run.snakemake.wiring import Wiring
+from rankfall.run.snakemake.run_plan import RunPlan
+from rankfall.run.snakemake.script import command_of, script
 
 SMOKE = "workflow/presets/smoke.yaml"
 PRESETS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
 QUICK = {"smoke", "config"}
 
 
+def plan_run(path: Path) -> RunPlan:
+    raw = read(path)
+    return RunPlan.make(make_plan(raw), raw)
+
+
 def made_by(line: str) -> tuple[str, dict[str, str]]:
     """The verb of a job, and its options."""
-    job, verb, _, *words = shlex.split(line)
+    job, verb, _, _, *words = shlex.split(line)
     assert job == "job"
     return verb, dict(word.removeprefix("--").split("=", 1) for word in words)
 
@@ -34,39 +38,23 @@ def made_by(line: str) -> tuple[str, dict[str, str]]:
     "path", [pytest.param(one, id=one.stem, marks=[pytest.mark.long] * (one.stem not in QUICK)) for one in PRESETS]
 )
 def test_all_is_made_and_each_file_after_those_it_is_made_from(path: Path) -> None:
-    plan = make_plan(path)
-    outputs, said = Outputs.under(plan.config.results), JobFingerprints(plan)
+    run = plan_run(path)
     there: set[str] = set()
-    for line in commands(plan, outputs):
-        verb, options = made_by(line)
-        needs: list[str] = []
-        if verb == "table":
-            needs = [part.path for part in said.parts(options["name"], outputs)]
-        elif verb == "figure":
-            needs = [outputs.table(table) for table in plan.figure(options["name"]).tables]
-        elif verb == "page":
-            needs = [path for path in Wiring(plan_source(path)).targets(None) if path != outputs.page]
-        elif verb == "measure" and "shard" in options:
-            needs = [outputs.cells(options["task"], options["shard"])]
-        elif verb == "measure":
-            needs = [outputs.table(table) for table in plan.measure(options["measure"]).tables]
-        assert set(needs) <= there, line
-        there |= {options[name] for name in ("out", "training-out") if name in options}
-    assert set(Wiring(plan_source(path)).targets(None)) <= there
-
-
-def plan_source(path: Path) -> dict:
-    import yaml
-
-    return dict(yaml.safe_load(path.read_text()))
+    for job in run.jobs.values():
+        verb, options = made_by(command_of(run, job))
+        assert verb == job.kind and set(run.paths(job.inputs)) <= there, job.key
+        there |= {options[name] for name in ("out", "training-out", "caption") if name in options}
+        if verb == "figure":
+            there |= set(run.paths(job.files))
+    assert set(run.paths(run.final.values())) <= there
 
 
 def test_the_script_has_the_commands_of_all_rules() -> None:
-    """But `lookup`, which only saves time."""
-    text = "\n".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
-    ruled = set(re.findall(r"python -m rankfall\.cli (\w+)", text)) - {"lookup"}
-    plan = make_plan(ROOT / "config.yaml")
-    assert {made_by(line)[0] for line in commands(plan, Outputs.under("results"))} == ruled
+    texts = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    ruled = set(re.findall(r"python -m rankfall\.cli (\w+)", "\n".join(path.read_text() for path in texts)))
+    run = plan_run(ROOT / "config.yaml")
+    assert {made_by(command_of(run, job))[0] for job in run.jobs.values()} | {"publish"} == ruled
+    assert "rankfall.cli publish" in script(run, ROOT / "config.yaml")
 
 
 def write_script(checkout: Checkout, config: str) -> None:
@@ -105,9 +93,7 @@ def test_bash_makes_the_tables_that_snakemake_makes(tmp_path: Path) -> None:
         assert [path.name for path in first] == [path.name for path in second] != []
         for path, copy in zip(first, second):
             if folder == "tables":
-                a, b = tables.read(path), tables.read(copy)
-                assert differences(a, b) == []
-                assert tables.about_of(a)["made"] == tables.about_of(b)["made"]
+                assert differences(tables.read(path), tables.read(copy)) == []
     again = other.run("--configfile", SMOKE)
     assert "Nothing to be done" in again.output, "Snakemake finds all that the script made right"
 
@@ -125,7 +111,8 @@ def test_an_edit_after_the_script_was_written_stops_it(tmp_path: Path) -> None:
 
 def test_a_line_break_in_a_name_is_no_command(tmp_path: Path) -> None:
     """The script's head is a comment that names the configuration: what stood behind a line break was run."""
-    made = script(make_plan(config() | {"name": "a\ntouch b"}), tmp_path / "c\ntouch d", tmp_path / "results")
+    raw = config() | {"name": "a\ntouch b"}
+    made = script(RunPlan.make(make_plan(raw), raw, tmp_path / "results"), tmp_path / "c\ntouch d")
     comment = made.splitlines()[1]
     assert comment.startswith("# All jobs of a touch b, in order") and comment.endswith("/c touch d' --script`.")
     assert subprocess.run(["bash", "-n"], input=made, text=True, check=False).returncode == 0

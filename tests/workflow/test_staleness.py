@@ -144,43 +144,79 @@ def test_removed_architecture_trains_nothing_and_shrinks_the_tables(checkout: Ch
     done = checkout.run()
     assert done.trained == 0
     assert {row["architecture"] for row in checkout.table("cells").to_pylist()} == {"soft"}
-    assert set(done.jobs) == {"lookup", "table", "figure"}, (
-        "nothing has to be computed, so no job of a cluster has to start"
-    )
+    assert set(done.jobs) == {"train", "measure", "table", "figure"}
     assert not differences(checkout.table("paths"), before.filter(pc.equal(before["architecture"], "soft")))
     assert not checkout.run().jobs
 
 
-def test_touched_results_train_nothing(checkout: Checkout) -> None:
-    for path in checkout.results.rglob("*"):
-        os.utime(path)
-    assert checkout.run().trained == 0
+@pytest.mark.parametrize("ahead", [0, 3600, -3600])
+def test_touched_results_run_nothing(checkout: Checkout, ahead: float) -> None:
+    """Whatever clock they were dated by, and in whatever order."""
+    for number, path in enumerate(sorted(checkout.results.rglob("*"))):
+        os.utime(path, (time.time() + ahead - number,) * 2)
+    assert not checkout.run().jobs
+    edit(checkout, "rank/paths/figure.py")
+    assert checkout.run().labelled == {"figure": 1}
 
 
-def test_reverted_edit_finds_the_old_results(checkout: Checkout) -> None:
+def test_reverted_edit_finds_the_old_files(checkout: Checkout) -> None:
+    """Nothing is computed and nothing is looked up; the names that people read get their old content back."""
     before, text = checkout.table("paths"), checkout.source("train/members.py").read_text()
     edit(checkout, "train/members.py")
     assert checkout.run().trained == CELLS
+    assert checkout.table("cells")["key"] != before["key"]
     checkout.source("train/members.py").write_text(text)
-    assert checkout.run().trained == 0
+    assert not checkout.run().jobs
     assert not differences(checkout.table("paths"), before)
+
+
+def test_lost_records_of_snakemake_run_nothing(checkout: Checkout) -> None:
+    shutil.rmtree(checkout.folder / ".snakemake")
+    assert not checkout.run().jobs
+
+
+def test_a_part_that_nobody_needs_is_not_missed(checkout: Checkout) -> None:
+    for kind in ("data", "train", "measure"):
+        shutil.rmtree(checkout.results / "work" / kind)
+    assert not checkout.run().jobs
+
+
+def test_a_table_edited_by_hand_is_published_again(checkout: Checkout) -> None:
+    """The work file that other files are made from is whole."""
+    paths = [checkout.results / "tables" / "paths.parquet", checkout.results / "figures" / "paths.svg"]
+    before = [path.read_bytes() for path in paths]
+    paths[0].write_bytes(b"edited")
+    paths[1].unlink()
+    assert not checkout.run().jobs
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_two_checkouts_with_one_folder_of_results(checkout: Checkout, tmp_path: Path) -> None:
+    """The second finds all that the first has made; an edit in one is no edit in the other."""
+    other = Checkout.make(tmp_path / "other")
+    other.results.symlink_to(checkout.results)
+    assert not other.run().jobs
+    edit(other, "rank/paths/figure.py")
+    assert other.run().labelled == {"figure": 1}
+    assert not checkout.run().jobs
+    assert not other.run().jobs
 
 
 def test_deleted_outputs_are_made_again_from_the_store(checkout: Checkout) -> None:
     before = checkout.table("paths")
-    for part in ("shards", "tables", "figures"):
+    for part in ("work", "tables", "figures"):
         shutil.rmtree(checkout.results / part)
     assert checkout.run().trained == 0
     assert not differences(checkout.table("paths"), before)
 
 
 def test_fresh_clone_with_the_store_trains_nothing(base: Checkout, tmp_path: Path) -> None:
-    """All that moved is the store: none of what Snakemake remembers, no shards, no tables."""
+    """All that moved is the store: none of what Snakemake remembers, no work files, no tables."""
     clone = Checkout.make(tmp_path / "elsewhere" / "clone")
     shutil.copytree(base.results / "store", clone.results / "store")
     done = clone.run()
     assert done.trained == 0
-    assert done.labelled == {"data": 1, "lookup": 1, "table": 4, "figure": 1}
+    assert done.labelled == {"data": 1, "train": 1, "measure": 1, "table": 4, "figure": 1}
     assert not clone.run().jobs
     assert clone.kept() == base.kept()
     assert not differences(clone.table("paths"), base.table("paths"))
@@ -200,7 +236,7 @@ def test_damaged_stack_is_set_aside_and_trained_again(checkout: Checkout, damage
     before, epochs = checkout.table("paths"), checkout.table("training")
     victim = checkout.stacks()[0]
     victim.write_bytes(damage(victim.read_bytes()))
-    for part in ("shards", "tables", "figures", "store/measures"):  # so that everything is looked up again
+    for part in ("work", "tables", "figures", "store/measures"):  # so that everything is looked up again
         shutil.rmtree(checkout.results / part)
     done = checkout.run()
     assert done.trained == 2

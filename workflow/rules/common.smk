@@ -1,62 +1,75 @@
 # What all rules share.
 
+import functools
+from pathlib import Path
+
 from snakemake.logging import logger
 
-# What every job is told: `places` and `expect` of its params.
+import rankfall
+
+# What every job is told. As paths: they are of no result's identity, and Snakemake compares params of plain types alone.
+PLACES = {"config": RUN.config, "results": RUN.results, "package": Path(rankfall.__file__).parent}
 PLANNED = (
-    "--config {params.config:q} --results {params.results:q} --package {params.package:q} --expect {params.expect}"
+    "--config {params.config:q} --results {params.results:q} --package {params.package:q} --expect {wildcards.digest}"
 )
+WORK, LOGS = f"{RESULTS}/work", f"{RESULTS}/logs"
+FINAL = RUN.paths(RUN.final.values())
+MOST = 3  # times what the first attempt may use; a job that was preempted often is no larger for that
+
+
+def inputs(pattern):
+    """The files that a job reads. A file that is there is right, whatever its date."""
+
+    def list_inputs(wildcards):
+        write_plan()
+        return [ancient(file) for file in RUN.paths(RUN.find(pattern, wildcards).inputs)]
+
+    return list_inputs
+
+
+@functools.cache
+def write_plan():
+    """What jobs read; neither in a job nor in a dry run, which is known as such by the time that jobs are asked for their inputs."""
+    if not JOB and not workflow.dryrun:
+        RUN.write()
+        not_ahead([RUN.results / "work"])  # or Snakemake fails a job whose input is newer than its output
+
+
+def priority(pattern):
+    return lambda wildcards: RUN.needs(pattern, wildcards).priority
+
+
+def minutes(pattern):
+    return lambda wildcards, attempt=1: RUN.needs(pattern, wildcards).minutes * min(attempt, MOST)
+
+
+def megabytes(pattern):
+    return lambda wildcards, attempt=1: RUN.needs(pattern, wildcards).megabytes * min(attempt, MOST)
 
 
 def begin():
     """Only in the process that runs the jobs: neither in a dry run nor in a job."""
+    global FORKS  # or its server ends here
     try:
-        WIRING.begin()
+        lock_results(RUN.results)
     except RankfallError as error:
         sys.exit(f"error: {clean(str(error))}")
-    announce_plan(WIRING, WIRING.plan, RESULTS)
+    logger.info(None, extra={"event": "rankfall_began", "config": str(RUN.config)})
+    FORKS = start(RUN.config, RUN.about["threads"], RUN.kinds_here(workflow.local_exec))
 
 
-def write_lacking_page():
-    """The page of what there is: one job that failed takes nothing else with it."""
-    failed = SNAKEMAKE.find_failed_for_page()
-    if not failed:
-        return
-    from rankfall.commands._planned import Planned
+def publish_incomplete():
+    """Copy what there is; and write the page of it: one job that failed takes nothing else with it."""
     from rankfall.commands.page import write_incomplete
-    from rankfall.run.screen.words import error_in
+    from rankfall.run.snakemake.publish import publish
 
+    publish(RUN)
     try:
-        lacks = write_incomplete(
-            Planned(WIRING.plan, Path(RESULTS), None), {path: error_in(log) for path, log in failed.items()}
-        )
+        lacks = write_incomplete(RUN)
         said = {"lacks": list(lacks)}
-        logger.info(f"{WIRING.outputs.page} is made of what there is; it lacks {', '.join(lacks)}")
+        if lacks:
+            logger.info(f"{RESULTS}/report/index.html is made of what there is; it lacks {', '.join(lacks)}")
     except RankfallError as error:
         said = {"no_page": clean(str(error))}
         logger.info(f"no page: {said['no_page']}")
     logger.info(None, extra={"event": "rankfall_page", **said})
-
-
-def inputs(function):
-    """An input function that first marks what is stale: by then there is a graph of jobs to mark it in."""
-
-    def mark_and_list(wildcards):
-        mark_stale()
-        return function(wildcards)
-
-    return mark_and_list
-
-
-def mark_stale():
-    """Have outputs made again that are not what is planned, whatever their times and Snakemake's memory say, and no others."""
-    first = WIRING.forced is None
-    if not SNAKEMAKE.runs_jobs or (not first and SNAKEMAKE.forces(WIRING.states.stale.keys())):
-        return
-    if MODULE and first and not SNAKEMAKE.is_dry:
-        begin()
-    SNAKEMAKE.rerun_by_time_only()
-    WIRING.set_forced(*SNAKEMAKE.read_forced())
-    SNAKEMAKE.force(WIRING.states.stale)
-    for line in WIRING.states.lines():
-        logger.info(line)

@@ -2,15 +2,16 @@
 
 
 rule data:
+    input:
+        inputs("data/{task}"),
     output:
-        f"{RESULTS}/shards/data/{{task}}.parquet",
+        f"{WORK}/data/{{task}}/{{digest}}.parquet",
     log:
-        f"{RESULTS}/logs/data/{{task}}.log",
+        f"{LOGS}/data/{{task}}/{{digest}}.log",
     priority: 4
     conda:
         "../../envs/environment.yaml"
     params:
-        **WIRING.places,
-        expect=WIRING.data,
+        **PLACES,
     shell:
         f"python -m rankfall.cli data {PLANNED} --task {{wildcards.task}} --out {{output:q}} > {{log:q}} 2>&1"

@@ -3,22 +3,21 @@
 
 rule measure:
     input:
-        cells=inputs(WIRING.measure_inputs),
+        inputs("measure/{measure}/{task}/{shard}"),
     output:
-        f"{RESULTS}/shards/measure/{{measure}}/{{task}}/{{shard}}.parquet",
+        f"{WORK}/measure/{{measure}}/{{task}}/{{shard}}/{{digest}}.parquet",
     log:
-        f"{RESULTS}/logs/measure/{{measure}}/{{task}}/{{shard}}.log",
+        f"{LOGS}/measure/{{measure}}/{{task}}/{{shard}}/{{digest}}.log",
     # Below tables, and the longest first.
-    priority: WIRING.measure_priority
+    priority: priority("measure/{measure}/{task}/{shard}")
     conda:
         "../../envs/environment.yaml"
-    threads: WIRING.threads
+    threads: RUN.about["threads"]
     resources:
-        mem_mb=WIRING.measure_memory,
-        runtime=WIRING.measure_minutes,
+        mem_mb=megabytes("measure/{measure}/{task}/{shard}"),
+        runtime=minutes("measure/{measure}/{task}/{shard}"),
     params:
-        **WIRING.places,
-        expect=WIRING.measure,
+        **PLACES,
     shell:
         f"exec python -m rankfall.cli measure {PLANNED} --measure {{wildcards.measure}}"
         " --task {wildcards.task} --shard {wildcards.shard} --out {output:q} > {log:q} 2>&1"
@@ -27,18 +26,17 @@ rule measure:
 # A measure that needs no trained cell: of architectures alone, or of tables that others made.
 rule measure_freely:
     input:
-        inputs(WIRING.free_measure_inputs),
+        inputs("measure/{measure}"),
     output:
-        f"{RESULTS}/shards/measure/{{measure}}.parquet",
+        f"{WORK}/measure/{{measure}}/{{digest}}.parquet",
     log:
-        f"{RESULTS}/logs/measure/{{measure}}.log",
+        f"{LOGS}/measure/{{measure}}/{{digest}}.log",
     # Longer than measures of cells: one that is left for the end would run alone.
     priority: 2
     conda:
         "../../envs/environment.yaml"
-    threads: WIRING.threads
+    threads: RUN.about["threads"]
     params:
-        **WIRING.places,
-        expect=WIRING.measure_freely,
+        **PLACES,
     shell:
         f"exec python -m rankfall.cli measure {PLANNED} --measure {{wildcards.measure}} --out {{output:q}} > {{log:q}} 2>&1"

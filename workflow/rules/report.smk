@@ -3,18 +3,17 @@
 
 rule table:
     input:
-        inputs(WIRING.table_inputs),
+        inputs("table/{table}"),
     output:
-        f"{RESULTS}/tables/{{table}}.parquet",
+        f"{WORK}/table/{{table}}/{{digest}}.parquet",
     log:
-        f"{RESULTS}/logs/table/{{table}}.log",
+        f"{LOGS}/table/{{table}}/{{digest}}.log",
     # Measures wait for tables. Figures, for which only the page waits, are left for when there is little else to do.
     priority: 2
     conda:
         "../../envs/environment.yaml"
     params:
-        **WIRING.places,
-        expect=WIRING.table,
+        **PLACES,
     shell:
         # The plan says which files a table is combined from: a command line has no room for thousands.
         f"python -m rankfall.cli table {PLANNED} --name {{wildcards.table}} --out {{output:q}} > {{log:q}} 2>&1"
@@ -22,23 +21,22 @@ rule table:
 
 rule figure:
     input:
-        inputs(WIRING.figure_inputs),
+        inputs("figure/{figure}"),
     output:
         picture=report(
-            f"{RESULTS}/figures/{{figure}}.png",
+            f"{WORK}/figure/{{figure}}/{{digest}}.png",
             caption="../report/figure.rst",
-            category=WIRING.figure_category,
+            category=lambda wildcards: RUN.about["categories"][wildcards.figure],
             labels={"figure": "{figure}"},
         ),
-        others=[f"{RESULTS}/figures/{{figure}}.{kind}" for kind in WIRING.figure_kinds],
-        caption=f"{RESULTS}/figures/{{figure}}.rst",
+        others=[f"{WORK}/figure/{{figure}}/{{digest}}.{kind}" for kind in FORMATS if kind != "png"],
+        caption=f"{WORK}/figure/{{figure}}/{{digest}}.rst",
     log:
-        f"{RESULTS}/logs/figure/{{figure}}.log",
+        f"{LOGS}/figure/{{figure}}/{{digest}}.log",
     conda:
         "../../envs/environment.yaml"
     params:
-        **WIRING.places,
-        expect=WIRING.figure,
+        **PLACES,
     shell:
         f"python -m rankfall.cli figure {PLANNED} --name {{wildcards.figure}}"
         " --out {output.picture:q} --caption {output.caption:q} > {log:q} 2>&1"
@@ -47,15 +45,14 @@ rule figure:
 # All numbers of the run in one file that opens from disk.
 rule page:
     input:
-        inputs(WIRING.page_inputs),
+        inputs("page"),
     output:
-        f"{RESULTS}/report/index.html",
+        f"{WORK}/page/{{digest}}.html",
     log:
-        f"{RESULTS}/logs/page.log",
+        f"{LOGS}/page/{{digest}}.log",
     conda:
         "../../envs/environment.yaml"
     params:
-        **WIRING.places,
-        expect=WIRING.page,
+        **PLACES,
     shell:
         f"python -m rankfall.cli page {PLANNED} --out {{output:q}} > {{log:q}} 2>&1"

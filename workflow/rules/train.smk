@@ -4,25 +4,22 @@
 
 rule train:
     input:
-        # Not `ancient`, though the digest below changes when the data do: Snakemake drops a job's own reasons to run when
-        # only ancient inputs of it are made again.
-        data=inputs(WIRING.train_inputs),
+        inputs("train/{task}/{shard}"),
     output:
-        cells=f"{RESULTS}/shards/train/{{task}}/{{shard}}.cells.parquet",
-        training=f"{RESULTS}/shards/train/{{task}}/{{shard}}.training.parquet",
+        cells=f"{WORK}/train/{{task}}/{{shard}}/{{digest}}.cells.parquet",
+        training=f"{WORK}/train/{{task}}/{{shard}}/{{digest}}.training.parquet",
     log:
-        f"{RESULTS}/logs/train/{{task}}/{{shard}}.log",
+        f"{LOGS}/train/{{task}}/{{shard}}/{{digest}}.log",
     # Above measures and tables, and the longest first.
-    priority: WIRING.train_priority
+    priority: priority("train/{task}/{shard}")
     conda:
         "../../envs/environment.yaml"
-    threads: WIRING.threads
+    threads: RUN.about["threads"]
     resources:
-        mem_mb=WIRING.train_memory,
-        runtime=WIRING.train_minutes,
+        mem_mb=megabytes("train/{task}/{shard}"),
+        runtime=minutes("train/{task}/{shard}"),
     params:
-        **WIRING.places,
-        expect=WIRING.train,
+        **PLACES,
     shell:
         # `exec`: a signal that goes to all processes of a job (SLURM's warning) must not end the shell, and with it the job,
         # while the program writes its checkpoint.

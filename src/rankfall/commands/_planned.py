@@ -1,16 +1,15 @@
 """Common to the commands that jobs run: the plan, the folder of results, and the check that the plan has not changed.
 
 A job of a run finds beside its configuration what the run has planned, reads what is its own and makes that part of the plan anew, of the
-configuration and the sources as they are now. If its digest is then the one that it was told to expect, all is as it was planned. In any
+configuration and the sources as they are now. If its digest is then the one in the names of its files, all is as it was planned. In any
 other case (nothing is there, a file is damaged, something was edited, nobody said what to expect) the whole grid is planned, which says
 what is wrong.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,43 +17,26 @@ if TYPE_CHECKING:
     from rankfall.run.plan import Plan
     from rankfall.run.plan.slices import Slice
     from rankfall.run.plan.written import WrittenPlan
-    from rankfall.run.snakemake.job_fingerprints import JobFingerprint, JobFingerprints
-    from rankfall.run.snakemake.outputs import Outputs
+    from rankfall.run.snakemake.jobs import Job, PlanJobs
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A job's own plan."""
+    """A job with its own plan."""
 
     plan: "Plan"
     results: Path
-    expected: str | None
-    written: "WrittenPlan | None" = None  # where the plan is of this job's cells alone
+    jobs: "PlanJobs"
+    job: "Job"
 
     @property
-    def outputs(self) -> "Outputs":
-        from rankfall.run.snakemake.outputs import Outputs
+    def inputs(self) -> list[Path]:
+        """The files that it reads."""
+        return [self.results / file for file in self.job.inputs]
 
-        return Outputs.under(self.results)
-
-    @cached_property
-    def fingerprints(self) -> "JobFingerprints":
-        from rankfall.run.snakemake.job_fingerprints import JobFingerprints
-        from rankfall.run.snakemake.written_fingerprints import WrittenFingerprints
-
-        return JobFingerprints(self.plan) if self.written is None else WrittenFingerprints(self.plan, self.written)
-
-    def check(self, fingerprint: "JobFingerprint", job: str) -> "dict[str, str]":
-        """An error if the job's digest is not the planned one. Returns the record that its output keeps."""
-        fingerprint.check(self.expected, job)
-        return fingerprint.record()
-
-    def check_tables(self, names: "Iterable[str]") -> None:
-        """Stop before reading a table that was made for something else than the plan asks for."""
-        from rankfall.report import tables
-
-        for name in names:
-            tables.check_made(Path(self.outputs.table(name)), self.fingerprints.table(name).digest)
+    def table_file(self, name: str, folder: Path | None = None) -> Path:
+        """Where the job finds a table: its work file, or the file of its name in a folder that was named."""
+        return folder / f"{name}.parquet" if folder else self.results / self.jobs.job("table", name).files[0]
 
 
 def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -68,16 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
     )
 
 
-def make_plan(
-    args: argparse.Namespace,
-    read: "Callable[[WrittenPlan], Slice] | None" = None,
-    state: "Callable[[JobFingerprints], JobFingerprint] | None" = None,
+def plan_job(
+    args: argparse.Namespace, kind: str, *names: str, read: "Callable[[WrittenPlan], Slice] | None" = None
 ) -> Planned:
-    """The plan, made by the same package as the run's. `read`: the cells that the job needs, of a plan that the run has written; `state`:
-    what the job makes. Without them it needs all cells."""
+    """Plan one job with the same package as the run. `read`: the cells that it needs, of a plan that the run has written; None: all.
+    Raise if it would make something else than was planned."""
     import rankfall
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
+    from rankfall.run.snakemake.jobs import PlanJobs
 
     here = Path(rankfall.__file__).parent
     if args.package is not None and here.resolve() != args.package.resolve():
@@ -85,35 +66,42 @@ def make_plan(
             f"this job runs the package in {here}, and was planned by the one in {args.package}: something puts another "
             f"`rankfall` first (a folder of that name where Snakemake was started, or PYTHONPATH in the job's start-up files)"
         )
-    own = None
-    if args.expect is not None and read is not None and state is not None:
-        own = _load_own_part(args, read, state)
-    if own is not None:
-        return own
+    if args.expect is not None and read is not None:
+        own = _plan_own_part(args, kind, names, read)
+        if own is not None:
+            return own
     plan = make_plan(args.config)
-    return Planned(plan, args.results or Path(plan.config.results), args.expect)
+    jobs = PlanJobs(plan)
+    job = jobs.job(kind, *names)
+    job.check(args.expect)
+    return Planned(plan, args.results or Path(plan.config.results), jobs, job)
 
 
-def _load_own_part(
-    args: argparse.Namespace,
-    read: "Callable[[WrittenPlan], Slice]",
-    state: "Callable[[JobFingerprints], JobFingerprint]",
+def _plan_own_part(
+    args: argparse.Namespace, kind: str, names: tuple[str, ...], read: "Callable[[WrittenPlan], Slice]"
 ) -> Planned | None:
     """The part of the plan that is the job's; None where it cannot be read or is not what was planned."""
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
     from rankfall.run.plan.written import WrittenPlan
+    from rankfall.run.snakemake.jobs import PlanJobs
+    from rankfall.run.snakemake.run_plan import RunPlan
 
     written = WrittenPlan.load_beside(args.config)
     if written is None:
         return None
     try:
         plan = make_plan(args.config, read(written))
-        own = Planned(plan, args.results or Path(plan.config.results), args.expect, written)
-        why = "" if state(own.fingerprints).digest == args.expect else "what it makes is not what was planned"
+        inputs = []
+        if kind == "table" or (len(names) == 1 and kind in ("figure", "measure")):  # made from files of other jobs
+            run = RunPlan.load(written.folder)
+            inputs = run.inputs_of("/".join((kind, *names))) if run else []
+        jobs = PlanJobs(plan, inputs)
+        job = jobs.job(kind, *names)
+        why = "" if job.digest == args.expect else "what it makes is not what was planned"
     except (RankfallError, LookupError, TypeError, ValueError) as error:
         why = str(error)
     if not why:
-        return own
+        return Planned(plan, args.results or Path(plan.config.results), jobs, job)
     print(f"planning the whole grid instead of this job's part: {why}", file=sys.stderr)
     return None

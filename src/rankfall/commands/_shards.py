@@ -1,4 +1,4 @@
-"""What the commands of single jobs and `lookup` do: train or measure a shard and write its tables."""
+"""Train or measure a shard and write its tables, for the commands of single jobs."""
 
 import sys
 from dataclasses import dataclass
@@ -46,8 +46,7 @@ class Shards:
     store: "Store"
     settings: "Settings"
 
-    def train(self, task: str, shard: str, made: dict[str, str], out: Path | None, training_out: Path | None) -> None:
-        """`made` is the record that the tables keep of what they were made from."""
+    def train(self, task: str, shard: str, out: Path | None, training_out: Path | None) -> None:
         from rankfall.position.attainable import attainable
         from rankfall.report import tables
         from rankfall.report.rows import cell_row
@@ -67,7 +66,7 @@ class Shards:
 
         train(cells)
         epochs = course_rows(cells, self.store, train) if training_out else []
-        about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(self.settings.device)) | made
+        about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(self.settings.device))
         if out:
             found = find_records(cells, self.store, train)
             rows = [
@@ -77,7 +76,7 @@ class Shards:
         if training_out:
             tables.write("training", epochs, training_out, about)
 
-    def measure(self, name: str, task: str, shard: str, made: dict[str, str], out: Path) -> None:
+    def measure(self, name: str, task: str, shard: str, out: Path) -> None:
         from rankfall.report import tables
         from rankfall.run.jobs.engine import stop_signals
         from rankfall.run.jobs.measuring import MeasuringWork, measure_cells
@@ -87,7 +86,7 @@ class Shards:
         with stop_signals() as stopped:
             job = MeasuringWork(plan, plan.measure(name), self.store, self.settings, stopped)
             rows = measure_cells(cells, job)
-        about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(self.settings.device)) | made
+        about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(self.settings.device))
         tables.write(job.measure.table, rows, out, about)
 
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.run.guards.unchanged import prove_code
 
-    own = _planned.make_plan(args, lambda written: written.data(args.task), lambda said: said.data(args.task))
+    own = _planned.plan_job(args, "data", args.task, read=lambda written: written.data(args.task))
     own.plan.shards_of(args.task)  # or an error that names the tasks
     cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
     with prove_code((cell.data_code for cell in cells.values()), own.results):
@@ -32,11 +32,10 @@ def make_data(args: argparse.Namespace, own: _planned.Planned, cells: "dict[str,
     from rankfall.run.jobs.cells import dataset_of
     from rankfall.run.store import Store
 
-    made = own.check(own.fingerprints.data(args.task), f"data of {args.task}")
     store = Store(own.results / "store")
     store.announce(cells.values())
     rows = [row for cell in cells.values() for row in dataset_rows(cell, dataset_of(cell, store))]
-    tables.write("datasets", rows, args.out, tables.provenance() | made)
+    tables.write("datasets", rows, args.out, tables.provenance())
     seen = max(row["seen"] or 0.0 for row in rows)
     print(f"{args.task}: {len(cells)} data sets; at most {seen:.1%} of the test samples are training samples")
     return 0

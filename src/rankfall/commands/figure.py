@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _planned.add_arguments(parser)
     parser.add_argument("--name", required=True, help="the figure's name in the config")
-    parser.add_argument("--tables", type=Path, help="folder of tables, by default results' tables/")
+    parser.add_argument("--tables", type=Path, help="folder of tables, by default those of the plan")
     parser.add_argument(
         "--out",
         type=Path,
@@ -32,18 +32,12 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.run.guards.unchanged import prove_code, prove_numbers
     from rankfall.run.plan.slices import Slice
 
-    own = _planned.make_plan(args, lambda written: Slice([]), lambda said: said.figure(args.name))
+    own = _planned.plan_job(args, "figure", args.name, read=lambda written: Slice([]))
     figure = own.plan.figure(args.name)
-    made = own.check(own.fingerprints.figure(args.name), f"figure {args.name}")
-    folder = args.tables or own.results / "tables"
-    if args.tables is None:
-        own.check_tables(figure.tables)
-    else:
-        made = {}  # whether or not the tables are those of the plan
 
     def read(name: str) -> "DataFrame":
         with restrict_reads(None):
-            return tables.read_frame(folder / f"{name}.parquet", name)
+            return tables.read_frame(own.table_file(name, args.tables), name)
 
     code = figure.code
     with (
@@ -56,5 +50,5 @@ def run(args: argparse.Namespace) -> int:
     if not isinstance(picture, style.Picture):
         what = f"{figure.component.name} returns a {type(picture).__name__}"
         raise RankfallError(f"figure {args.name}: {what}; return `Picture(figure, caption)` of rankfall.report.style")
-    style.save(picture, args.out, args.caption, made)
+    style.save(picture, args.out, args.caption)
     return 0

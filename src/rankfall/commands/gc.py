@@ -1,4 +1,4 @@
-"""Remove from the store what no plan in use needs, and the plans of former runs; without --delete only list them."""
+"""Remove from the store what no plan in use needs, with work files, logs and plans of former runs; without --delete only list them."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     results = args.results or choose_results(plans)
     store, needed = Store(results / "store"), find_needed(plans)
     running = add_needed_by_running(store, needed)
-    useless = [*find_removable(store, needed), *find_old_plans(results, running)]
+    useless = [*find_removable(store, needed), *find_old_files(results, plans, running)]
     items = [one for one in useless if one.kind in AT_ONCE or one.age >= args.keep_days * DAY]
     young = len(useless) - len(items)
     if running:
@@ -59,29 +59,40 @@ def run(args: argparse.Namespace) -> int:
         running = add_needed_by_running(store, needed)  # again, because a run may have begun in the meantime
         still = {item.path for item in find_removable(store, needed)}
         remove([item for item in items if item.path in still])
-        unused = {item.path for item in find_old_plans(results, running) if item.age >= args.keep_days * DAY}
-        remove_plans(sorted(unused.intersection(item.path for item in items)))
+        unused = {item.path for item in find_old_files(results, plans, running) if item.age >= args.keep_days * DAY}
+        remove_files(sorted(unused.intersection(item.path for item in items)))
     elif items:
         print("nothing was removed; add --delete to remove them")
     return 0
 
 
-def find_old_plans(results: Path, running: int) -> "Iterator[Item]":
-    """What runs have written for their jobs. While anything works on these results, its plan may be any of them."""
+def find_old_files(results: Path, plans: "Iterable[Any]", running: int) -> "Iterator[Item]":
+    """Work files that none of these plans asks for, with their logs, and what runs have written for their jobs. While anything works on
+    these results, nothing: its plan may be any of them."""
     import time
 
     from rankfall.run.plan.written import FOLDER
+    from rankfall.run.snakemake.jobs import KINDS, PlanJobs
     from rankfall.run.store.inventory import Item
 
+    if running:
+        return
+    asked = {job.digest for plan in plans for job in PlanJobs(plan).all_jobs}
+    for kind, folders in (("work file", [results / "work"]), ("log", [results / "logs" / one for one in KINDS])):
+        for path in sorted(path for folder in folders for path in folder.rglob("*") if not path.is_dir()):
+            if path.name.partition(".")[0] not in asked:
+                stat = path.lstat()
+                yield Item(kind, path, stat.st_size, time.time() - stat.st_mtime, "no named configuration asks for it")
     folder = results / FOLDER
-    for path in sorted(folder.iterdir()) if folder.is_dir() and not running else ():
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         files = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
         size = sum(file.lstat().st_size for file in files if not file.is_dir())
         yield Item("plan", path, size, time.time() - path.lstat().st_mtime, "the plan of a run that has ended")
 
 
-def remove_plans(paths: "Iterable[Path]") -> None:
-    """Each at once, under another name first: a run that begins meanwhile finds a whole plan or none, and writes its own."""
+def remove_files(paths: "Iterable[Path]") -> None:
+    """Remove files, and folders of plans: each at once, under another name first, so that a run that begins meanwhile finds a whole plan or
+    none, and writes its own."""
     import shutil
 
     from rankfall.disk import cannot

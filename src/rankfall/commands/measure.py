@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", help="the task's name in the config; not for a measure that needs no cells")
     parser.add_argument("--shard", help="the shard, as `rankfall plan` names it")
     parser.add_argument(
-        "--tables", type=Path, help="folder of tables, for a measure of tables; default: results' tables/"
+        "--tables", type=Path, help="folder of tables, for a measure of tables; default: those of the plan"
     )
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
@@ -24,30 +24,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.commands._shards import Shards, run_job
 
-    own = _plan_shard(args)
+    own = plan_measure(args)
     measure, place = own.plan.measure(args.measure), (args.task, args.shard)
     if measure.needs != "cells":
         return run_job(own, [measure.code], lambda shards: measure_freely(args, shards), insist=False)
     cells = own.plan.measured_cells(args.measure, *place)
 
     def measure_shard(shards: Shards) -> None:
-        made = own.check(own.fingerprints.measure(args.measure, *place), f"measure {' '.join((args.measure, *place))}")
         shards.store.announce(cells, {measure.component.name: [measure.key]})
-        shards.measure(args.measure, *place, made, args.out)
+        shards.measure(args.measure, *place, args.out)
 
     return run_job(own, [measure.code, *(cell.code for cell in cells)], measure_shard, insist=False)
 
 
-def _plan_shard(args: argparse.Namespace) -> _planned.Planned:
-    """Of a shard's cells, or of none."""
+def plan_measure(args: argparse.Namespace) -> _planned.Planned:
+    """Plan the measure of a shard's cells, or of none."""
     from rankfall.run.plan.slices import Slice
 
     if args.task is None or args.shard is None:
-        return _planned.make_plan(args, lambda written: Slice([]), lambda said: said.freely(args.measure))
+        return _planned.plan_job(args, "measure", args.measure, read=lambda written: Slice([]))
     place = args.task, args.shard
-    return _planned.make_plan(
-        args, lambda written: written.shard(*place), lambda said: said.measure(args.measure, *place)
-    )
+    return _planned.plan_job(args, "measure", args.measure, *place, read=lambda written: written.shard(*place))
 
 
 def measure_freely(args: argparse.Namespace, shards: "Shards") -> None:
@@ -59,14 +56,9 @@ def measure_freely(args: argparse.Namespace, shards: "Shards") -> None:
 
     own = shards.own
     measure = own.plan.measure(args.measure)
-    made = own.check(own.fingerprints.freely(args.measure), f"measure {args.measure}")
-    folder = args.tables or own.results / "tables"
-    if args.tables is None or not measure.tables:
-        own.check_tables(measure.tables)
-    else:
-        made = {}  # whether or not the tables are those of the plan
+    files = {name: own.table_file(name, args.tables) for name in measure.tables}
     with stop_signals() as stopped:
         job = MeasuringWork(own.plan, measure, shards.store, shards.settings, stopped)
-        rows = measure_tables(job, folder) if measure.needs == "tables" else measure_without_cells(job)
+        rows = measure_tables(job, files) if measure.needs == "tables" else measure_without_cells(job)
     about = tables.provenance(device=str(shards.settings.device)) | {"processor": processor()}
-    tables.write(measure.table, rows, args.out, about | made)
+    tables.write(measure.table, rows, args.out, about)

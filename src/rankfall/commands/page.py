@@ -1,44 +1,40 @@
 """Write the page of a run: findings, scorecard, charts and tables in one HTML file that opens from disk."""
 
 import argparse
-import json
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
     from rankfall.run.plan import Plan
+    from rankfall.run.snakemake.jobs import PlanJobs
+    from rankfall.run.snakemake.run_plan import RunPlan
 
-NOT_MADE = "something that it is made from could not be made"
+PAGE = Path("report") / "index.html"  # under the folder of results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _planned.add_arguments(parser)
-    parser.add_argument("--out", type=Path, help="page to write, by default report/index.html of the results")
+    parser.add_argument("--out", type=Path, help=f"page to write, by default {PAGE} of the results")
 
 
 def run(args: argparse.Namespace) -> int:
-    own = _planned.make_plan(args)
-    made = own.check(own.fingerprints.page(), "page")
-    own.check_tables(own.fingerprints.tables)
-    size = write(own, own.fingerprints.tables, own.plan.figures, made, args.out)
-    print(f"{args.out or own.outputs.page}: {size / 1e6:.1f} MB")
+    own = _planned.plan_job(args, "page")
+    out = args.out or own.results / PAGE
+    size = write(own.plan, own.jobs, own.results, out)
+    print(f"{out}: {size / 1e6:.1f} MB")
     return 0
 
 
 def write(
-    own: _planned.Planned,
-    names: Sequence[str],
-    figures: Iterable[str],
-    made: Mapping[str, str],
-    out: Path | None = None,
-    lacks: Mapping[str, str] | None = None,
+    plan: "Plan", jobs: "PlanJobs", results: Path, out: Path, lacks: Mapping[str, str] = MappingProxyType({})
 ) -> int:
-    """The page of these tables and figures; how many characters it has."""
+    """Write the page of all tables and figures but those that it `lacks`; return how many characters it has. It is read as
+    `report/index.html` of the results, wherever it is written."""
     from rankfall import __version__
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
@@ -46,21 +42,20 @@ def write(
     from rankfall.report.looks import looks
     from rankfall.report.page.build import Given, page
 
-    out = out or Path(own.outputs.page)
-    captions = {name: caption(Path(own.outputs.caption(name))) for name in sorted(figures)}
+    figures = [name for name in sorted(plan.figures) if f"figure {name}" not in lacks]
+    captions = {name: caption(results / jobs.job("figure", name).files[-1]) for name in figures}
     given = Given(
-        own.plan.config.name,
-        names,
-        lambda name: tables.read_frame(Path(own.outputs.table(name)), name),
-        read_provenances(own.plan, own.results),
+        plan.config.name,
+        [name for name in jobs.tables if f"table {name}" not in lacks],
+        lambda name: tables.read_frame(results / jobs.job("table", name).files[0], name),
+        read_provenances(plan, jobs, results),
         {name: text for name, text in captions.items() if text is not None},
-        made,
         __version__,
-        lacks or {},
-        links_from(out.parent),
+        lacks,
+        links_from((results / PAGE).parent),
     )
     try:
-        with looks(own.plan.labels, own.plan.colours):
+        with looks(plan.labels, plan.colours):
             text = page(given)
     except ModuleNotFoundError as error:
         raise RankfallError(f"the page needs {error.name}: pip install 'rankfall[page]'") from error
@@ -70,29 +65,19 @@ def write(
     return len(text)
 
 
-def write_incomplete(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str, str]:
-    """After a run in which jobs failed: the page of what is there and right. `failed`: first file of a job -> its error. Returns what the
-    page lacks, and why; the next run makes it again, since its record says that it is of less than was planned.
-    """
+def write_incomplete(run: "RunPlan") -> dict[str, str]:
+    """After a run in which jobs failed: write the page of what there is. Return what it lacks, and why."""
+    from rankfall.commands._lacking import explain_lacking
     from rankfall.errors import RankfallError
-    from rankfall.run.snakemake.up_to_date import right
+    from rankfall.run.plan import make_plan
+    from rankfall.run.snakemake.jobs import PlanJobs
 
-    fingerprints, outputs = own.fingerprints, own.outputs
-    tables, figures = right(own.plan, fingerprints, outputs)
-    lacks = {}
-    for name in sorted(set(fingerprints.tables) - set(tables)):
-        paths = [outputs.table(name), *(part.path for part in fingerprints.parts(name, outputs))]
-        lacks[f"table {name}"] = next((failed[path] for path in paths if path in failed), NOT_MADE)
-    for name in sorted(set(own.plan.figures) - set(figures)):
-        lacks[f"figure {name}"] = failed.get(outputs.picture(name), NOT_MADE)
-    if "cells" not in tables:
+    lacks = explain_lacking(run)
+    if "table cells" in lacks:
         raise RankfallError(f"the table of cells could not be made: {lacks['table cells']}")
-    what = f"{len(tables)} tables and {len(figures)} figures"
-    made = {
-        "made": f"lacks {len(lacks)}",
-        "made_of": json.dumps({"what": what, "code": dict(fingerprints.page().files())}),
-    }
-    write(own, tables, figures, made, None, lacks)
+    if lacks and str(PAGE) in run.final:
+        plan = make_plan(run.config)
+        write(plan, PlanJobs(plan, run.jobs.values()), run.results, run.results / PAGE, lacks)
     return lacks
 
 
@@ -106,7 +91,7 @@ def links_from(folder: Path) -> dict[str, str]:
     return {what: Path(os.path.relpath(path, folder.resolve())).as_posix() for what, path in found.items()}
 
 
-def read_provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
+def read_provenances(plan: "Plan", jobs: "PlanJobs", results: Path) -> Iterator[dict[str, Any]]:
     """Of every cell that the store has; snippets have a mark for the seed."""
     from rankfall.design import canonical
     from rankfall.report.page.pack import SEED
@@ -125,7 +110,7 @@ def read_provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
         if cell.key not in records:
             continue
         record = records[cell.key].record
-        log = results / "logs" / "train" / cell.task.name / f"{cell.shard}.log"
+        log = results / jobs.job("train", cell.task.name, cell.shard).log
         found = provenance(cell.key, {**record, "content": None}, None)
         made_of = canonical([record.get("labels"), record.get("content")])
         if made_of not in snippets:
@@ -137,11 +122,11 @@ def read_provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
 
 
 def caption(path: Path) -> str | None:
-    """A figure's caption without the comment at its end."""
+    """The text of a figure's caption."""
     from rankfall.report.rst import unescape
 
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:
         return None
-    return unescape(re.sub(r"\n\n\.\. made: .*\Z", "", text, flags=re.DOTALL).strip())
+    return unescape(text.strip())

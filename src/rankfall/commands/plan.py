@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.run.config.types import read
     from rankfall.run.plan import make_plan
+    from rankfall.run.snakemake.run_plan import RunPlan
     from rankfall.run.snakemake.status import status
 
     if args.schema:
@@ -39,13 +41,15 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.calibrate:
         return calibrate(args)
-    plan = make_plan(args.config)
+    raw = read(args.config)
+    plan = make_plan(raw)
+    planned = RunPlan.make(plan, raw, args.results)
     if args.script:
         from rankfall.run.snakemake.script import script
 
-        print(script(plan, args.config, args.results or Path(plan.config.results)), end="")
+        print(script(planned, args.config), end="")
         return 0
-    found = status(plan, args.results or Path(plan.config.results), args.measure_too)
+    found = status(plan, planned, args.measure_too)
     print(as_json(plan, found) if args.json else as_text(plan, found))
     return 0
 
@@ -100,6 +104,9 @@ def as_text(plan: "Plan", found: "Status") -> str:
         lines += ["", f"{plan.config.name}: {len(plan.cells)} cells, all of them in the store"]
     if found.run:
         lines += ["", describe_run(found.run)]
+    lines += ["", "jobs that the plan before had, and what is different:"] * bool(found.why) + [
+        f"  {line}" for line in found.why
+    ]
     if kept:
         lines += [
             "",
@@ -146,7 +153,7 @@ KINDS = {
     "training": ("train",),
     "measures": ("measure", "measure_freely"),
     "figures and page": ("figure", "page"),
-    "the rest": ("data", "table", "lookup"),
+    "the rest": ("data", "table"),
 }
 
 

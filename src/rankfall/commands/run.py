@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rankfall.run.screen.driver import Driver
+    from rankfall.run.snakemake.estimates import InStore
+    from rankfall.run.snakemake.run_plan import RunPlan
 
 # Arguments with which Snakemake computes nothing and has something to say: then it speaks for itself.
 TALKS = re.compile(
@@ -24,6 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
     parser.add_argument(
         "--profile", type=Path, default=Path("workflow/profiles/default"), help="folder of a Snakemake profile"
+    )
+    parser.add_argument(
+        "--retry",
+        action="store_true",
+        help="try cells again that failed, where the cause was the machine and not their code",
     )
     parser.add_argument("snakemake", nargs="*", metavar="ARGUMENT", help="after `--`: for Snakemake")
 
@@ -39,44 +46,61 @@ def run(args: argparse.Namespace) -> int:
         command = driver.command(args.config, args.profile, args.snakemake)
         sys.stdout.flush()
         os.execv(command[0], command)
+    from rankfall.caches import tidy
+    from rankfall.run.config.types import read
+    from rankfall.run.plan import make_plan
     from rankfall.run.screen.child import Child
     from rankfall.run.screen.state import RunState
+    from rankfall.run.snakemake.estimates import InStore, estimates
+    from rankfall.run.snakemake.run_plan import PLAN, RunPlan
 
     began = time.time()
-    command = driver.command(args.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
-    child = Child(command, driver.environment(Path.cwd()))
+    tidy()
+    raw = read(args.config)
+    plan = make_plan(raw)
+    planned = RunPlan.make(plan, raw)
+    store = InStore(plan, planned.results)
+    if args.retry:
+        forget_failed(planned, store)
+    missing = planned.find_missing()
+    if not missing and not args.snakemake:
+        return publish_again(planned, args.config)
+    planned.write()
+    command = driver.command(planned.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
+    child = Child(command, {**driver.environment(Path.cwd()), PLAN: str(planned.folder)})
     try:
         # While Snakemake starts: what this process needs of its own.
+        from rankfall.run.screen.record import RunRecord
+
         again = driver.command_line(args.config, args.profile, args.snakemake)
-        own = driver.Driver(child, RunState(began), title=str(args.config))
-        prepare(own, args.config, again)
+        costs = estimates(plan, missing, store)
+        state = RunState(began, costs={f"{planned.results}/{file}": one for file, one in costs.items()})
+        own = driver.Driver(child, state, title=plan.config.name, results=planned.results)
+        own.record = RunRecord(planned.results, args.config, again, child.process.pid)
         code = own.follow(sys.stdout.isatty())
         return finish(own, code, args, again, time.time() - began)
     finally:
         child.close()
 
 
-def prepare(own: "Driver", config: Path, again: str) -> None:
-    """Where results go. A file that cannot be read is an error here, since Snakemake would end in a traceback; what is wrong in it is told
-    by Snakemake's own process, to which more values may be given.
-    """
-    import pyarrow.parquet  # noqa: F401  # for the last lines
+def forget_failed(planned: "RunPlan", store: "InStore") -> None:
+    """Remove the work files of shards that have cells that failed, and what was made from them. Only these cells are computed again."""
+    failed = {key for key, status in store.statuses.items() if status == "failed"}
+    shards = {f"train/{cell.task.name}/{cell.shard}" for cell in store.plan.cells if cell.key in failed}
+    for job in planned.find_made_of(shards):
+        for file in job.files:
+            (planned.results / file).unlink(missing_ok=True)
 
-    import rankfall.commands.status
-    import rankfall.run.screen.ending  # noqa: F401
-    from rankfall.caches import tidy
-    from rankfall.errors import RankfallError
-    from rankfall.run.config.types import parse, read
-    from rankfall.run.screen.record import RunRecord
 
-    tidy()
-    raw = read(config)
-    try:
-        found = parse(raw)
-    except RankfallError:
-        return
-    own.title, own.results = found.name, Path(found.results)
-    own.record = RunRecord(own.results, config, again, own.child.process.pid)
+def publish_again(planned: "RunPlan", config: Path) -> int:
+    """All work files are there: see that the names that people read are theirs. No Snakemake is started."""
+    from rankfall.commands.status import print_brief
+    from rankfall.run.screen import ending
+    from rankfall.run.snakemake.publish import publish
+
+    tell(ending.say_nothing_to_do(planned.results, config, publish(planned)))
+    tell(ending.say_where(planned.results))
+    return print_brief(planned.results, config)
 
 
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:

@@ -58,16 +58,18 @@ def find(start: str, store: "Store") -> "CellRecord":
 
 
 def log_of(results: Path, task: str, key: str) -> Path | None:
-    """The log of the job that the cell's shard had last; the shards' tables say which cells they are of."""
+    """The newest log of a job that trained the cell's shard; the shards' tables say which cells they are of."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for table in sorted((results / "shards" / "train" / task).glob("*.cells.parquet")):
-        log = results / "logs" / "train" / task / (table.name.removesuffix(".cells.parquet") + ".log")
+    work, suffix = results / "work", ".cells.parquet"
+    tables = sorted((work / "train" / task).glob(f"*/*{suffix}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for table in tables:
+        log = results / "logs" / table.relative_to(work).with_name(table.name.removesuffix(suffix) + ".log")
         try:
             if log.is_file() and key in pq.read_table(table, columns=["key"])["key"].to_pylist():
                 return log
-        except (OSError, pa.ArrowException):  # a shard that is damaged is made again by the next run
+        except (OSError, pa.ArrowException):  # a shard that is damaged
             continue
     return None
 

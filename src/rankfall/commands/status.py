@@ -125,8 +125,8 @@ def state_of(cell: "Cell", records: "dict[str, CellRecord]", begun: set[str]) ->
 
 
 def log_of(cell: "Cell", logs: Path) -> Path | None:
-    """The log of the job that trains the cell's shard; the newest, where runs keep several."""
-    found = [path for path in logs.rglob(f"{cell.shard}.log") if {"train", cell.task.name} <= set(path.parts)]
+    """The newest log of a job that trained the cell's shard."""
+    found = (logs / "train" / cell.task.name / cell.shard).glob("*.log")
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help="the file to write, CSV or Parquet by its suffix; combine: by default the one of the results",
+        help="the file to write, CSV or Parquet by its suffix; combine: by default the one of the plan",
     )
     _planned.add_arguments(parser, required=False)
     parser.add_argument(
@@ -115,15 +115,14 @@ def _combine(args: argparse.Namespace) -> int:
 
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
-    own = _planned.make_plan(args, lambda written: Slice([]), lambda said: said.table(args.name))
-    parts = own.fingerprints.parts(args.name, own.outputs)  # by the plan: a command line has no room for thousands
-    made = own.check(own.fingerprints.table(args.name), f"table {args.name}")
-    out = args.out or Path(own.outputs.table(args.name))
+    own = _planned.plan_job(args, "table", args.name, read=lambda written: Slice([]))
+    parts = own.inputs  # by the plan: a command line has no room for thousands
+    out = args.out or own.table_file(args.name)
     if out.suffix != ".parquet":
         raise RankfallError(
             f"table --name: --out {out}: shards are combined into a .parquet file; `rankfall table {args.name} --out {out}` exports it"
         )
-    rows = tables.combine(args.name, parts, out, config_digest(args.config), made)
+    rows = tables.combine(args.name, parts, out, config_digest(args.config))
     print(f"{out}: {rows} rows from {len(parts)} file{'s' * (len(parts) != 1)}")
     return 0
 

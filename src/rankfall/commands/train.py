@@ -18,12 +18,11 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.commands._shards import Shards, run_job
 
     place = args.task, args.shard
-    own = _planned.make_plan(args, lambda written: written.shard(*place), lambda said: said.train(*place))
+    own = _planned.plan_job(args, "train", *place, read=lambda written: written.shard(*place))
     cells = own.plan.shard(*place)
 
     def train(shards: Shards) -> None:
-        made = own.check(own.fingerprints.train(*place), f"train {' '.join(place)}")
         shards.store.announce(cells)
-        shards.train(*place, made, args.out, args.training_out)
+        shards.train(*place, args.out, args.training_out)
 
     return run_job(own, [cell.code for cell in cells], train)

@@ -1,6 +1,6 @@
 """Rows as a declared table: columns, types, nulls, NaN and duplicates are checked, and rows stand in one order.
 
-What a file of rows says depends on this as on the code of its rows, so both are in its key (`run/snakemake/job_fingerprints.py`).
+What a file of rows says depends on this as on the code of its rows, so both are in its key (`run/snakemake/jobs.py`).
 """
 
 import difflib

@@ -1,9 +1,6 @@
 """How every figure looks, and how it is saved: the widths of a printed page, letters that can be read there, and four files a figure."""
 
-import hashlib
-import json
 import sys
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
@@ -15,8 +12,7 @@ from rankfall.disk import atomic
 from rankfall.report.rst import escape
 
 WIDTH = 7.0  # inches, of a printed page's text: no figure is wider, so that letters keep their size
-MADE = ("png", "pdf", "svg", "csv")  # the files of a figure, beside its caption
-CAPTION = "caption"  # its digest in the record
+FORMATS = ("png", "pdf", "svg", "csv")  # the files of a figure, beside its caption
 WITHOUT_TIME: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None},
@@ -101,27 +97,15 @@ def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
     return [number for number in range(first, last + 1) if number % step == 0]
 
 
-def save(picture: Picture, out: Path, caption: Path | None = None, made: Mapping[str, str] | None = None) -> None:
-    """PNG, PDF, SVG and CSV side by side, the same bytes for the same data; the caption where the report looks for it. What they were
-    made for is a comment at the caption's end, with digests of all four and of the caption, so that no other can take their place unseen.
-    """
+def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
+    """Write PNG, PDF, SVG and CSV side by side, the same bytes for the same data; the caption where the report looks for it."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    record = dict(made or {})
-    said = escape(picture.caption)
-    record[CAPTION] = digest_of(said.encode())
     for kind, content in files(picture).items():
-        record[kind] = digest_of(content)
         with atomic(out.with_suffix(f".{kind}")) as handle:
             handle.write(content)
     if caption:
         with atomic(caption) as handle:
-            comment = f"\n\n.. made: {json.dumps(record)}\n" if made else ""
-            handle.write(f"{said}{comment}".encode())
-
-
-def digest_of(content: bytes) -> str:
-    """What the record of a figure or page says of its content."""
-    return hashlib.sha256(content).hexdigest()[:24]
+            handle.write(escape(picture.caption).encode())
 
 
 def files(picture: Picture) -> dict[str, bytes]:

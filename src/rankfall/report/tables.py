@@ -1,5 +1,4 @@
-"""Tables on disk: Parquet files that agree with their declaration, in one canonical order, with what made them in the
-metadata, and a digest of all their bytes (`sealed.py`): what was changed after it was written is refused, and made again by the next run.
+"""Tables on disk: Parquet files that agree with their declaration, in one canonical order, with what made them in the metadata.
 
 Writing checks names, types, nulls, NaN and duplicates; reading checks the schema. Two tables made from the same
 inputs have the same bytes but for the recorded time. Rows of a cell that is not done may leave everything but the
@@ -16,7 +15,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +27,6 @@ from rankfall.errors import RankfallError
 from rankfall.report.conform import conform
 from rankfall.report.quantities import lend_headlines, lent
 from rankfall.report.schema import finds_headlines, schema
-from rankfall.report.sealed import MARK, UNSEALED, is_whole, seal
 
 MODULES = "modules"
 PACKAGES = ("torch", "transformers", "snakemake", "numpy", "pyarrow")
@@ -57,28 +55,21 @@ def write(
     about = {"table": name, "schema": schema(name).version, **_borrowed_modules(name)} | dict(
         provenance() if meta is None else meta
     )
-    about["sealed"] = UNSEALED
     data = data.replace_schema_metadata({f"rankfall.{key}": value for key, value in sorted(about.items())})
     buffer = io.BytesIO()
     pq.write_table(data, buffer, compression="zstd")
     with atomic(Path(path)) as handle:
-        handle.write(seal(buffer.getvalue()))
+        handle.write(buffer.getvalue())
 
 
 def read(path: Path, name: str | None = None) -> pa.Table:
     """One table, its schema checked against the declaration; `name` says which table is expected."""
     path = Path(path)
-    content: bytes = open_table(path, Path.read_bytes)
-    whole = is_whole(content)
-    if not whole and MARK in content:  # before anything is made of its bytes
-        raise RankfallError(f"{path} was changed after it was written: remove it and run again")
-    data: pa.Table = open_table(path, lambda _: pq.read_table(pa.BufferReader(content)))
+    data: pa.Table = open_table(path, read_file)
     about = about_of(data)
     found = about.get("table")
     if found is None:
         raise RankfallError(f"{path} is not a table of Rankfall")
-    if not whole:
-        raise RankfallError(f"{path} has no digest of its content, as tables of this version have: run the step again")
     if name is not None and found != name:
         raise RankfallError(f"{path} holds the table {found!r}, not {name!r}: remove it and run again")
     if finds_headlines(found):
@@ -96,6 +87,12 @@ def read(path: Path, name: str | None = None) -> pa.Table:
 def _borrowed_modules(name: str) -> dict[str, str]:
     """The modules of users that a table has columns of, where it has."""
     return {MODULES: " ".join(lent())} if lent() and finds_headlines(name) else {}
+
+
+def read_file(path: Path) -> pa.Table:
+    """All of one Parquet file. `pq.read_table` would make columns of folders with a `=` in their names."""
+    with pq.ParquetFile(path) as file:
+        return file.read()
 
 
 def open_table(path: Path, how: Callable[[Path], Any]) -> Any:
@@ -122,48 +119,15 @@ def read_frame(path: Path, name: str | None = None) -> DataFrame:
     return frame
 
 
-class PlannedFile(Protocol):
-    """A file that a table is combined from: what it must have been made for, and the cells that its rows may be of."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def made(self) -> str: ...
-    @property
-    def keys(self) -> frozenset[str] | None: ...
-
-
-def combine(
-    name: str, planned: Sequence[PlannedFile], path: Path, config: str = "", made: Mapping[str, str] | None = None
-) -> int:
-    """One table from its planned parts; returns its number of rows. No parts make an empty table."""
-    parts = [read_part(name, part) for part in planned]
+def combine(name: str, paths: Sequence[Path], out: Path, config: str = "") -> int:
+    """Write one table from its parts; return its number of rows. No parts make an empty table."""
+    parts = [read(path, name) for path in paths]
     bare = [part.replace_schema_metadata(None) for part in parts]
     data = pa.concat_tables(bare) if bare else conform(name, [])
     keys = data["key"].unique().to_pylist() if "key" in data.column_names else []
     devices = sorted({about_of(part).get("device", "") for part in parts} - {""})
-    write(name, data, path, provenance(config, keys, ", ".join(devices)) | dict(made or {}))
+    write(name, data, out, provenance(config, keys, ", ".join(devices)))
     return len(data)
-
-
-def read_part(name: str, part: PlannedFile) -> pa.Table:
-    """One part; refused if it was made for something else, or has rows of other cells."""
-    data = read(Path(part.path), name)
-    check_made(Path(part.path), part.made, data)
-    foreign = set(data["key"].unique().to_pylist()) - part.keys if part.keys is not None else set()
-    if foreign:
-        raise RankfallError(
-            f"{part.path} has rows of {len(foreign)} cells that are not in the plan: remove it and run again"
-        )
-    return data
-
-
-def check_made(path: Path, made: str, data: pa.Table | None = None) -> None:
-    """Refuse a table that says it was made for something else than was planned. Its rows are checked when they are read."""
-    if about_of(open_table(path, pq.read_schema) if data is None else data).get("made") != made:
-        raise RankfallError(
-            f"{path} was made for another configuration or by other code: run again, and it is made again"
-        )
 
 
 def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:

@@ -11,7 +11,7 @@ from rankfall.report.labels import labels
 from rankfall.report.lines import steps
 from rankfall.report.looks import label, looks
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints
+from rankfall.run.snakemake.jobs import PlanJobs
 
 OWN: dict[str, Any] = {
     **VALID,
@@ -24,10 +24,11 @@ OWN: dict[str, Any] = {
 def test_an_edit_of_a_label_or_colour_draws_anew_and_trains_nothing() -> None:
     for path, value in (("labels/san", "only attention"), ("colours/full", "#654321")):
         before, after = make_plan(OWN), make_plan(changed(path, value, OWN))
-        old, new = JobFingerprints(before), JobFingerprints(after)
+        old, new = PlanJobs(before), PlanJobs(after)
         assert [cell.key for cell in before.cells] == [cell.key for cell in after.cells]
-        assert old.table("paths").digest == new.table("paths").digest
-        assert old.figure("paths").digest != new.figure("paths").digest and old.page().digest != new.page().digest
+        assert old.job("table", "paths").digest == new.job("table", "paths").digest
+        assert old.job("figure", "paths").digest != new.job("figure", "paths").digest
+        assert old.job("page").digest != new.job("page").digest
     assert make_plan(OWN).colours == {"san": "#123456", "full": "#008080"}
 
 

@@ -12,7 +12,7 @@ from rankfall.design import Architecture, Task, Training, field_declarations
 from rankfall.run.keys.fingerprint import Sources, _analyse
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS
 from rankfall.run.plan.entries import MEASURE_ROOTS
-from rankfall.run.snakemake.job_fingerprints import ROW_ROOTS, TABLE_ROOTS
+from rankfall.run.snakemake.jobs import ROW_ROOTS, TABLE_ROOTS
 
 PACKAGE = Path(components.__file__).parent
 PLAIN = {"__init__.py", "annotations.py", "design.py", "series.py", "streams.py"}

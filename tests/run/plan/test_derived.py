@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from plans import changed
@@ -13,24 +12,19 @@ from rankfall.errors import RankfallError
 from rankfall.report import tables
 from rankfall.run.keys import files
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints, page_files
-from rankfall.run.snakemake.wiring import Wiring
+from rankfall.run.snakemake.jobs import PlanJobs, page_files
 
 BOTH = changed("measures", {"paths": {}, "reproduction": {}})
 
 
 def test_reads_what_is_made_and_waits_for_it() -> None:
-    wiring = Wiring(BOTH)
-    assert wiring.plan.measures["reproduction"].tables == ("cells", "paths")
-    place = SimpleNamespace(measure="reproduction")
-    assert wiring.free_measure_inputs(place) == [
-        f"{wiring.results}/tables/{name}.parquet" for name in ("cells", "paths")
-    ]
-    assert wiring.table_inputs(SimpleNamespace(table="reproduction")) == [
-        f"{wiring.results}/shards/measure/reproduction.parquet"
-    ]
-    alone = Wiring(changed("measures", {"reproduction": {}}))
-    assert alone.free_measure_inputs(place) == [f"{wiring.results}/tables/cells.parquet"]  # every run makes it
+    jobs = PlanJobs(make_plan(BOTH))
+    assert jobs.plan.measures["reproduction"].tables == ("cells", "paths")
+    measure = jobs.job("measure", "reproduction")
+    assert measure.inputs == tuple(jobs.job("table", name).files[0] for name in ("cells", "paths"))
+    assert jobs.job("table", "reproduction").inputs == tuple(measure.files)
+    alone = PlanJobs(make_plan(changed("measures", {"reproduction": {}})))
+    assert alone.job("measure", "reproduction").inputs == tuple(alone.job("table", "cells").files)  # every run makes it
 
 
 def test_takes_no_filter_of_cells() -> None:
@@ -81,8 +75,7 @@ def test_the_command_reads_tables_and_writes_one(tmp_path: Path) -> None:
     config, out = tmp_path / "config.json", tmp_path / "out.parquet"
     raw = BOTH | {"measures": {"reproduction": {}}}
     config.write_text(json.dumps(raw))
-    made = JobFingerprints(make_plan(raw)).table("cells").record()
-    tables.write("cells", [], tmp_path / "tables" / "cells.parquet", tables.provenance() | made)
+    tables.write("cells", [], tmp_path / PlanJobs(make_plan(raw)).job("table", "cells").files[0])
     options = {"config": config, "results": tmp_path, "measure": "reproduction", "out": out}
     assert main(["measure", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]) == 0
     found = tables.read_frame(out, "reproduction")

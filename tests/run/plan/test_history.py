@@ -14,7 +14,8 @@ from rankfall.errors import RankfallError
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cost import sizes
 from rankfall.run.plan.history import measure_history, write_history
-from rankfall.run.snakemake.wiring import Wiring
+from rankfall.run.snakemake.jobs import PlanJobs
+from rankfall.run.snakemake.needs import Needs, needs
 
 
 def record(cell: Any, seconds: float, **more: Any) -> Any:
@@ -55,28 +56,29 @@ def test_costs_change_the_number_of_shards_and_no_key(plan: Any, tmp_path: Path)
 def test_requests_follow_what_was_measured(plan: Any, tmp_path: Path) -> None:
     path = tmp_path / "costs.json"
     write_history(path, measure_history(plan.cells, [record(cell, 600.0, megabytes=8000) for cell in plan.cells]))
-    wiring = Wiring(with_costs(path))
-    (task, shard), cells = next(iter(wiring.plan.shards.items()))
-    job = SimpleNamespace(task=task, shard=shard)
-    assert wiring.train_memory(job) == 10_000
-    assert wiring.train_minutes(job) == 15 + 30 * len(cells)
-    assert wiring.train_memory(job, attempt=9) == 3 * wiring.train_memory(job, attempt=1)
+    found, cells = first_needs(with_costs(path))
+    assert found.megabytes == 10_000
+    assert found.minutes == 15 + 30 * len(cells)
+
+
+def first_needs(config: Any) -> tuple[Needs, list[Any]]:
+    """What training the first shard needs, and its cells."""
+    plan = make_plan(config)
+    place, cells = next(iter(plan.shards.items()))
+    return needs(plan, PlanJobs(plan).job("train", *place)), cells
 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_larger_stack_than_measured_requests_no_less_than_the_model(together: bool, tmp_path: Path) -> None:
     """The memory of a network alone says nothing of many; that of as many as a job trains together says all."""
     many, path = changed("grid/0/seed", "0..299"), tmp_path / "costs.json"
-    wiring = Wiring(many)
-    (task, shard), cells = next(iter(wiring.plan.shards.items()))
-    job = SimpleNamespace(task=task, shard=shard)
+    modelled, cells = first_needs(many)
     stacks = [f"of {cell.group}" if together else f"of {cell.seed}" for cell in cells]
     records = [record(cell, cell.cost.seconds, megabytes=400, stack=stack) for cell, stack in zip(cells, stacks)]
-    write_history(path, measure_history(wiring.plan.cells, records))
-    measured = Wiring({**many, "compute": {**many.get("compute", {}), "costs": str(path)}})
-    assert measured.plan.shard(task, shard) and measured.train_memory(job) == (
-        500 if together else wiring.train_memory(job)
-    )
+    write_history(path, measure_history(make_plan(many).cells, records))
+    measured, same = first_needs({**many, "compute": {**many.get("compute", {}), "costs": str(path)}})
+    assert same[0].shard == cells[0].shard
+    assert measured.megabytes == (500 if together else modelled.megabytes)
 
 
 def test_nothing_on_disk_counts_unless_named(plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,7 @@ from rankfall.run.plan import Cell, Plan, make_plan
 from rankfall.run.plan.cell import digest, spec_content, training_content
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS, module_of
 from rankfall.run.plan.engines import ROOTS
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints
-from rankfall.run.snakemake.outputs import Outputs
+from rankfall.run.snakemake.jobs import PlanJobs
 
 CHECKOUT = Path(__file__).parents[3]
 CONFIGS = [CHECKOUT / "config.yaml", *sorted((CHECKOUT / "workflow" / "presets").glob("*.yaml"))]
@@ -35,17 +34,16 @@ def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.Mon
     assert [identity(cell) for cell in plan.cells] == [defined(cell, sources) for cell in plan.cells]
     order = [(*cell.labels, cell.architecture.depth, digest(cell.content), cell.seed) for cell in plan.cells]
     assert order == sorted(order)
-    statements = JobFingerprints(plan)
+    jobs = PlanJobs(plan)
+    makers = {file: job for job in jobs.all_jobs for file in job.files}
     for table, kind in {"cells": "train", **{measure.table: "measure" for measure in plan.measures.values()}}.items():
         declared = locate("table", table)
         assert declared is not None
         code = sources.code_files(["rankfall.report.rows", "rankfall.report.conform", declared.module])
-        for part in statements.parts(table, Outputs("results")):
-            if part.job is None:
+        for job in (makers[file] for file in jobs.job("table", table).inputs):
+            if job.rule not in ("train", "measure"):
                 continue
-            job = part.job
-            cells = plan.measured_cells(job.measure, *job.place) if job.measure else plan.shard(*job.place)
-            assert part.keys == {cell.key for cell in cells}
+            cells = plan.measured_cells(*job.names) if kind == "measure" else plan.shard(*job.names)
             if kind == "train":
                 training = sources.code_files(
                     [
@@ -55,9 +53,9 @@ def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.Mon
                         "rankfall.position.attainable",
                     ]
                 )
-                assert part.made == digest("train", rows(cells), dict(sorted({**code, **training}.items())))
+                assert job.digest == digest("train", rows(cells), dict(sorted({**code, **training}.items())))
             else:
-                assert part.made == digest("measure", plan.measure(job.measure).key, rows(cells), code)
+                assert job.digest == digest("measure", plan.measure(job.names[0]).key, rows(cells), code)
 
 
 def identity(cell: Cell) -> tuple[str, ...]:

@@ -26,15 +26,15 @@ def event(kind: str, time: float = 0.0, **more: Any) -> dict[str, Any]:
 
 
 def info(number: int, rule: str, output: str, **more: Any) -> dict[str, Any]:
-    wildcards = {"task": "sorting", "shard": output[-1]}
+    wildcards = {"task": "sorting", "shard": output[-1], "digest": "ab"}
     return event("job_info", jobid=number, rule_name=rule, wildcards=wildcards, output=[output], log=["no.log"]) | more
 
 
 def state(*events: dict[str, Any], cores: int = 1) -> RunState:
     """Two training jobs and a table."""
-    made = RunState(began=0.0)
+    made = RunState(began=0.0, costs=COSTS)
     stats = {"train": 2, "table": 1, "all": 1, "total": 4}
-    first = [event("run_info", stats=stats), event("resources_info", cores=cores), event("rankfall_costs", costs=COSTS)]
+    first = [event("run_info", stats=stats), event("resources_info", cores=cores), event("rankfall_began")]
     for one in [*first, *events]:
         made.take(one)
     return made

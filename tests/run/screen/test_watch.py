@@ -29,12 +29,12 @@ def begun(results: Path, pid: int) -> tuple[RunRecord, RunState]:
             "time": 1000.0,
             "jobid": 1,
             "rule_name": "train",
-            "wildcards": {"task": "sorting", "shard": "0"},
+            "wildcards": {"task": "sorting", "shard": "0", "digest": "ab"},
         }
-        | {"output": ["results/shards/train/sorting/0.cells.parquet"], "log": ["results/logs/train/sorting/0.log"]},
+        | {"output": ["results/work/train/sorting/0/ab.cells.parquet"], "log": ["results/logs/train/sorting/0/ab.log"]},
     ):
         state.take(event)
-    log = results / "logs" / "train" / "sorting" / "0.log"
+    log = results / "logs" / "train" / "sorting" / "0" / "ab.log"
     log.parent.mkdir(parents=True)
     log.write_text(LOG)
     made = RunRecord(Path("results"), Path("config.yaml"), "make run", pid)

@@ -11,11 +11,8 @@ from plans import VALID, changed
 from rankfall import cli
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.cost import CELL, JOBS, LEAST, measured_seconds
-from rankfall.run.snakemake.estimates import between, by_rule, estimates
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints
-from rankfall.run.snakemake.lookups import InStore, ShardJob
-from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.up_to_date import OutputStates, inspect_outputs
+from rankfall.run.snakemake.estimates import Estimate, InStore, between, by_rule, estimates
+from rankfall.run.snakemake.jobs import PlanJobs
 
 ROOT = Path(__file__).parents[3]
 # Seconds of jobs of the default run by rule, on two busy cores; and what it took by the clock, there and on an idle machine.
@@ -23,14 +20,13 @@ RECORDED = {"data": 17, "train": 194, "measure": 215, "measure_freely": 244, "ta
 TOOK = (312.0, 503.0)
 
 
-def seen(plan: Plan, results: Path) -> tuple[OutputStates, Outputs]:
-    outputs = Outputs.under(results)
-    return inspect_outputs(plan, JobFingerprints(plan), outputs), outputs
+def estimate(plan: Plan, results: Path, scale: float = 1.0) -> dict[str, Estimate]:
+    return estimates(plan, PlanJobs(plan).all_jobs, InStore(plan, results), scale)
 
 
 def test_default_runs_take_what_is_said(tmp_path: Path) -> None:
     plan = make_plan(ROOT / "config.yaml")
-    found = estimates(plan, *seen(plan, tmp_path))
+    found = estimate(plan, tmp_path)
     low, high = between(found, 2)
     assert low < TOOK[0] and TOOK[1] < high < 3 * low, (low, high)
     for rule, seconds in by_rule(found).items():
@@ -40,13 +36,13 @@ def test_default_runs_take_what_is_said(tmp_path: Path) -> None:
 def test_every_job_that_is_to_run_is_in_it(tmp_path: Path) -> None:
     config = changed("page", True, changed("figures", {"paths": {}}, changed("measures/path_counts", {})))
     plan = make_plan(config)
-    there, outputs = seen(plan, tmp_path)
-    found = estimates(plan, there, outputs)
+    found = estimate(plan, tmp_path)
     rules = [rule for rule, _, _ in found.values()]
     counts = {rule: rules.count(rule) for rule in sorted(set(rules))}
     assert counts == {"data": 1, "figure": 1, "measure": 1, "measure_freely": 1, "page": 1, "table": 5, "train": 1}
-    slower = estimates(plan, there, outputs, scale=10)
-    assert {path for path in found if slower[path] != found[path]} == {outputs.cells(*next(iter(plan.shards)))}
+    slower = estimate(plan, tmp_path, scale=10)
+    (changed_path,) = (path for path in found if slower[path] != found[path])
+    assert changed_path.startswith("work/train/") and changed_path.endswith(".cells.parquet")
 
 
 def test_more_cores_do_not_help_a_single_job_and_nothing_takes_nothing() -> None:
@@ -66,17 +62,16 @@ def test_a_loaded_machine_takes_longer() -> None:
 def test_what_the_store_has_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """12 minutes were said of 4 seconds of work: each job counted all of its cells."""
     plan = make_plan(changed("compute", {"shard_minutes": 60}, changed("page", False)))
-    alone = estimates(plan, *seen(plan, tmp_path))
+    alone = estimate(plan, tmp_path)
     kept = set(plan.cells[1:])
     monkeypatch.setattr(InStore, "statuses", {cell.key: "done" for cell in kept})
-    monkeypatch.setattr(InStore, "_measured", lambda self, name: {plan.measure_key(name, cell) for cell in kept})
-    states, outputs = seen(plan, tmp_path)
-    found = estimates(plan, states, outputs)
+    monkeypatch.setattr(InStore, "_find_measured", lambda self, name: {plan.measure_key(name, cell) for cell in kept})
+    found = estimate(plan, tmp_path)
     counts = {path: cells for path, (_, _, cells) in found.items() if cells}
     assert set(counts.values()) == {1} and len(counts) == 2  # training and measuring the one that is left
     assert max(cells for _, _, cells in alone.values()) == len(plan.cells)
     (place,) = {(cell.task.name, cell.shard) for cell in plan.cells}
-    assert InStore(plan, tmp_path).left(ShardJob(*place)) == [plan.cells[0]]
+    assert InStore(plan, tmp_path).find_left(PlanJobs(plan).job("train", *place)) == [plan.cells[0]]
 
 
 def test_the_plan_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +93,7 @@ def test_tiny_cells_are_not_said_to_take_what_usual_ones_do(tmp_path: Path) -> N
     small = changed("compute", {"engine": "machine"}, changed("measures", {"paths": {}, "residuals": {}}))
     small = changed("tasks/sorting/test", 30, small)
     plan = make_plan(small)
-    found = by_rule(estimates(plan, *seen(plan, tmp_path)))
+    found = by_rule(estimate(plan, tmp_path))
     cells = sum(len(cells) for cells in plan.shards.values())
     assert found["measure"] < 2 * JOBS["measure"] + cells * (CELL + 0.25)
     trained = {cell.group for cell in plan.cells if cell.training.epochs}

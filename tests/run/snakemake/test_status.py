@@ -15,7 +15,9 @@ from plans import VALID, changed
 from rankfall.cli import main
 from rankfall.run.plan import Cell, Plan, make_plan
 from rankfall.run.snakemake.reasons import describe_changed_code
-from rankfall.run.snakemake.status import Status, status
+from rankfall.run.snakemake.run_plan import RunPlan
+from rankfall.run.snakemake.status import Status
+from rankfall.run.snakemake.status import status as status_of_run
 from rankfall.run.store import Store
 
 
@@ -25,6 +27,10 @@ def keep(plan: Plan, results: Path, cells: list[Cell] | None = None, **record: A
     for cell in plan.cells if cells is None else cells:
         about = {"status": "done", "seconds": 1.0, **plan.origin(cell), **record}
         store.save_stack(cell.group, [cell.key], {"w": torch.zeros(1, 2)}, [about], {})
+
+
+def status(plan: Plan, results: Path, measures: bool = False) -> Status:
+    return status_of_run(plan, RunPlan.make(plan, {}, results), measures)
 
 
 def counts(found: Status) -> tuple[int, int, int]:

@@ -4,6 +4,7 @@ without being told to.
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -19,8 +20,7 @@ from rankfall.report import tables
 from rankfall.report.compare import differences
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import digest
-from rankfall.run.snakemake.announcing import announce_plan
-from rankfall.run.snakemake.wiring import Wiring
+from rankfall.run.snakemake.run_plan import RunPlan
 from rankfall.run.store import Store
 from rankfall.run.store.announced import read_announcements
 from rankfall.run.store.inventory import Live, find_removable, remove
@@ -207,17 +207,17 @@ def test_an_announcement_of_a_real_plan_covers_its_rows(tmp_path):
     from rankfall.commands.gc import add_needed_by_running, find_needed
 
     store = Store(tmp_path / "store")
-    plan = make_plan(
-        config(
-            measures={
-                "paths": {"counts": [2], "cells": {"seed": 0}},
-                "more": {"measure": "paths", "counts": [2], "cells": {"seed": 1}},
-                "orders": {},
-            },
-            grid={"seed": "0..1"},
-        )
+    raw = config(
+        measures={
+            "paths": {"counts": [2], "cells": {"seed": 0}},
+            "more": {"measure": "paths", "counts": [2], "cells": {"seed": 1}},
+            "orders": {},
+        },
+        grid={"seed": "0..1"},
     )
-    announce_plan(store, plan, tmp_path)
+    plan = make_plan(raw)
+    run = RunPlan.make(plan, raw, tmp_path)
+    run.write()
     found, wanted = Live(), find_needed([plan])
     assert add_needed_by_running(store, found) == 1
     assert (found.cells, found.data) == (wanted.cells, wanted.data)
@@ -339,22 +339,45 @@ def test_plans_of_former_runs_go_when_nothing_runs(tmp_path, capsys):
     raw = config() | {"results": str(tmp_path / "results")}
     file = tmp_path / "config.json"
     file.write_text(json.dumps(raw))
-    old, new = Wiring(raw), Wiring(raw | {"name": "another"})
-    for wiring in (old, new):
-        wiring.write_plan()
-        os.utime(wiring.config.parent, (1, 1))
-    new.write_plan()
+    old, new = (RunPlan.make(make_plan(one), one) for one in (raw, raw | {"name": "another"}))
+    for run in (old, new):
+        run.write()
+        os.utime(run.folder, (1, 1))
+    os.utime(new.folder)
     (tmp_path / "results" / "plan" / "0123.json").write_text("{}")  # as former versions wrote it
     os.utime(tmp_path / "results" / "plan" / "0123.json", (1, 1))
     clean = ["gc", "--config", str(file), "--delete"]
-    owner = Store(tmp_path / "results" / "store")
-    announce_plan(owner, old.plan, tmp_path / "results")
     assert cli.main(clean) == 0
-    assert old.config.is_file()
-    del owner
+    gone, stays = old.folder, new.folder
+    assert gone.is_dir()
+    del run, old, new  # they have announced to the store what they need
     assert cli.main(clean[:-1]) == 0
-    assert old.config.is_file()
+    assert gone.is_dir()
     assert cli.main(clean) == 0
-    assert list((tmp_path / "results" / "plan").iterdir()) == [new.config.parent]
-    assert (new.config.parent / "jobs.json").is_file()
+    assert list((tmp_path / "results" / "plan").iterdir()) == [stays]
+    assert (stays / "jobs.json").is_file()
     assert "plan " in capsys.readouterr().out
+
+
+def test_work_files_that_no_named_configuration_asks_for_go_with_their_logs(tmp_path, capsys):
+    """What is written this week stays, and all of it while anything works here; so does what another named configuration asks for."""
+    raws = [config() | {"results": str(tmp_path / "results")}]
+    raws += [raws[0] | {"trainings": {"short": {"lr": rate, "epochs": 1}}} for rate in (0.5, 0.25)]
+    paths, files = [], []
+    for number, raw in enumerate(raws):
+        paths.append(tmp_path / f"{number}.json")
+        paths[-1].write_text(json.dumps(raw))
+        jobs = RunPlan.make(make_plan(raw), raw).jobs.values()
+        files.append({tmp_path / "results" / name for job in jobs for name in (*job.files, job.log)})
+        for path in files[-1]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            os.utime(path, (1, 1))
+    fresh = min(files[2] - files[0] - files[1])
+    fresh.touch()
+    (tmp_path / "results" / "logs" / "run.log").touch()
+    clean = ["gc", "--config", str(paths[0]), str(paths[1]), "--delete"]
+    assert cli.main(clean) == 0
+    left = {path for part in ("work", "logs") for path in (tmp_path / "results" / part).rglob("*") if path.is_file()}
+    assert left == files[0] | files[1] | {fresh, tmp_path / "results" / "logs" / "run.log"}
+    assert re.search(r"^work file +\d+ files", capsys.readouterr().out, re.MULTILINE)

@@ -43,10 +43,11 @@ def results(tmp_path, monkeypatch):
         reason = "" if status == "done" else f"what happened to {key}"
         store.save_stack("g", [key], {"w": torch.zeros(1)}, [{"status": status, "reason": reason}])
     store.save_checkpoint("c", {}, {"cells": ["k4", "k5"]})
-    log = tmp_path / "logs" / "train" / "sorting" / "5ad.log"
+    log = tmp_path / "logs" / "train" / "sorting" / "5ad" / "ab.log"
     log.parent.mkdir(parents=True)
     log.write_text("line one\n" * 10_000 + "ValueError: [bold] is not a number\n\n")
-    (tmp_path / "logs" / "train" / "sorting" / "other.log").write_text("nothing to do with it")
+    (tmp_path / "logs" / "train" / "sorting" / "other").mkdir()
+    (tmp_path / "logs" / "train" / "sorting" / "other" / "ab.log").write_text("nothing to do with it")
     return tmp_path
 
 

@@ -14,7 +14,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 FILE = "RANKFALL_EVENTS"  # environment variable: the file to append to
 KEPT = (
-    *("jobid", "job_id", "rule_name", "wildcards", "output", "log", "threads", "cores", "stats", "costs"),
+    *("jobid", "job_id", "rule_name", "wildcards", "output", "log", "threads", "cores", "stats"),
     *("done", "total", "exception", "config", "lacks", "no_page"),
 )
 

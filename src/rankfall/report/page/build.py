@@ -1,8 +1,6 @@
 """The page from tables, definitions and provenance: one HTML text with everything in it."""
 
-import hashlib
 import html
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -50,7 +48,7 @@ SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "
 
 @dataclass(frozen=True)
 class Given:
-    """What a page is made from. `read(name)`: a table of the run; `figures`: name -> caption; `made`: the record that the page keeps;
+    """What a page is made from. `read(name)`: a table of the run; `figures`: name -> caption;
     `links`: what there is to read beside it, and where, from the page's own folder."""
 
     name: str
@@ -58,7 +56,6 @@ class Given:
     read: Callable[[str], Any]
     provenance: Iterable[Mapping[str, Any]]
     figures: Mapping[str, str]
-    made: Mapping[str, str]
     version: str
     lacks: Mapping[str, str] = field(default_factory=dict)  # table or figure that could not be made -> why
     links: Mapping[str, str] = field(default_factory=dict)
@@ -133,8 +130,7 @@ def page(given: Given, most: int = MOST) -> str:
     }
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
-    record = dict(given.made) | {"page": hashlib.sha256(text.encode()).hexdigest()[:24]}
-    return text + f"<!-- made: {json.dumps(record)} -->\n"
+    return text
 
 
 def script() -> str:

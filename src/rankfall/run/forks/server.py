@@ -35,7 +35,7 @@ AT_ONCE = (  # of nearly every job
     *("pydantic", "yaml", "torch", "safetensors.torch"),
     *(
         "rankfall.commands._planned",
-        "rankfall.run.snakemake.job_fingerprints",
+        "rankfall.run.snakemake.jobs",
         "rankfall.run.jobs.training",
         "rankfall.run.jobs.measuring",
     ),

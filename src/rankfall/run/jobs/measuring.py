@@ -148,9 +148,9 @@ def is_timing(table: str) -> bool:
     return bool(floats) and all(column.provenance for column in floats)
 
 
-def measure_tables(job: MeasuringWork, folder: Path) -> Rows:
+def measure_tables(job: MeasuringWork, files: Mapping[str, Path]) -> Rows:
     """Rows of a measure of tables. They are not kept: computing them is as fast as looking them up."""
-    given = {name: tables.read_frame(folder / f"{name}.parquet", name) for name in job.measure.tables}
+    given = {name: tables.read_frame(file, name) for name, file in files.items()}
     return rows_of(job, Context(table=given.get, device=job.settings.device))
 
 

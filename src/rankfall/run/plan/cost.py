@@ -26,7 +26,6 @@ SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train, and l
 # machines with two cores, one of them busy (tests/run/snakemake/test_estimates.py); a run takes RANGE times the sum.
 JOBS = {
     "data": 2.0,
-    "lookup": 5.0,
     "train": 2.0,
     "measure": 0.5,
     "measure_freely": 10.0,

@@ -31,14 +31,9 @@ class Slice:
 
     series: list[tuple[str, int, list[int], str]]  # entry, number, seeds, shard
     measured: dict[str, list[int]] = field(default_factory=dict)  # measure -> places of its cells in the slice
-    keys: list[str] = field(default_factory=list)  # of the cells, as they were planned
 
     def select(self, cells: list[Cell], measures: Iterable[str]) -> dict[str, frozenset[str]]:
         return {name: frozenset(cells[place].key for place in self.measured.get(name, ())) for name in measures}
-
-    def keys_of(self, measure: str) -> list[str]:
-        """As they were planned; of a measure, or of training."""
-        return [self.keys[place] for place in self.measured.get(measure, ())] if measure else self.keys
 
     def raw(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,18 +53,7 @@ def slice_of(plan: "Plan", cells: list[Cell]) -> Slice:
     measured = {
         name: [place for place, cell in enumerate(cells) if cell.key in keys] for name, keys in plan.selected.items()
     }
-    return Slice(series, {name: places for name, places in measured.items() if places}, [cell.key for cell in cells])
-
-
-def merge_slices(slices: Iterable[Slice]) -> Slice:
-    """Join several slices into one."""
-    whole = Slice([])
-    for one in slices:
-        for name, places in one.measured.items():
-            whole.measured.setdefault(name, []).extend(len(whole.keys) + place for place in places)
-        whole.series.extend(one.series)
-        whole.keys.extend(one.keys)
-    return whole
+    return Slice(series, {name: places for name, places in measured.items() if places})
 
 
 def cells_of_slice(only: Slice, grid: Grid, compute: Compute, sources: Sources) -> list[Cell]:

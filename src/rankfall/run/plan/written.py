@@ -2,17 +2,16 @@
 
     results/plan/0123456789abcdef01234567/
         config.json                 the configuration, whole
-        jobs.json                   what each job makes and needs, and what tables are combined from
+        jobs.json                   the jobs: what each is made of, makes and needs (`run/snakemake/run_plan.py`)
         shards/TASK/SHARD.json      the cells of a shard, as a slice (`slices.py`)
         data/TASK.json              one cell for each data set of a task
 
-A job reads what is its own, makes that part of the plan anew and compares (`commands/_planned.py`). So nothing here is believed: a file
-that is missing, damaged or of another plan costs time, the planning of the whole grid, and changes no result.
+A job reads what is its own, makes that part of the plan anew and compares the digest with the one in the name of its files
+(`commands/_planned.py`). A file that is missing, damaged or of another plan costs the time to plan the whole grid, and changes no result.
 """
 
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +19,7 @@ from typing import Any
 
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError
-from rankfall.run.plan.cell import LENGTH, digest_of
-from rankfall.run.plan.slices import Slice, merge_slices
+from rankfall.run.plan.slices import Slice
 
 FOLDER, CONFIG, JOBS = "plan", "config.json", "jobs.json"
 
@@ -58,18 +56,14 @@ class WrittenPlan:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """`jobs`: path -> what its job makes and needs; `parts`: table -> what it is combined from; `sample`: cells of every code."""
-        return read_sealed(self.jobs_file)
+        """The jobs, and a cell of every kind of code."""
+        return read_json(self.jobs_file)
 
     def shard(self, task: str, shard: str) -> Slice:
-        return Slice(**read_sealed(self.shard_file(task, shard)))
-
-    def shards(self, places: Iterable[tuple[str, str]]) -> Slice:
-        """Several, in their order in the plan."""
-        return merge_slices(self.shard(*place) for place in sorted(set(places)))
+        return Slice(**read_json(self.shard_file(task, shard)))
 
     def data(self, task: str) -> Slice:
-        return Slice(**read_sealed(self.data_file(task)))
+        return Slice(**read_json(self.data_file(task)))
 
     @property
     def sample(self) -> Slice:
@@ -77,20 +71,11 @@ class WrittenPlan:
         return Slice(self.about["sample"])
 
 
-def seal(content: Any) -> bytes:
-    """As it is written: a digest in the first line, and what it is of in the second."""
-    text = json.dumps(content, separators=(",", ":"))
-    return f"{digest_of(text)}\n{text}\n".encode()
-
-
-def read_sealed(path: Path) -> Any:
+def read_json(path: Path) -> Any:
     try:
-        head, _, text = path.read_text(encoding="utf-8").partition("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise DamagedPlan(f"{path} cannot be read: {error}") from error
-    if len(head) != LENGTH or digest_of(text.removesuffix("\n")) != head:
-        raise DamagedPlan(f"{path} is not as it was written")
-    return json.loads(text)
 
 
 def write_once(path: Path, content: bytes) -> None:

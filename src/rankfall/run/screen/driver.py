@@ -91,7 +91,7 @@ class Driver:
         for event in self.child.new_events():
             job = self.state.take(event)
             ended += [job] if job else []
-            self.began |= event.get("event") == "rankfall_costs"
+            self.began |= event.get("event") == "rankfall_began"
         now = time.monotonic()
         if now - self.looked >= LOOK or last:
             self.looked = now

@@ -16,10 +16,18 @@ FINDINGS = 4  # that are told
 
 def say_finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
     """The last lines of a run in which all went well."""
-    if state.idle:
-        yield f"==> nothing to do: {results} is up to date with {config} and the code"
-        return
-    yield f"==> done: {count(state.count, 'job')} in {clock(seconds)}"
+    if state.totals:
+        yield f"==> done: {count(state.count, 'job')} in {clock(seconds)}"
+    else:
+        yield from say_nothing_to_do(results, config, [])
+
+
+def say_nothing_to_do(results: Path, config: Path, published: Sequence[str]) -> Iterator[str]:
+    """The lines of a run whose work files are all there. `published`: names under which there was something else."""
+    if published:
+        more = f" and {len(published) - FAILED} more" if len(published) > FAILED else ""
+        yield f"==> published again: {', '.join(published[:FAILED])}{more}"
+    yield f"==> nothing to do: {results} is up to date with {config} and the code"
 
 
 def say_findings(findings: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from rankfall.run.screen.words import SILENT, error_in
 
 STAGES = {  # rule -> what its jobs do
     "data": "data sets",
-    "lookup": "found in the store",
     "train": "training",
     "measure": "measuring networks",
     "measure_freely": "measuring",
@@ -47,12 +46,13 @@ class RunState:
     failed: dict[str, Job] = field(
         default_factory=dict
     )  # by output; a job that succeeds when it is tried again is taken out
-    costs: dict[str, tuple[str, float, int]] = field(default_factory=dict)  # output -> rule, estimated seconds, cells
+    costs: Mapping[str, tuple[str, float, int]] = field(
+        default_factory=dict
+    )  # output -> rule, estimated seconds, cells
     config: str = ""  # the file that all jobs read the configuration from
     cores: int = 1
     said: list[str] = field(default_factory=list)  # errors of Snakemake itself
     refused: str = ""  # kind of the error that ended Snakemake
-    idle: bool = False  # there was nothing to do
     lacks: list[str] = field(default_factory=list)  # tables and figures without which the page had to be made
     no_page: str = ""  # why there could be no page
     stopping: bool = False  # somebody asked it to: jobs that end without a result have not failed
@@ -82,9 +82,8 @@ class RunState:
         if not self.totals:  # told again at the end
             self.totals = {rule: number for rule, number in stats.items() if rule not in ("total", "all")}
 
-    def _rankfall_costs(self, event: Mapping[str, Any]) -> None:
+    def _rankfall_began(self, event: Mapping[str, Any]) -> None:
         self.config = str(event.get("config") or "")
-        self.costs = {output: (rule, cost, cells) for output, (rule, cost, cells) in event["costs"].items()}
 
     def _rankfall_page(self, event: Mapping[str, Any]) -> None:
         self.lacks, self.no_page = list(event.get("lacks") or ()), str(event.get("no_page") or "")
@@ -97,7 +96,7 @@ class RunState:
         rule, wildcards = str(event["rule_name"]), event.get("wildcards") or {}
         if rule not in self.totals:  # `all`
             return
-        name = " ".join([VERBS.get(rule, rule), *map(str, wildcards.values())])
+        name = " ".join([VERBS.get(rule, rule), *(str(one) for what, one in wildcards.items() if what != "digest")])
         first = [(event.get(what) or [""])[0] for what in ("output", "log")]
         self.running[str(event["jobid"])] = Job(rule, name, first[0], first[1], float(event["time"]))
 
@@ -133,9 +132,7 @@ class RunState:
 
     def _text(self, event: Mapping[str, Any]) -> None:
         text = str(event.get("text", ""))
-        if text.startswith("Nothing to be done"):
-            self.idle = True
-        elif event.get("level") in ("ERROR", "CRITICAL"):
+        if event.get("level") in ("ERROR", "CRITICAL"):
             self.said.append(text)
 
     def as_record(self) -> dict[str, Any]:

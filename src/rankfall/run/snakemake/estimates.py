@@ -2,56 +2,89 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
 
-from rankfall.run.plan.build import CELL_TABLES, Plan
+from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.cost import BEGIN, CELL, JOBS, RANGE, TRACE, measured_seconds
 from rankfall.run.plan.engines import MACHINES
-from rankfall.run.snakemake.outputs import Outputs
-from rankfall.run.snakemake.up_to_date import OutputStates
+from rankfall.run.snakemake.jobs import Job
 
 Estimate = tuple[str, float, int]  # rule, seconds of one core, cells
+FINISHED = ("done", "diverged")  # a cell that failed is tried again
 
 
-def estimates(plan: Plan, states: OutputStates, outputs: Outputs, scale: float = 1.0) -> dict[str, Estimate]:
-    """First file that a job makes -> its estimate; of the jobs that have something to make. `scale`: of the time of training."""
+class InStore:
+    """The cells and rows of a plan that the store has; headers alone are read, when they are first asked for."""
+
+    def __init__(self, plan: Plan, results: Path | str) -> None:
+        self.plan, self.root = plan, Path(results) / "store"
+        self._rows: dict[str, frozenset[str]] = {}
+
+    def find_left(self, job: Job) -> list[Cell]:
+        """Return the cells of a shard's job whose results the store has not."""
+        if job.kind == "train":
+            return [cell for cell in self.plan.shard(*job.names) if self.statuses.get(cell.key) not in FINISHED]
+        name, task, shard = job.names
+        measured = self._find_measured(name)
+        return [
+            cell
+            for cell in self.plan.measured_cells(name, task, shard)
+            if (status := self.statuses.get(cell.key)) not in FINISHED
+            or (status == "done" and self.plan.measure_key(name, cell) not in measured)
+        ]
+
+    @cached_property
+    def statuses(self) -> dict[str, str]:
+        """Cell key -> how it ended."""
+        if not self.root.is_dir():
+            return {}
+        from rankfall.run.store import Store
+
+        cells = self.plan.cells
+        found = Store(self.root).find_cells((cell.key for cell in cells), {cell.group for cell in cells})
+        return {key: record.status for key, record in found.items()}
+
+    def _find_measured(self, name: str) -> frozenset[str]:
+        """Return the keys of the rows that the store has of a measure."""
+        component = self.plan.measures[name].component.name
+        if component not in self._rows:
+            from rankfall.run.store import Store
+
+            there = Store(self.root).rows.find_covered(component) if self.root.is_dir() else ()
+            self._rows[component] = frozenset(there)
+        return self._rows[component]
+
+
+def estimates(plan: Plan, jobs: Iterable[Job], store: InStore, scale: float = 1.0) -> dict[str, Estimate]:
+    """First file that a job makes -> its estimate. What the store has is not computed again. `scale`: of the time of training."""
     found: dict[str, Estimate] = {}
     known: dict[tuple[float, int, int], float] = {}
 
-    def look(said: float, cell: Cell) -> float:
+    def look_up(said: float, cell: Cell) -> float:
         ident = said, id(cell.task), id(cell.architecture)
         if ident not in known:
             known[ident] = measured_seconds(said, cell.task, cell.architecture)
         return known[ident]
 
-    for job in sorted(states.computing):
-        cells = states.left[job]  # what the store has is not computed again
-        if job.measure:
-            measure = plan.measure(job.measure)
-            said, rule = measure.cost.get("seconds"), "measure"
-            seconds = len(cells) * CELL if said is None else sum(look(said, cell) for cell in cells)
-        else:
-            rule = "train"
+    for job in jobs:
+        seconds, cells = JOBS[job.rule], list[Cell]()
+        if job.rule in ("train", "measure"):
+            cells = store.find_left(job)
+        if job.rule == "train":
             traced = {
                 cell.group: cell.architecture.depth
                 for cell in cells
                 if cell.engine in MACHINES and cell.training.epochs
             }
-            seconds = scale * sum(cell.cost.seconds for cell in cells) + TRACE * sum(traced.values())
-        found[outputs.of(job)[0]] = (rule, JOBS[rule] + seconds, len(cells))
-    wanted = states.stale.keys() | set(states.missing)
-    free = [measure for measure in plan.measures.values() if measure.needs != "cells"]
-    costs = {outputs.freely(one.name): one.cost.get("seconds", JOBS["measure_freely"]) for one in free}
-    tasks = {task for task, _ in plan.shards}
-    others: list[tuple[str, Iterable[str]]] = [
-        ("data", map(outputs.data, tasks)),
-        ("measure_freely", costs),
-        ("table", map(outputs.table, {*CELL_TABLES, *plan.tables})),
-        ("figure", map(outputs.picture, plan.figures)),
-        ("page", [outputs.page]),
-    ]
-    for rule, paths in others:
-        found |= {path: (rule, costs.get(path, JOBS[rule]), 0) for path in sorted(set(paths) & wanted)}
+            seconds += scale * sum(cell.cost.seconds for cell in cells) + TRACE * sum(traced.values())
+        elif job.rule == "measure":
+            said = plan.measure(job.names[0]).cost.get("seconds")
+            seconds += len(cells) * CELL if said is None else sum(look_up(said, cell) for cell in cells)
+        elif job.rule == "measure_freely":
+            seconds = plan.measure(job.names[0]).cost.get("seconds", seconds)
+        found[job.files[0]] = (job.rule, seconds, len(cells))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rankfall.run.plan import cost
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
-from rankfall.run.snakemake.lookups import ShardJob
+from rankfall.run.snakemake.jobs import Job
 
 SECONDS = 4  # of a cell, for a measure whose file says no COST
 SPARE = 1220  # megabytes of a job beyond the estimate: it is a limit
@@ -21,21 +21,21 @@ class Needs(NamedTuple):
     megabytes: int
 
 
-def needs(plan: Plan, job: ShardJob) -> Needs:
-    """Everything waits for networks; and a long job that is left for the end runs alone."""
-    if job.measure:
-        return _of_measure(plan, job)
-    cells = plan.shard(*job.place)
+def needs(plan: Plan, job: Job) -> Needs:
+    """Return what the job of a shard needs. Everything waits for networks; and a long job that is left for the end runs alone."""
+    if job.kind == "measure":
+        return _measure_needs(plan, *job.names)
+    cells = plan.shard(*job.names)
     seconds = sum(cell.cost.seconds for cell in cells)
     return Needs(3 + _long(seconds), _minutes(seconds), _memory(plan, cells))
 
 
-def _of_measure(plan: Plan, job: ShardJob) -> Needs:
+def _measure_needs(plan: Plan, name: str, task: str, shard: str) -> Needs:
     """Memory: what the measure declares for a cell; otherwise as for training."""
-    cells, measure = plan.measured_cells(job.measure, *job.place), plan.measure(job.measure)
+    cells, measure = plan.measured_cells(name, task, shard), plan.measure(name)
     seconds, own = len(cells) * measure.cost.get("seconds", SECONDS), measure.cost.get("megabytes")
     of_cell = own is not None and bool(cells)
-    megabytes = cost.PROCESS + SPARE + math.ceil(own or 0) if of_cell else _memory(plan, plan.shard(*job.place))
+    megabytes = cost.PROCESS + SPARE + math.ceil(own or 0) if of_cell else _memory(plan, plan.shard(task, shard))
     return Needs(1 + _long(seconds), _minutes(seconds), megabytes)
 
 

@@ -1,7 +1,7 @@
 """What would run, and why: the plan compared with the store.
 
 A cell is fresh (its key is in the store), stale (its spec is, computed by other code), new, or kept: the store has lost it, but no job
-asks for it, since all that is made of it stands. Why it is stale follows from the file digests
+asks for it, since the files that are made of it are there. Why it is stale follows from the file digests
 that are recorded with every result; why it is new by the most similar result under the same labels that no cell stands for any more.
 """
 
@@ -14,12 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
-from rankfall.run.snakemake.estimates import Estimate, estimates
-from rankfall.run.snakemake.job_fingerprints import JobFingerprints
-from rankfall.run.snakemake.lookups import FINISHED
-from rankfall.run.snakemake.outputs import Outputs
+from rankfall.run.snakemake.estimates import FINISHED, Estimate, InStore, estimates
 from rankfall.run.snakemake.reasons import describe_changed_code, list_reasons
-from rankfall.run.snakemake.up_to_date import inspect_outputs
+from rankfall.run.snakemake.run_plan import RunPlan
 
 if TYPE_CHECKING:
     from rankfall.run.store import CellRecord
@@ -54,6 +51,9 @@ class Status:
     scale: float = 1.0  # measured seconds over estimated ones
     measured: int = 0  # cells that the scale comes from
     run: dict[str, Estimate] = field(default_factory=dict)  # first file -> estimate, of all jobs of a run
+    why: list[str] = field(
+        default_factory=list
+    )  # jobs of a run that the plan before had with other digests, and what differs
     trained: dict[str, str | None] = field(default_factory=dict)  # key of a cell of the store -> engine that trained it
 
     @property
@@ -62,8 +62,9 @@ class Status:
         return sum(line.seconds for line in self.lines)
 
 
-def status(plan: Plan, results: Path, measures: bool = False) -> Status:
+def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
     """Compare; reads headers of stack files only."""
+    results = run.results
     records = list(_records(results))
     keys = {record.key for record in records if record.status in FINISHED}
     failed = {record.key: str(record.record.get("reason", "")) for record in records if record.key not in keys}
@@ -71,11 +72,10 @@ def status(plan: Plan, results: Path, measures: bool = False) -> Status:
     gone = _select_unasked_results(records, {cell.spec for cell in plan.cells})
     found = Status(shards=len(plan.shards))
     found.trained = {record.key: record.record.get("engine") for record in records if record.key in keys}
-    outputs = Outputs.under(results)
-    there = inspect_outputs(plan, JobFingerprints(plan), outputs)
-    needed = there.shards
+    jobs, store = run.find_missing(), InStore(plan, results)
+    needed = {job.names[-2:] for job in jobs if job.rule in ("train", "measure") and store.find_left(job)}
     found.scale, found.measured = _scale(plan.cells, records)
-    found.run = estimates(plan, there, outputs, found.scale)
+    found.run, found.why = estimates(plan, jobs, store, found.scale), run.lines()
     lines: dict[tuple[str, str, str], Line] = {}
     busy = set()
     for cell in plan.cells:

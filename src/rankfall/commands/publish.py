@@ -1,0 +1,29 @@
+"""Copy what a run has made to the names that people read: tables, figures and the page. Runs do so at their end."""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
+    parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.commands._lacking import explain_lacking
+    from rankfall.run.config.types import read
+    from rankfall.run.plan import make_plan
+    from rankfall.run.plan.written import CONFIG
+    from rankfall.run.snakemake.publish import publish
+    from rankfall.run.snakemake.run_plan import RunPlan
+
+    plan = RunPlan.load(args.config.parent) if args.config.name == CONFIG else None
+    if plan is None:
+        raw = read(args.config)
+        plan = RunPlan.make(make_plan(raw), raw, args.results)
+    names = publish(plan)
+    print(f"{plan.results}: {len(names)} files copied" if names else f"{plan.results}: all copies are there")
+    lacking = explain_lacking(plan)
+    for name, why in lacking.items():
+        print(f"not made: {name}: {why}")
+    return 1 if lacking else 0

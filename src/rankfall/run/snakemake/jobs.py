@@ -1,0 +1,270 @@
+"""The jobs of a plan. Each has the digest of all that its files are made of, and the digest is in their names:
+
+    results/work/measure/residuals/sorting/0-31.10/3fa9c1d2....parquet
+    results/logs/measure/residuals/sorting/0-31.10/3fa9c1d2....log
+
+So a file that exists is right: nothing is ever stale. The digest covers the keys and labels of the cells, the measure with its options and
+its code, the code that writes tables; and for what is made from other files, the digests of those. A job makes it anew before it
+begins, of the configuration and the sources as they are then, and stops where it is another.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+
+import rankfall
+from rankfall import components
+from rankfall.design import Architecture, Task, Training
+from rankfall.errors import RankfallError
+from rankfall.report.style import FORMATS
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.plan.build import CELL_TABLES, Plan
+from rankfall.run.plan.cell import Cell, alike, digest, digest_of
+from rankfall.run.plan.entries import find_quantity_modules
+
+Code = Mapping[str, str]  # source file -> digest
+TABLE_ROOTS = ("rankfall.report.tables",)  # the code that combines shards and checks tables
+PAGE_ROOTS = ("rankfall.report.page.build", "rankfall.report.provenance")  # the code of the page
+CEILING_ROOTS = (
+    "rankfall.position.attainable",
+)  # the code of a column of cells, beside the tasks, which are in their keys
+ROW_ROOTS = ("rankfall.report.rows", "rankfall.report.conform")  # the code by which a job's rows become a file
+KINDS = ("data", "train", "measure", "table", "figure", "page")  # of jobs, and so the folders under work/ and logs/
+SUFFIXES = {  # kind of job -> ends of the names of its files; of all others `.parquet`
+    "train": (".cells.parquet", ".training.parquet"),
+    "figure": tuple(f".{kind}" for kind in (*FORMATS, "rst")),
+    "page": (".html",),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job: its kind with the names that tell it from others of that kind, and what its files are made of."""
+
+    key: str  # kind/name/..., such as train/sorting/0, measure/paths/sorting/0, measure/orders, table/cells, page
+    digest: str
+    what: str  # what it is made of, in words
+    inputs: tuple[str, ...] = ()  # files that it reads, under the folder of results
+    code: Callable[[], Code] = field(default=dict, repr=False, compare=False)  # asked for only to explain a difference
+
+    @property
+    def kind(self) -> str:
+        return self.key.partition("/")[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.key.split("/")[1:])
+
+    @property
+    def rule(self) -> str:
+        """The rule of the workflow: a measure that needs no cells has another than one of a shard's cells."""
+        return "measure_freely" if self.kind == "measure" and len(self.names) == 1 else self.kind
+
+    @property
+    def files(self) -> list[str]:
+        """The files that it makes, under the folder of results."""
+        return [f"work/{self.key}/{self.digest}{suffix}" for suffix in SUFFIXES.get(self.kind, (".parquet",))]
+
+    @property
+    def log(self) -> str:
+        return f"logs/{self.key}/{self.digest}.log"
+
+    def check(self, expected: str | None) -> None:
+        """Raise if a run has planned this job with another digest."""
+        if expected is not None and expected != self.digest:
+            raise RankfallError(
+                f"{self.key.replace('/', ' ')}: the configuration or the code changed since this run was planned; "
+                f"nothing was written, run again"
+            )
+
+
+class PlanJobs:
+    """The jobs of one plan, each made when it is first asked for.
+
+    `known`: jobs that a run has planned with the whole grid. A process that plans the cells of one job alone is given its inputs so.
+    """
+
+    def __init__(self, plan: Plan, known: Iterable[Job] | None = None) -> None:
+        self.plan = plan
+        self.known = None if known is None else list(known)
+        self._jobs = {job.key: job for job in self.known or ()}
+        self._specs: dict[int, str] = {}  # by identity: the plan keeps them all
+        self._row_codes: dict[str, dict[str, str]] = {}
+
+    @property
+    def tables(self) -> list[str]:
+        return sorted({*CELL_TABLES, *self.plan.tables})
+
+    @property
+    def all_jobs(self) -> list[Job]:
+        """All jobs of the plan, each after those whose files it reads."""
+        finals = [self.job("page")] if self.plan.config.page else []
+        finals += [self.job("table", name) for name in self.tables]
+        finals += [self.job("figure", name) for name in sorted(self.plan.figures)]
+        for task, shard in self.plan.shards:
+            finals.append(self.job("train", task, shard))
+        makers = {file: job for job in self._jobs.values() for file in job.files}
+        ordered: dict[str, Job] = {}
+
+        def visit(job: Job) -> None:
+            if job.key not in ordered:
+                for file in job.inputs:
+                    visit(makers[file])
+                ordered[job.key] = job
+
+        for job in finals:
+            visit(job)
+        return list(ordered.values())
+
+    def job(self, kind: str, *names: str) -> Job:
+        """The job of this kind and these names."""
+        key = "/".join((kind, *names))
+        if key not in self._jobs:
+            make = self._measure_freely if kind == "measure" and len(names) == 1 else getattr(self, f"_{kind}")
+            self._jobs[key] = make(key, *names)
+        return self._jobs[key]
+
+    def final_files(self) -> dict[str, str]:
+        """Names that people read -> the work files that they are copies of, both under the folder of results."""
+        tables = {f"tables/{name}.parquet": self.job("table", name).files[0] for name in self.tables}
+        figures = {
+            f"figures/{name}{suffix}": file
+            for name in sorted(self.plan.figures)
+            for suffix, file in zip(SUFFIXES["figure"], self.job("figure", name).files)
+        }
+        page = {"report/index.html": self.job("page").files[0]} if self.plan.config.page else {}
+        return tables | figures | page
+
+    # What each kind of job is made of.
+
+    def _data(self, key: str, task: str) -> Job:
+        cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
+        data_keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
+        code = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
+        return Job(key, digest("data", task, data_keys, rows), f"{len(data_keys)} data sets", code=code)
+
+    def _train(self, key: str, task: str, shard: str) -> Job:
+        cells = self.plan.shard(task, shard)
+        ceiling = self._sources.code_files(CEILING_ROOTS)
+        rows = _merge([self._table_code("cells"), self._table_code("training"), ceiling])
+        code = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
+        # Its data are in the keys of its cells; their file is an input so that what is wrong with a data set shows once.
+        inputs = () if self.known is not None else (self.job("data", task).files[0],)
+        return Job(key, digest("train", self._digest_rows(cells), rows), f"{len(cells)} cells", inputs, code)
+
+    def _measure(self, key: str, name: str, task: str, shard: str) -> Job:
+        measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
+        rows = self._table_code(measure.table)
+        code = partial(_merge, [measure.code, rows])
+        inputs = () if self.known is not None else (self.job("train", task, shard).files[0],)
+        made_of = digest("measure", measure.key, self._digest_rows(cells), rows)
+        return Job(key, made_of, f"{len(cells)} cells", inputs, code)
+
+    def _measure_freely(self, key: str, name: str) -> Job:
+        """A measure that needs no trained cells: of nothing, or of tables."""
+        measure = self.plan.measure(name)
+        rows, given = self._table_code(measure.table), [self.job("table", table) for table in measure.tables]
+        what = f"{len(given)} tables" if given else "itself alone"
+        made_of = digest("measure", measure.key, [table.digest for table in given], rows)
+        code = partial(_merge, [measure.code, rows])
+        return Job(key, made_of, what, tuple(table.files[0] for table in given), code)
+
+    def _table(self, key: str, name: str) -> Job:
+        code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
+        parts = self._table_parts(name)
+        inputs = tuple(part.files[name == "training"] for part in parts)
+        made_of = digest("table", name, [part.digest for part in parts], code)
+        return Job(key, made_of, f"{len(parts)} files", inputs, lambda: code)
+
+    def _figure(self, key: str, name: str) -> Job:
+        figure = self.plan.figure(name)
+        given = [self.job("table", table) for table in figure.tables]
+        looks = [self.plan.labels, self.plan.colours]
+        digests = [table.digest for table in given]
+        made_of = digest("figure", figure.component.name, figure.options, figure.fingerprint, digests, looks)
+        return Job(key, made_of, f"{len(given)} tables", tuple(one.files[0] for one in given), lambda: figure.code)
+
+    def _page(self, key: str) -> Job:
+        """The page of all tables; figures are linked from it, with their captions."""
+        found = find_quantity_modules({"FINDS": [*components.LISTS]}, self.plan.modules)
+        code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
+        given = [self.job("table", table) for table in self.tables]
+        drawn = [self.job("figure", figure) for figure in sorted(self.plan.figures)]
+        text = [self.plan.config.name, self.plan.labels, self.plan.colours]
+        digests = [[job.digest for job in jobs] for jobs in (given, drawn)]
+        made_of = digest("page", text, *digests, sorted(self.plan.figures), code)
+        what = f"{len(given)} tables and {len(drawn)} figures"
+        return Job(key, made_of, what, tuple(job.files[0] for job in (*given, *drawn)), lambda: code)
+
+    def _table_parts(self, table: str) -> list[Job]:
+        """The jobs whose files a table is combined from."""
+        if table not in self.tables:
+            raise RankfallError(f"table {table!r} is not of this configuration; allowed: {', '.join(self.tables)}")
+        if self.known is not None:
+            return self.known
+        if table in ("cells", "training"):
+            return [self.job("train", *place) for place in self.plan.shards]
+        if table == "datasets":
+            return [self.job("data", task) for task in sorted({task for task, _ in self.plan.shards})]
+        return [part for name in self.plan.tables[table] for part in self._measure_parts(name)]
+
+    def _measure_parts(self, name: str) -> list[Job]:
+        if self.plan.measures[name].needs != "cells":
+            return [self.job("measure", name)]
+        places = [place for place in self.plan.shards if self.plan.measured_cells(name, *place)]
+        return [self.job("measure", name, *place) for place in places]
+
+    @cached_property
+    def _sources(self) -> Sources:
+        return Sources()
+
+    def _table_code(self, table: str) -> dict[str, str]:
+        if table not in self._row_codes:
+            declared = components.describe("table", table)
+            assert declared is not None
+            found = find_quantity_modules(declared.facts, self.plan.modules)
+            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.location.module, *found])
+        return self._row_codes[table]
+
+    def _digest_rows(self, cells: Sequence[Cell]) -> str:
+        """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out. It is that of a list of
+        [key, task, architecture, training], put together as text: there may be a million of them.
+        """
+        rows = []
+        for some in alike(cells):
+            end = "".join(f',"{self._digest_spec(part)}"' for part in (some.task, some.architecture, some.training))
+            rows += [f'["{cell.key}"{end}]' for cell in some.cells]
+        return digest_of(f"[[{','.join(rows)}]]")
+
+    def _digest_spec(self, part: Task | Architecture | Training) -> str:
+        """Digest of all that an entry says; most cells share theirs."""
+        if id(part) not in self._specs:
+            self._specs[id(part)] = digest(asdict(part))
+        return self._specs[id(part)]
+
+
+def page_files() -> dict[str, str]:
+    """What the page has of its own beside code: its text, script and style."""
+    folder = Path(rankfall.__file__).parent / "report" / "page"
+    names = sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".js", ".css"))
+    return {
+        f"rankfall/report/page/{path.relative_to(folder).as_posix()}": hashlib.sha256(path.read_bytes()).hexdigest()[
+            :12
+        ]
+        for path in names
+    }
+
+
+def _distinct(codes: Iterable[Code]) -> list[Code]:
+    """The codes of the cells, each once: cells of one kind share theirs."""
+    return list({id(code): code for code in codes}.values())
+
+
+def _merge(codes: Iterable[Code]) -> dict[str, str]:
+    """Join several mappings into one."""
+    found: dict[str, str] = {}
+    for code in codes:
+        found.update(code)
+    return dict(sorted(found.items()))

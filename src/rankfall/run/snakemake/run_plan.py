@@ -1,0 +1,272 @@
+"""The plan of a run as plain data: its jobs with their files, what each needs of a machine, and what is published at the end.
+
+It is made once, by `rankfall run` or else by the Snakefile, and written beside the configuration into `results/plan/<digest>/`
+(`run/plan/written.py`). The Snakefile, jobs of a cluster and `rankfall publish` read it. Its folder is named by the configuration, the
+code that plans and the digests of all jobs, so no other run changes it.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from rankfall.errors import RankfallError
+from rankfall.run.keys.fingerprint import Sources
+from rankfall.run.plan.build import Plan, make_plan
+from rankfall.run.plan.cell import Cell, digest
+from rankfall.run.plan.slices import slice_of
+from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, WrittenPlan, mark_used, write_once
+from rankfall.run.snakemake.jobs import Job, PlanJobs
+from rankfall.run.snakemake.needs import Needs, needs
+from rankfall.run.snakemake.reasons import describe_changed_code
+from rankfall.run.store.announced import announce
+
+PLAN = (
+    "RANKFALL_PLAN"  # environment variable: the folder of the plan that a run works on, for its Snakefile and its jobs
+)
+PLANNING = (
+    "rankfall.run.plan.build",
+    "rankfall.run.plan.written",
+    "rankfall.run.snakemake.jobs",
+    __name__,
+)  # the code that writes a plan
+SHOWN = 12  # reasons that are told
+LOCAL = frozenset({"data", "table", "figure", "page"})  # kinds that run where Snakemake runs, whatever the profile
+
+
+@dataclass(frozen=True, eq=False)
+class RunPlan:
+    """The plan of a run. `about` is what is written of it; `plan` and `raw` are what it was made of, where it was not read."""
+
+    folder: Path
+    about: Mapping[str, Any]
+    plan: Plan | None = field(default=None, repr=False)
+    raw: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @classmethod
+    def make(cls, plan: Plan, raw: Mapping[str, Any], results: str | Path | None = None) -> "RunPlan":
+        """Plan the jobs of a configuration."""
+        jobs = PlanJobs(plan)
+        planned = jobs.all_jobs
+        codes = Codes()
+        about = {
+            "name": plan.config.name,
+            "threads": plan.config.compute.threads,
+            "jobs": [[job.key, job.digest, job.what, job.inputs, codes.number(job.code())] for job in planned],
+            "needs": {job.key: needs(plan, job) for job in planned if job.rule in ("train", "measure")},
+            "categories": {name: figure.tables[0].replace("_", " ") for name, figure in plan.figures.items()},
+            "final": jobs.final_files(),
+            "files": codes.files,
+            "codes": codes.codes,
+            "sample": slice_of(plan, list({id(cell.code): cell for cell in reversed(plan.cells)}.values())).series,
+        }
+        digests = [(job.key, job.digest) for job in planned]
+        name = digest("plan", config_text(raw), Sources().fingerprint(PLANNING), digests)
+        return cls(Path(os.path.normpath(results or plan.config.results)) / FOLDER / name, about, plan, raw)
+
+    @classmethod
+    def load(cls, folder: Path) -> "RunPlan | None":
+        """Read a written plan; None where there is none."""
+        try:
+            return cls(folder, json.loads((folder / JOBS).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return None
+
+    def write(self) -> None:
+        """Write what the jobs of this run read, unless it was read itself; and announce to the store what the run needs. Each file appears
+        whole, the list of jobs last."""
+        if self.plan is None or self.raw is None:
+            return
+        plan, written = self.plan, WrittenPlan(self.folder)
+        write_once(self.config, config_text(self.raw).encode())
+        mark_used(self.folder)  # before anything else, for whoever cleans now
+        for place, cells in plan.shards.items():
+            write_once(written.shard_file(*place), as_json(slice_of(plan, cells).raw()))
+        datasets: dict[str, dict[str, Cell]] = {}
+        for cell in plan.cells:
+            datasets.setdefault(cell.task.name, {})[cell.data_key] = cell
+        for task, cells_of in datasets.items():
+            write_once(written.data_file(task), as_json(slice_of(plan, list(cells_of.values())).raw()))
+        write_once(self.folder / JOBS, as_json(self.about))
+        measures: dict[str, set[str]] = {}
+        for measure in plan.measures.values():
+            measures.setdefault(measure.component.name, set()).add(measure.key)
+        announce(self, self.results / "store", plan.cells, measures)  # for as long as this object is in use
+
+    @property
+    def config(self) -> Path:
+        """The file that all jobs read the configuration from."""
+        return self.folder / CONFIG
+
+    @property
+    def results(self) -> Path:
+        return self.folder.parents[1]
+
+    @cached_property
+    def jobs(self) -> dict[str, Job]:
+        files = self.about["files"]
+
+        def code(number: int) -> dict[str, str]:
+            return dict(files[place] for place in self.about["codes"][number])
+
+        return {
+            key: Job(key, made_of, what, tuple(inputs), partial(code, number))
+            for key, made_of, what, inputs, number in self.about["jobs"]
+        }
+
+    @cached_property
+    def makers(self) -> dict[str, Job]:
+        """File under the folder of results -> the job that makes it."""
+        return {file: job for job in self.jobs.values() for file in job.files}
+
+    @property
+    def final(self) -> dict[str, str]:
+        """Names that people read -> the work files that they are copies of, both under the folder of results."""
+        return dict(self.about["final"])
+
+    def find(self, pattern: str, wildcards: Any) -> Job:
+        """The job that makes a file of a rule. `pattern`: its key with the rule's wildcards."""
+        key = pattern.format(**dict(wildcards.items()))
+        job = self.jobs.get(key)
+        if job is None or job.digest != wildcards.digest:
+            raise RankfallError(f"{key}: the configuration or the code changed since this run was planned; run again")
+        return job
+
+    def needs(self, pattern: str, wildcards: Any) -> Needs:
+        """What the job of a shard needs of a machine."""
+        return Needs(*self.about["needs"][self.find(pattern, wildcards).key])
+
+    def inputs_of(self, key: str) -> list[Job]:
+        """The jobs whose files a job reads."""
+        return [self.makers[file] for file in self.jobs[key].inputs]
+
+    def paths(self, files: Iterable[str]) -> list[str]:
+        """Files under the folder of results, as Snakemake names them."""
+        return [f"{self.results}/{file}" for file in files]
+
+    def find_missing(self) -> list[Job]:
+        """The jobs that a run has to do: those of final files that are not there, and of what these are made from."""
+        found: dict[str, Job] = {}
+        waiting = [*self.final.values()]
+        while waiting:
+            file = waiting.pop()
+            job = self.makers[file]
+            if job.key not in found and not os.path.exists(self.results / file):
+                found[job.key] = job
+                waiting += job.inputs
+        return [job for key, job in self.jobs.items() if key in found]
+
+    def find_made_of(self, keys: Collection[str]) -> list[Job]:
+        """These jobs, and all whose files are made from theirs."""
+        found: dict[str, Job] = {}
+        for key, job in self.jobs.items():  # each after those whose files it reads
+            if key in keys or any(self.makers[file].key in found for file in job.inputs):
+                found[key] = job
+        return list(found.values())
+
+    def kinds_here(self, all_here: bool) -> list[str]:
+        """What the server of jobs needs to know of those that will run on this machine: their rules; of measures, which."""
+        here = [job for job in self.find_missing() if all_here or job.kind in LOCAL or job.rule == "measure_freely"]
+        return [f"measure {job.names[0]}" if job.kind == "measure" else job.rule for job in here]
+
+    # Why a job runs.
+
+    def load_before(self) -> "RunPlan | None":
+        """The plan that a run of these results used last, other than this one."""
+        try:
+            others = [path for path in self.folder.parent.iterdir() if path.name != self.folder.name]
+            times = {path: path.stat().st_mtime for path in others if (path / JOBS).is_file()}
+        except OSError:
+            return None
+        return RunPlan.load(max(times, key=lambda path: times[path])) if times else None
+
+    def explain(self, jobs: Iterable[Job]) -> dict[str, str]:
+        """Key of a job that has to run -> why, by what the plan before says of it; nothing of jobs that run for the first time."""
+        before = self.load_before()
+        known = before.jobs if before else {}
+        return {job.key: describe_difference(known[job.key], job) for job in jobs if job.key in known}
+
+    def lines(self) -> list[str]:
+        """The reasons in words, the most frequent first."""
+        why = self.explain(self.find_missing())
+        counts = Counter(why.values())
+        first = {reason: key for key, reason in reversed(why.items())}
+        lines = []
+        for reason, count in counts.most_common(SHOWN):
+            others = f" and {count - 1} more" if count > 1 else ""
+            lines.append(f"{first[reason].replace('/', ' ')}{others}: {reason}")
+        return lines + [f"... and {len(counts) - SHOWN} more reasons"] * (len(counts) > SHOWN)
+
+
+class Codes:
+    """The code of many jobs, each pair of file and digest once."""
+
+    def __init__(self) -> None:
+        self.files: list[tuple[str, str]] = []
+        self.codes: list[list[int]] = []
+        self._places: dict[tuple[str, str], int] = {}
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def number(self, code: Mapping[str, str]) -> int:
+        """The number of a code, which is added if it is new."""
+        places = tuple(self._place(pair) for pair in code.items())
+        if places not in self._numbers:
+            self._numbers[places] = len(self.codes)
+            self.codes.append(list(places))
+        return self._numbers[places]
+
+    def _place(self, pair: tuple[str, str]) -> int:
+        if pair not in self._places:
+            self._places[pair] = len(self.files)
+            self.files.append(pair)
+        return self._places[pair]
+
+
+def describe_difference(before: Job, now: Job) -> str:
+    """How what a job is made of differs from what it was made of."""
+    if before.digest == now.digest:
+        return "its files are not there"
+    if dict(before.code()) != dict(now.code()):
+        return describe_changed_code(before.code(), now.code())
+    if before.what != now.what:
+        return f"made of {before.what}, where the configuration says {now.what}"
+    return "made for other cells or options, or from other files"
+
+
+def config_text(raw: Mapping[str, Any]) -> str:
+    return json.dumps(raw, indent=1) + "\n"
+
+
+def as_json(content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def check_paths(folders: Iterable[str]) -> None:
+    """Refuse folders for PATH and PYTHONPATH in which a `:` would make two of one, so that jobs import something else or nothing; or
+    that Snakemake takes for patterns, since they have braces."""
+    for folder in folders:
+        for sign in (os.pathsep, "{", "}", "\n"):
+            if sign in folder:
+                raise RankfallError(
+                    f"{folder!r}: jobs would not be found in a folder with {sign!r} in its name; move or rename it"
+                )
+
+
+def plan_or_load(config: Mapping[str, Any], is_job: bool) -> RunPlan:
+    """Return the plan of the Snakefile's configuration: for a job of a cluster that of its run, whatever the configuration says by now;
+    otherwise the one that `rankfall run` has just made, or a new one."""
+    folder = os.environ.get(PLAN)
+    found = RunPlan.load(Path(folder)) if folder and (is_job or is_plan_of(Path(folder), config)) else None
+    return found or RunPlan.make(make_plan(config), config)
+
+
+def is_plan_of(folder: Path, config: Mapping[str, Any]) -> bool:
+    """Whether a written plan is that of a configuration."""
+    try:
+        return bool(json.loads((folder / CONFIG).read_text()) == json.loads(config_text(config)))
+    except (OSError, ValueError):
+        return False

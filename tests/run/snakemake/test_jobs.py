@@ -1,0 +1,186 @@
+"""Guards the digests of jobs, which are in the names of their files: one changes with what its job depends on, and with nothing else."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plans import VALID, changed
+
+from rankfall.errors import RankfallError
+from rankfall.report.page.build import SCRIPTS
+from rankfall.run.plan import make_plan
+from rankfall.run.snakemake import jobs as module
+from rankfall.run.snakemake.jobs import PAGE_ROOTS, Job, PlanJobs, page_files
+
+CONFIG = changed(
+    "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
+)
+PAGE = changed("page", True, CONFIG)
+
+
+def planned(config: Any) -> PlanJobs:
+    return PlanJobs(make_plan(config))
+
+
+def train(config: Any) -> dict[tuple[str, str], Job]:
+    jobs = planned(config)
+    return {place: jobs.job("train", *place) for place in jobs.plan.shards}
+
+
+def digests(config: Any) -> dict[tuple[str, str], str]:
+    return {place: job.digest for place, job in train(config).items()}
+
+
+def test_several_shards_are_under_test() -> None:
+    assert len(make_plan(CONFIG).shards) > 1
+
+
+def test_digests_change_with_the_edited_file_in_the_jobs_that_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "wirelab.py"
+    path.write_text("def sharp(scores): return scores\n")
+    config = changed("architectures/full/normaliser", "wirelab:sharp", CONFIG)
+    before = train(config)
+    files = {place: dict(job.code()) for place, job in before.items()}
+    path.write_text("def sharp(scores): return -scores\n")
+    after = train(config)
+    assert before.keys() == after.keys()
+    for place, job in after.items():
+        uses = "wirelab.py" in files[place]
+        assert (job.digest != before[place].digest) == uses
+        now = job.code()
+        assert {file for file in now if now[file] != files[place].get(file)} == ({"wirelab.py"} if uses else set())
+    assert any(after[place].digest == before[place].digest for place in after), "an edit should leave some job alone"
+
+
+def test_jobs_count_cells_and_name_files() -> None:
+    plan = make_plan(CONFIG)
+    for place, job in train(CONFIG).items():
+        assert job.what == f"{len(plan.shards[place])} cells"
+        assert "rankfall/train/fit.py" in job.code()
+        task, shard = place
+        stem = f"work/train/{task}/{shard}/{job.digest}"
+        assert job.files == [f"{stem}.cells.parquet", f"{stem}.training.parquet"]
+        assert job.log == f"logs/train/{task}/{shard}/{job.digest}.log"
+
+
+def test_how_to_compute_changes_no_digest() -> None:
+    compute = {**CONFIG["compute"], "threads": 5, "stack": 2, "checkpoint_seconds": 1}
+    assert digests(changed("compute", compute, CONFIG)) == digests(CONFIG)
+
+
+def test_label_changes_digests_since_rows_hold_it() -> None:
+    config = changed(
+        "grid/0/architecture",
+        ["san", "renamed"],
+        changed("architectures/renamed", VALID["architectures"]["full"], CONFIG),
+    )
+    before, after = digests(CONFIG), digests(config)
+    assert before.keys() == after.keys()
+    assert before != after
+
+
+def test_added_cell_changes_its_own_shard_only() -> None:
+    """Or cuts it in two."""
+    more = changed("grid/0/include", [{"architecture": "san", "depth": 1, "seed": 3}], CONFIG)
+    before, after = digests(CONFIG), digests(more)
+    (own,) = {(cell.task.name, cell.shard) for cell in make_plan(more).cells if cell.seed == 3}
+    assert own in after
+    assert len(before.keys() - after.keys() | {own}) <= 2
+    assert all(own[1].startswith(shard) for _, shard in before.keys() - after.keys())
+    assert {place for place in before.keys() & after.keys() if before[place] != after[place]} <= {own}
+
+
+def test_what_is_made_of_others_follows_them() -> None:
+    """A measure's options change its shards, its table and the figure of that, and nothing else."""
+    before, after = planned(CONFIG), planned(changed("measures/paths/counts", [3], CONFIG))
+    (task, shard), *_ = before.plan.shards
+    assert "rankfall/rank/paths/measure.py" in before.job("measure", "paths", task, shard).code()
+    assert "rankfall/rank/paths/figure.py" in before.job("figure", "paths").code()
+    for job in [("measure", "paths", task, shard), ("table", "paths"), ("figure", "paths")]:
+        assert before.job(*job).digest != after.job(*job).digest, job
+    for job in [("data", task), ("train", task, shard), ("table", "cells"), ("table", "datasets")]:
+        assert before.job(*job) == after.job(*job), job
+
+
+def test_a_measure_of_tables_follows_the_tables() -> None:
+    config = changed("measures", {"paths": {"counts": [2]}, "reproduction": {}}, CONFIG)
+    before, after = planned(config), planned(changed("measures/paths/counts", [3], config))
+    assert "paths" in before.plan.measure("reproduction").tables
+    assert before.job("measure", "reproduction").digest != after.job("measure", "reproduction").digest
+    assert before.job("measure", "reproduction").rule == "measure_freely"
+
+
+@pytest.mark.long
+def test_the_page_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def digest(config: Any = PAGE) -> str:
+        return planned(config).job("page").digest
+
+    before = digest()
+    assert digest(changed("compute", {**PAGE["compute"], "stack": 7}, PAGE)) == before
+    assert digest(changed("grid/0/seed", [0, 1], PAGE)) != before  # other tables
+    assert digest(changed("figures/paths", {"columns": 2}, PAGE)) != before  # another figure
+    assert digest(changed("name", "other", PAGE)) != before  # it is the title
+    names = {"page.css", "page.html", *(f"script/{name}.js" for name in SCRIPTS)}
+    assert {f"rankfall/report/page/{name}" for name in names} == set(page_files())
+    assert {
+        "rankfall/rank/residuals/chart.py",
+        "rankfall/rank/residuals/sentence.py",
+        "rankfall/rank/residuals/headline.py",
+        "rankfall/report/headlines.py",
+        "rankfall/report/page/script/panel.js",
+    } <= set(planned(PAGE).job("page").code())
+    assert "rankfall.report.page.build" in PAGE_ROOTS
+    monkeypatch.setattr(module, "page_files", lambda: {"rankfall/report/page/script/panel.js": "edited"})
+    assert digest() != before
+
+
+def test_a_job_that_would_make_something_else_than_planned_stops() -> None:
+    (one, *_) = train(CONFIG).values()
+    one.check(None)
+    one.check(one.digest)
+    with pytest.raises(RankfallError, match=r"train sorting .*: the configuration or the code changed since this run"):
+        one.check("0123")
+
+
+def test_every_job_comes_after_those_whose_files_it_reads() -> None:
+    jobs = planned(changed("measures/scorecard", {}, PAGE))
+    there: set[str] = set()
+    for job in jobs.all_jobs:
+        assert set(job.inputs) <= there, job.key
+        there.update(job.files)
+    assert set(jobs.final_files().values()) <= there
+    assert jobs.job("table", "cells").inputs == tuple(job.files[0] for job in train(PAGE).values())
+    assert jobs.job("table", "training").inputs == tuple(job.files[1] for job in train(PAGE).values())
+
+
+def test_final_files_have_the_names_that_people_read() -> None:
+    names = set(planned(PAGE).final_files())
+    assert {"tables/cells.parquet", "tables/paths.parquet", "figures/paths.png", "figures/paths.rst"} <= names
+    assert "report/index.html" in names
+    assert "report/index.html" not in planned(CONFIG).final_files()
+
+
+def test_measure_of_some_cells_has_jobs_for_their_shards_only() -> None:
+    jobs = planned(changed("measures/paths/cells", {"architecture": "san", "depth": 2}, CONFIG))
+    cells = jobs.plan.cells
+    chosen = {cell.shard for cell in cells if cell.architecture.name == "san" and cell.architecture.depth == 2}
+    parts = jobs.job("table", "paths").inputs
+    assert {Path(file).parent.name for file in parts} == chosen
+    assert len(chosen) < len(jobs.plan.shards)
+
+
+def test_a_table_of_five_thousand_shards_is_planned_in_seconds() -> None:
+    """Their paths would be half a megabyte of command line, and an argument may have 128 KiB: a job reads them in the plan."""
+    jobs = planned(CONFIG)
+    cells, *_ = jobs.plan.shards.values()
+    object.__setattr__(jobs.plan, "shards", {("sorting", f"{number:04x}"): cells for number in range(5000)})
+    began = time.perf_counter()
+    table = jobs.job("table", "paths")
+    assert len(set(table.inputs)) == 5000
+    assert sum(map(len, table.inputs)) > 128 * 1024
+    assert table.what == "5000 files"
+    assert time.perf_counter() - began < 20, "some milliseconds a shard would be too long"

@@ -1,0 +1,79 @@
+"""Guards the names that people read: copies of work files, made again where they differ; and what is said of files that are not there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plans import changed
+
+from rankfall.commands._lacking import NOT_MADE, explain_lacking
+from rankfall.errors import RankfallError
+from rankfall.run.plan import make_plan
+from rankfall.run.snakemake.publish import is_published, publish
+from rankfall.run.snakemake.run_plan import RunPlan
+
+CONFIG = changed("figures", {"paths": {}})
+
+
+def plan_run(folder: Path, config: Any = CONFIG) -> RunPlan:
+    return RunPlan.make(make_plan(config), config, folder)
+
+
+def make_files(run: RunPlan, keys: list[str] | None = None) -> None:
+    """Work files, as jobs leave them, but for the content."""
+    for key in run.jobs if keys is None else keys:
+        for file in run.jobs[key].files:
+            (run.results / file).parent.mkdir(parents=True, exist_ok=True)
+            (run.results / file).write_text(f"content of {file}")
+
+
+def fail(run: RunPlan, key: str, why: str) -> None:
+    log = run.results / run.jobs[key].log
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(why)
+
+
+def test_all_that_is_there_is_copied_once(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    assert not is_published(run) and publish(run) == []
+    make_files(run)
+    assert set(publish(run)) == set(run.final)
+    assert is_published(run) and publish(run) == []
+    for name, file in run.final.items():
+        assert (tmp_path / name).read_text() == f"content of {file}"
+        assert not (tmp_path / name).samefile(tmp_path / file)
+
+
+def test_what_was_edited_or_removed_is_copied_again(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    make_files(run)
+    publish(run)
+    table, picture = tmp_path / "tables" / "paths.parquet", tmp_path / "figures" / "paths.png"
+    table.write_text(table.read_text()[::-1])  # as long as before
+    picture.unlink()
+    assert publish(run) == ["tables/paths.parquet", "figures/paths.png"]
+    assert is_published(run)
+
+
+def test_a_run_that_failed_in_part_publishes_the_rest(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    make_files(run, [key for key in run.jobs if not key.startswith("figure/")])
+    assert set(publish(run)) == {name for name in run.final if name.startswith("tables/")}
+
+
+def test_what_lacks_is_explained_by_the_log_of_the_job_that_failed(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    (measure,) = (key for key in run.jobs if key.startswith("measure/"))
+    make_files(run, [key for key in run.jobs if key not in (measure, "table/paths", "figure/paths")])
+    fail(run, measure, "Traceback\nValueError: no ink left\n")
+    assert explain_lacking(run) == {"table paths": "ValueError: no ink left", "figure paths": NOT_MADE}
+
+
+@pytest.mark.parametrize("log", [None, "", "checkpointed on SIGTERM; run again to go on\n"])
+def test_of_an_interrupted_run_nothing_is_said(log: str | None, tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    make_files(run, [key for key in run.jobs if key != "figure/paths"])
+    if log is not None:
+        fail(run, "figure/paths", log)
+    with pytest.raises(RankfallError, match="the run ended before all was done: figure paths"):
+        explain_lacking(run)

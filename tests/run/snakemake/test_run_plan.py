@@ -1,0 +1,441 @@
+"""Guards a run's plan on disk: what has to run and why; and that a job makes its own part of it as it is in the whole."""
+
+import argparse
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plans import changed
+
+import rankfall.run.plan
+from rankfall.cli import main
+from rankfall.commands import _planned, data, figure, measure, table, train
+from rankfall.commands.run import forget_failed
+from rankfall.errors import RankfallError
+from rankfall.run.plan import Plan, make_plan
+from rankfall.run.plan.written import DamagedPlan, WrittenPlan, read_json
+from rankfall.run.snakemake import run_plan as module
+from rankfall.run.snakemake.estimates import InStore
+from rankfall.run.snakemake.jobs import Job
+from rankfall.run.snakemake.run_plan import PLAN, RunPlan, plan_or_load
+
+CONFIG = changed(
+    "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
+)
+SEEDS = changed("grid/0/include", [{"depth": 2, "seed": [50, 90]}], changed("grid/0/seed", "0..2", CONFIG))
+SOME = changed("measures/paths/cells", {"depth": [1, 2], "seed": [1, 50]}, SEEDS)
+VERBS: dict[str, Any] = {"train": train, "measure": measure, "data": data, "table": table, "figure": figure}
+NAMES = {"train": ("task", "shard"), "measure": ("measure", "task", "shard"), "data": ("task",)}
+
+
+def plan_run(folder: Path, config: Any = SOME) -> RunPlan:
+    config = changed("results", str(folder), config)
+    run = RunPlan.make(make_plan(config), config)
+    run.write()
+    return run
+
+
+def touch(run: RunPlan, *keys: str) -> None:
+    """Empty files of these jobs, or of all."""
+    for key in keys or run.jobs:
+        for file in run.jobs[key].files:
+            (run.results / file).parent.mkdir(parents=True, exist_ok=True)
+            (run.results / file).touch()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
+    return plan_run(tmp_path_factory.mktemp("results"))
+
+
+@pytest.fixture
+def grids(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each plan that is made, whether it was of the whole grid."""
+    seen: list[bool] = []
+    plan = rankfall.run.plan.make_plan
+
+    def counted(source: Any, only: Any = None) -> Plan:
+        seen.append(only is None)
+        return plan(source, only)
+
+    monkeypatch.setattr(rankfall.run.plan, "make_plan", counted)
+    return seen
+
+
+# What has to run, and why.
+
+
+def test_without_files_all_jobs_run_and_with_them_none(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    used = {job.key for job in run.find_missing()}
+    assert {"table/cells", "table/paths", "figure/paths", "data/sorting"} <= used
+    assert used == set(run.jobs)
+    touch(run)
+    assert run.find_missing() == []
+    for number, path in enumerate(sorted(tmp_path.rglob("*"))):
+        os.utime(path, (1_000_000 * number,) * 2)
+    assert run.find_missing() == [], "whatever their dates"
+
+
+def test_a_lost_part_is_missed_only_when_something_is_made_from_it(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    touch(run)
+    part = next(key for key in run.jobs if key.startswith("measure/"))
+    (tmp_path / run.jobs[part].files[0]).unlink()
+    assert run.find_missing() == []
+    (tmp_path / run.jobs["table/paths"].files[0]).unlink()
+    assert [job.key for job in run.find_missing()] == [part, "table/paths"]
+
+
+def test_cells_that_failed_are_tried_again_when_asked(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    assert run.plan is not None
+    touch(run)
+    store, cell = InStore(run.plan, tmp_path), run.plan.cells[0]
+    store.statuses = dict.fromkeys((one.key for one in run.plan.cells), "done") | {cell.key: "failed"}
+    forget_failed(run, store)
+    again = {job.key for job in run.find_missing()}
+    shard = f"{cell.task.name}/{cell.shard}"
+    assert {f"train/{shard}", "table/cells", "table/training"} <= again
+    assert again <= {
+        f"train/{shard}",
+        f"measure/paths/{shard}",
+        *(f"table/{one}" for one in ("cells", "training", "paths")),
+        "figure/paths",
+    }
+
+
+def test_the_kinds_of_jobs_here_leave_out_those_of_a_cluster(tmp_path: Path) -> None:
+    run = plan_run(tmp_path)
+    assert {"train", "measure paths", "data", "table", "figure"} == set(run.kinds_here(True))
+    assert {"data", "table", "figure"} == set(run.kinds_here(False))
+
+
+def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "standlab.py").write_text("def sharp(scores): return scores\n")
+    config = changed("architectures/full/normaliser", "standlab:sharp", CONFIG)
+    results = tmp_path / "results"
+    before = plan_run(results, config)
+    assert before.lines() == [], "nothing was there to compare with"
+    touch(before)
+    (tmp_path / "standlab.py").write_text("def sharp(scores): return -scores\n")
+    now = plan_run(results, config)
+    why = now.explain(now.find_missing())
+    edited = {key for key, reason in why.items() if reason == "standlab.py changed"}
+    assert edited == {key for key in now.jobs if key.startswith("train/")} & why.keys() != set()
+    assert len(edited) < sum(key.startswith("train/") for key in now.jobs), "an edit should leave some shard alone"
+    assert why["table/cells"] == "made for other cells or options, or from other files"
+    assert any("standlab.py changed" in line for line in now.lines())
+    assert before.explain(before.find_missing()) == {}
+
+
+def test_reasons_count_cells_and_miss_files(tmp_path: Path) -> None:
+    plan_run(tmp_path)
+    more = plan_run(tmp_path, changed("grid/0/seed", "0..3", SOME))
+    reasons = set(more.explain(more.find_missing()).values())
+    assert any(reason.startswith("made of ") and reason.endswith(" cells") for reason in reasons)
+    assert "its files are not there" in reasons
+
+
+# What is written.
+
+
+def test_a_plan_is_named_by_its_content_and_never_written_again(tmp_path: Path) -> None:
+    """So no other run, of this or another configuration, changes what a run's jobs read."""
+    config = changed("results", str(tmp_path / "made"), CONFIG)
+    run = RunPlan.make(make_plan(config), config)
+    assert not (tmp_path / "made").exists(), "looking at a plan writes nothing"
+    run.write()
+    assert json.loads(run.config.read_text()) == config
+    files = [file for file in run.folder.rglob("*") if file.is_file()]
+    assert len(files) > 3
+    for file in files:
+        os.utime(file, (1, 1))
+    RunPlan.make(make_plan(config), config).write()
+    assert {file.stat().st_mtime for file in files} == {1}
+    other = plan_run(tmp_path / "made", changed("trainings/short/lr", 0.5, CONFIG))
+    assert other.folder != run.folder
+    assert {file.stat().st_mtime for file in files} == {1}
+    assert {entry.name for entry in run.folder.parent.iterdir()} == {run.folder.name, other.folder.name}
+
+
+def test_a_written_plan_is_read_as_it_was_made(run: RunPlan) -> None:
+    read = RunPlan.load(run.folder)
+    assert read is not None and (read.config, read.results, read.final) == (run.config, run.results, run.final)
+    assert read.jobs == run.jobs and list(read.jobs) == list(run.jobs)
+    assert all(dict(read.jobs[key].code()) == dict(job.code()) for key, job in run.jobs.items())
+
+
+def test_a_plan_of_other_code_lies_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the jobs of a run never read what another version has planned."""
+    before = plan_run(tmp_path).folder
+    monkeypatch.setattr("rankfall.run.keys.fingerprint.Sources.fingerprint", lambda self, roots: "other code")
+    assert plan_run(tmp_path).folder != before
+
+
+def test_two_runs_that_write_one_plan_at_once_leave_it_whole(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    config = changed("results", str(tmp_path), SOME)
+    both = [RunPlan.make(make_plan(config), config) for _ in range(2)]
+    assert both[0].folder == both[1].folder
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: both[number % 2].write(), range(12)))
+    written = WrittenPlan(both[0].folder)
+    assert not list((tmp_path / "plan").rglob("*.tmp"))
+    assert written.about["jobs"] and all(written.shard(*place).series for place in both[0].plan.shards)  # type: ignore[union-attr]
+
+
+def test_the_folder_of_results_is_written_as_snakemake_does() -> None:
+    config = changed("results", "./made//here/", CONFIG)
+    run = RunPlan.make(make_plan(config), config)
+    assert str(run.results) == "made/here"
+    assert run.paths(["tables/cells.parquet"]) == ["made/here/tables/cells.parquet"]
+
+
+def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
+    run: RunPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, other = dict(run.raw or {}), changed("trainings/short/lr", 0.25, dict(run.raw or {}))
+    monkeypatch.setenv(PLAN, str(run.folder))
+    assert plan_or_load(other, is_job=False).folder != run.folder, "an option of the command line"
+    monkeypatch.setattr(module, "make_plan", None)
+    assert plan_or_load(raw, is_job=False).jobs == run.jobs
+    assert plan_or_load(other, is_job=True).jobs == run.jobs, "the file was edited since"
+
+
+# What jobs make of it.
+
+
+def asked(run: RunPlan, job: Job) -> argparse.Namespace:
+    """The arguments of a job, as the workflow gives them."""
+    words = ["--config", str(run.config), "--expect", job.digest, "--results", str(run.results)]
+    words += [f"--{name}={value}" for name, value in zip(NAMES.get(job.kind, ("name",)), job.names)]
+    parser = argparse.ArgumentParser()
+    VERBS[job.kind].add_arguments(parser)
+    return parser.parse_args(words + (["--out=x"] if job.kind != "train" else []))
+
+
+def own_part(run: RunPlan, job: Job, monkeypatch: pytest.MonkeyPatch) -> _planned.Planned:
+    """What a command plans, and no more of the command."""
+    found: list[_planned.Planned] = []
+    plan = _planned.plan_job
+
+    def stop(*words: Any, **options: Any) -> _planned.Planned:
+        found.append(plan(*words, **options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_planned, "plan_job", stop)
+    with pytest.raises(KeyboardInterrupt):
+        VERBS[job.kind].run(asked(run, job))
+    monkeypatch.setattr(_planned, "plan_job", plan)
+    return found[0]
+
+
+def test_every_job_makes_its_own_part_and_no_other(
+    run: RunPlan, grids: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run.plan is not None
+    whole = {cell.key: cell for cell in run.plan.cells}
+    for job in run.jobs.values():
+        own = own_part(run, job, monkeypatch)
+        assert grids == [False], f"{job.key}: planned the whole grid"
+        grids.clear()
+        assert own.job.digest == job.digest
+        if job.kind in ("train", "measure"):
+            cells = run.plan.shard(*job.names[-2:])
+            assert own.plan.cells == cells
+            assert [(c.code, c.cost, c.data_code) for c in own.plan.cells] == [
+                (c.code, c.cost, c.data_code) for c in cells
+            ]
+            assert [own.plan.origin(cell) for cell in own.plan.cells] == [run.plan.origin(cell) for cell in cells]
+        else:
+            assert all(whole[cell.key] == cell for cell in own.plan.cells)
+            assert len(own.plan.cells) == (len({c.data_key for c in whole.values()}) if job.kind == "data" else 0)
+            assert own.job.inputs == job.inputs
+    assert {job.kind for job in run.jobs.values()} == set(VERBS)
+
+
+def other_seed(content: Any) -> Any:
+    content["series"][0][2][0] += 1000
+    return content
+
+
+def other_number(content: Any) -> Any:
+    content["series"][0][1] = 10**6
+    return content
+
+
+def other_network(content: Any) -> Any:
+    content["series"][0][1] = (content["series"][0][1] + 1) % 2
+    return content
+
+
+def edit(path: Path, change: Callable[[Any], Any]) -> None:
+    path.write_text(json.dumps(change(read_json(path))))
+
+
+SPOILT: dict[str, Callable[[Path], Any]] = {
+    "missing": lambda path: path.unlink(),
+    "cut off": lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    "a letter is another": lambda path: path.write_bytes(path.read_bytes().replace(b"grid.0", b"grid.9", 1)),
+    "empty": lambda path: path.write_bytes(b""),
+    "no text": lambda path: path.write_bytes(b"\xff" * 40),
+    "of other cells": lambda path: edit(path, other_seed),
+    "of other networks": lambda path: edit(path, other_network),
+    "of another grid": lambda path: edit(path, other_number),
+    "no slice": lambda path: path.write_text('["nothing"]'),
+}
+
+
+def shards(run: RunPlan) -> Iterator[Job]:
+    return (job for job in run.jobs.values() if job.kind == "train")
+
+
+def plan_train(run: RunPlan, job: Job, **options: Any) -> _planned.Planned:
+    args = argparse.Namespace(**(vars(asked(run, job)) | options))
+    return _planned.plan_job(args, "train", *job.names, read=lambda written: written.shard(*job.names))
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_a_slice_that_is_not_the_planned_one_is_not_used(
+    what: str, grids: list[bool], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stale or damaged: the job plans the whole grid, says so, and goes on with the right cells. The next run mends the file."""
+    run = plan_run(tmp_path)
+    assert run.plan is not None
+    job = next(shards(run))
+    path = WrittenPlan(run.folder).shard_file(*job.names)
+    before = path.read_bytes()
+    SPOILT[what](path)
+    grids.clear()
+    own = plan_train(run, job)
+    assert grids[-1] is True
+    assert own.plan.shard(*job.names) == run.plan.shard(*job.names)
+    assert "planning the whole grid instead of this job's part" in capsys.readouterr().err
+    run.write()
+    assert path.read_bytes() == before
+
+
+def test_a_job_of_an_edited_configuration_or_of_other_code_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a slice says is not asked: its cells have the keys of the configuration and the code that the job finds."""
+    run = plan_run(tmp_path)
+    job = next(shards(run))
+    plan_train(run, job)
+    text = run.config.read_text()
+    run.config.write_text(json.dumps(changed("trainings/short/lr", 0.25, json.loads(text))))
+    with pytest.raises(RankfallError, match="changed since this run was planned"):
+        plan_train(run, job)
+    run.config.write_text(text)
+    monkeypatch.setattr("rankfall.run.keys.fingerprint.Sources.fingerprint", lambda self, roots: "other code")
+    with pytest.raises(RankfallError, match="changed since this run was planned"):
+        plan_train(run, job)
+
+
+def test_who_is_told_nothing_plans_everything(run: RunPlan, grids: list[bool]) -> None:
+    """By hand, with the run's own configuration but no digest to compare with; or with another file."""
+    job, other = next(shards(run)), run.config.with_name("other.json")
+    shutil.copy(run.config, other)
+    for options in ({"expect": None}, {"config": other}):
+        own = plan_train(run, job, **options)
+        assert run.plan is not None and len(own.plan.cells) == len(run.plan.cells)
+    assert grids == [True, True]
+
+
+def test_what_is_no_json_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DamagedPlan, match="cannot be read"):
+        read_json(tmp_path / "nothing")
+    (tmp_path / "one").write_text("{")
+    with pytest.raises(DamagedPlan, match="cannot be read"):
+        read_json(tmp_path / "one")
+
+
+# What jobs refuse, from the command line.
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(changed("results", str(tmp_path / "results"), CONFIG)))
+    return path
+
+
+def test_a_job_stops_that_was_planned_for_another_configuration(
+    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, *_ = make_plan(CONFIG).shards
+    out = tmp_path / "out"
+    jobs = [
+        ["data", "--task", place[0]],
+        ["train", "--task", place[0], "--shard", place[1]],
+        ["measure", "--measure", "paths", "--task", place[0], "--shard", place[1]],
+        ["table", "--name", "paths"],
+        ["figure", "--name", "paths"],
+    ]
+    for job in jobs:
+        assert main([*job, "--config", str(config_file), "--expect", "0" * 24, "--out", str(out)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "the configuration or the code changed since this run was planned" in line
+        assert not out.exists()
+
+
+@pytest.mark.long
+def test_a_job_stops_with_another_package_than_planned_it(
+    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = Path(rankfall.__file__).parent
+    job = ["data", "--task", "sorting", "--config", str(config_file), "--out", str(tmp_path / "out.parquet")]
+    assert main([*job, "--package", str(tmp_path / "elsewhere" / "rankfall")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(own) in line and str(tmp_path / "elsewhere" / "rankfall") in line
+    assert main([*job, "--package", str(own)]) == 0
+
+
+@pytest.mark.parametrize("results", ["{a}", "a\nb", "-x", " a", "a/{b}/c", "~/x"])
+def test_a_folder_that_no_rule_can_name_is_refused(results: str) -> None:
+    with pytest.raises(RankfallError, match="results") as caught:
+        make_plan(changed("results", results))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "results", ["a b", "x$(touch pwned)", "it's", 'say "so"', "a:b", "résultats", "a;b&c", "./a//b/"]
+)
+def test_any_other_folder_will_do(results: str) -> None:
+    assert make_plan(changed("results", results)).config.results == results
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "config.json"])
+def test_a_key_that_is_there_twice_is_refused(name: str, tmp_path: Path) -> None:
+    text = json.dumps(CONFIG)
+    (tmp_path / name).write_text(text[:-1] + ', "name": "one", "name": "two"}')
+    with pytest.raises(RankfallError, match="the key 'name' is there twice"):
+        make_plan(tmp_path / name)
+
+
+def test_a_lost_store_computes_nothing_that_the_tables_have(
+    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan and Snakemake agree: what is there is not computed again because the networks behind it are gone."""
+    run = plan_run(tmp_path / "results", CONFIG)
+    touch(run)
+    shutil.rmtree(tmp_path / "results" / "store", ignore_errors=True)
+    cells = len(make_plan(CONFIG).cells)
+    assert main(["plan", "--config", str(config_file)]) == 0
+    said = capsys.readouterr().out
+    assert f"{cells} of them kept: their networks are no longer in the store" in said
+    assert "to compute in" not in said
+    shutil.rmtree(tmp_path / "results" / "work" / "table")
+    assert main(["plan", "--config", str(config_file)]) == 0
+    assert "to compute in" not in capsys.readouterr().out, "tables are combined from shards that are there"
+    shutil.rmtree(tmp_path / "results" / "work" / "measure")
+    shutil.rmtree(tmp_path / "results" / "work" / "figure")
+    assert main(["plan", "--config", str(config_file)]) == 0
+    assert f"{cells} to compute in" in capsys.readouterr().out
