@@ -7,7 +7,7 @@ from rankfall.errors import RankfallError
 from rankfall.run.screen.words import SILENT, error_in
 
 if TYPE_CHECKING:
-    from rankfall.run.snakemake.jobs import Job
+    from rankfall.run.snakemake.jobs import PlannedJob
     from rankfall.run.snakemake.run_plan import RunPlan
 
 NOT_MADE = "something that it is made from could not be made"
@@ -22,7 +22,7 @@ def explain_lacking(run: "RunPlan") -> dict[str, str]:
     return {key.replace("/", " "): trace_reason(run, key, reasons) for key in wanted}
 
 
-def find_reason(run: "RunPlan", job: "Job") -> str | None:
+def find_reason(run: "RunPlan", job: "PlannedJob") -> str | None:
     """Why a job failed, by its log; None for one whose inputs are not there."""
     if job.kind == "page" or not all((run.results / file).exists() for file in job.inputs):
         return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankfall.run.plan import Plan
     from rankfall.run.plan.slices import Slice
     from rankfall.run.plan.written import WrittenPlan
-    from rankfall.run.snakemake.jobs import Job, PlanJobs
+    from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Planned:
     plan: "Plan"
     results: Path
     jobs: "PlanJobs"
-    job: "Job"
+    job: "PlannedJob"
 
     @property
     def inputs(self) -> list[Path]:

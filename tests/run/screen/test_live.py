@@ -18,7 +18,7 @@ from rankfall.run.screen.words import SILENT, clock, error_in
 from rankfall.train.progress import Progress
 
 TABLE = TYPICAL["table"]  # seconds
-COSTS = {"a/0": ["train", 100.0, 30], "a/1": ["train", 50.0, 10]}
+COSTS = {"a/0": ("train", 100.0, 30), "a/1": ("train", 50.0, 10)}
 
 
 def event(kind: str, time: float = 0.0, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.page.build import SCRIPTS
 from rankfall.run.plan import make_plan
 from rankfall.run.snakemake import jobs as module
-from rankfall.run.snakemake.jobs import PAGE_ROOTS, Job, PlanJobs, page_files
+from rankfall.run.snakemake.jobs import PAGE_ROOTS, PlanJobs, PlannedJob, page_files
 
 CONFIG = changed(
     "compute", {"shard_minutes": 0.003}, changed("figures", {"paths": {}}, changed("grid/0/depth", "1..6"))
@@ -23,7 +23,7 @@ def planned(config: Any) -> PlanJobs:
     return PlanJobs(make_plan(config))
 
 
-def train(config: Any) -> dict[tuple[str, str], Job]:
+def train(config: Any) -> dict[tuple[str, str], PlannedJob]:
     jobs = planned(config)
     return {place: jobs.job("train", *place) for place in jobs.plan.shards}
 

@@ -20,7 +20,7 @@ from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.written import DamagedPlan, WrittenPlan, read_json
 from rankfall.run.snakemake import run_plan as module
 from rankfall.run.snakemake.estimates import InStore
-from rankfall.run.snakemake.jobs import Job
+from rankfall.run.snakemake.jobs import PlannedJob
 from rankfall.run.snakemake.run_plan import PLAN, RunPlan, plan_or_load
 
 CONFIG = changed(
@@ -212,7 +212,7 @@ def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
 # What jobs make of it.
 
 
-def asked(run: RunPlan, job: Job) -> argparse.Namespace:
+def asked(run: RunPlan, job: PlannedJob) -> argparse.Namespace:
     """The arguments of a job, as the workflow gives them."""
     words = ["--config", str(run.config), "--expect", job.digest, "--results", str(run.results)]
     words += [f"--{name}={value}" for name, value in zip(NAMES.get(job.kind, ("name",)), job.names)]
@@ -221,7 +221,7 @@ def asked(run: RunPlan, job: Job) -> argparse.Namespace:
     return parser.parse_args(words + (["--out=x"] if job.kind != "train" else []))
 
 
-def own_part(run: RunPlan, job: Job, monkeypatch: pytest.MonkeyPatch) -> _planned.Planned:
+def own_part(run: RunPlan, job: PlannedJob, monkeypatch: pytest.MonkeyPatch) -> _planned.Planned:
     """What a command plans, and no more of the command."""
     found: list[_planned.Planned] = []
     plan = _planned.plan_job
@@ -293,11 +293,11 @@ SPOILT: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def shards(run: RunPlan) -> Iterator[Job]:
+def shards(run: RunPlan) -> Iterator[PlannedJob]:
     return (job for job in run.jobs.values() if job.kind == "train")
 
 
-def plan_train(run: RunPlan, job: Job, **options: Any) -> _planned.Planned:
+def plan_train(run: RunPlan, job: PlannedJob, **options: Any) -> _planned.Planned:
     args = argparse.Namespace(**(vars(asked(run, job)) | options))
     return _planned.plan_job(args, "train", *job.names, read=lambda written: written.shard(*job.names))
 

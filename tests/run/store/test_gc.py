@@ -131,6 +131,7 @@ class Plan:
 def plans(monkeypatch):
     """Each config is named after the cells in it."""
     monkeypatch.setattr("rankfall.run.plan.make_plan", lambda path: Plan(path.stem), raising=False)
+    monkeypatch.setattr("rankfall.run.snakemake.jobs.PlanJobs", lambda plan: SimpleNamespace(all_jobs=[]))
 
 
 def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, capsys):

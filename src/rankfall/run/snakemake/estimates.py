@@ -9,7 +9,7 @@ from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.cost import BEGIN, CELL, JOBS, RANGE, TRACE, measured_seconds
 from rankfall.run.plan.engines import MACHINES
-from rankfall.run.snakemake.jobs import Job
+from rankfall.run.snakemake.jobs import PlannedJob
 
 Estimate = tuple[str, float, int]  # rule, seconds of one core, cells
 FINISHED = ("done", "diverged")  # a cell that failed is tried again
@@ -22,7 +22,7 @@ class InStore:
         self.plan, self.root = plan, Path(results) / "store"
         self._rows: dict[str, frozenset[str]] = {}
 
-    def find_left(self, job: Job) -> list[Cell]:
+    def find_left(self, job: PlannedJob) -> list[Cell]:
         """Return the cells of a shard's job whose results the store has not."""
         if job.kind == "train":
             return [cell for cell in self.plan.shard(*job.names) if self.statuses.get(cell.key) not in FINISHED]
@@ -57,7 +57,7 @@ class InStore:
         return self._rows[component]
 
 
-def estimates(plan: Plan, jobs: Iterable[Job], store: InStore, scale: float = 1.0) -> dict[str, Estimate]:
+def estimates(plan: Plan, jobs: Iterable[PlannedJob], store: InStore, scale: float = 1.0) -> dict[str, Estimate]:
     """First file that a job makes -> its estimate. What the store has is not computed again. `scale`: of the time of training."""
     found: dict[str, Estimate] = {}
     known: dict[tuple[float, int, int], float] = {}

@@ -40,7 +40,7 @@ SUFFIXES = {  # kind of job -> ends of the names of its files; of all others `.p
 
 
 @dataclass(frozen=True)
-class Job:
+class PlannedJob:
     """A job: its kind with the names that tell it from others of that kind, and what its files are made of."""
 
     key: str  # kind/name/..., such as train/sorting/0, measure/paths/sorting/0, measure/orders, table/cells, page
@@ -86,7 +86,7 @@ class PlanJobs:
     `known`: jobs that a run has planned with the whole grid. A process that plans the cells of one job alone is given its inputs so.
     """
 
-    def __init__(self, plan: Plan, known: Iterable[Job] | None = None) -> None:
+    def __init__(self, plan: Plan, known: Iterable[PlannedJob] | None = None) -> None:
         self.plan = plan
         self.known = None if known is None else list(known)
         self._jobs = {job.key: job for job in self.known or ()}
@@ -98,7 +98,7 @@ class PlanJobs:
         return sorted({*CELL_TABLES, *self.plan.tables})
 
     @property
-    def all_jobs(self) -> list[Job]:
+    def all_jobs(self) -> list[PlannedJob]:
         """All jobs of the plan, each after those whose files it reads."""
         finals = [self.job("page")] if self.plan.config.page else []
         finals += [self.job("table", name) for name in self.tables]
@@ -106,9 +106,9 @@ class PlanJobs:
         for task, shard in self.plan.shards:
             finals.append(self.job("train", task, shard))
         makers = {file: job for job in self._jobs.values() for file in job.files}
-        ordered: dict[str, Job] = {}
+        ordered: dict[str, PlannedJob] = {}
 
-        def visit(job: Job) -> None:
+        def visit(job: PlannedJob) -> None:
             if job.key not in ordered:
                 for file in job.inputs:
                     visit(makers[file])
@@ -118,7 +118,7 @@ class PlanJobs:
             visit(job)
         return list(ordered.values())
 
-    def job(self, kind: str, *names: str) -> Job:
+    def job(self, kind: str, *names: str) -> PlannedJob:
         """The job of this kind and these names."""
         key = "/".join((kind, *names))
         if key not in self._jobs:
@@ -139,54 +139,56 @@ class PlanJobs:
 
     # What each kind of job is made of.
 
-    def _data(self, key: str, task: str) -> Job:
+    def _data(self, key: str, task: str) -> PlannedJob:
         cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
         data_keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
         code = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
-        return Job(key, digest("data", task, data_keys, rows), f"{len(data_keys)} data sets", code=code)
+        return PlannedJob(key, digest("data", task, data_keys, rows), f"{len(data_keys)} data sets", code=code)
 
-    def _train(self, key: str, task: str, shard: str) -> Job:
+    def _train(self, key: str, task: str, shard: str) -> PlannedJob:
         cells = self.plan.shard(task, shard)
         ceiling = self._sources.code_files(CEILING_ROOTS)
         rows = _merge([self._table_code("cells"), self._table_code("training"), ceiling])
         code = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
         # Its data are in the keys of its cells; their file is an input so that what is wrong with a data set shows once.
         inputs = () if self.known is not None else (self.job("data", task).files[0],)
-        return Job(key, digest("train", self._digest_rows(cells), rows), f"{len(cells)} cells", inputs, code)
+        return PlannedJob(key, digest("train", self._digest_rows(cells), rows), f"{len(cells)} cells", inputs, code)
 
-    def _measure(self, key: str, name: str, task: str, shard: str) -> Job:
+    def _measure(self, key: str, name: str, task: str, shard: str) -> PlannedJob:
         measure, cells = self.plan.measure(name), self.plan.measured_cells(name, task, shard)
         rows = self._table_code(measure.table)
         code = partial(_merge, [measure.code, rows])
         inputs = () if self.known is not None else (self.job("train", task, shard).files[0],)
         made_of = digest("measure", measure.key, self._digest_rows(cells), rows)
-        return Job(key, made_of, f"{len(cells)} cells", inputs, code)
+        return PlannedJob(key, made_of, f"{len(cells)} cells", inputs, code)
 
-    def _measure_freely(self, key: str, name: str) -> Job:
+    def _measure_freely(self, key: str, name: str) -> PlannedJob:
         """A measure that needs no trained cells: of nothing, or of tables."""
         measure = self.plan.measure(name)
         rows, given = self._table_code(measure.table), [self.job("table", table) for table in measure.tables]
         what = f"{len(given)} tables" if given else "itself alone"
         made_of = digest("measure", measure.key, [table.digest for table in given], rows)
         code = partial(_merge, [measure.code, rows])
-        return Job(key, made_of, what, tuple(table.files[0] for table in given), code)
+        return PlannedJob(key, made_of, what, tuple(table.files[0] for table in given), code)
 
-    def _table(self, key: str, name: str) -> Job:
+    def _table(self, key: str, name: str) -> PlannedJob:
         code = _merge([self._sources.code_files(TABLE_ROOTS), self._table_code(name)])
         parts = self._table_parts(name)
         inputs = tuple(part.files[name == "training"] for part in parts)
         made_of = digest("table", name, [part.digest for part in parts], code)
-        return Job(key, made_of, f"{len(parts)} files", inputs, lambda: code)
+        return PlannedJob(key, made_of, f"{len(parts)} files", inputs, lambda: code)
 
-    def _figure(self, key: str, name: str) -> Job:
+    def _figure(self, key: str, name: str) -> PlannedJob:
         figure = self.plan.figure(name)
         given = [self.job("table", table) for table in figure.tables]
         looks = [self.plan.labels, self.plan.colours]
         digests = [table.digest for table in given]
         made_of = digest("figure", figure.component.name, figure.options, figure.fingerprint, digests, looks)
-        return Job(key, made_of, f"{len(given)} tables", tuple(one.files[0] for one in given), lambda: figure.code)
+        return PlannedJob(
+            key, made_of, f"{len(given)} tables", tuple(one.files[0] for one in given), lambda: figure.code
+        )
 
-    def _page(self, key: str) -> Job:
+    def _page(self, key: str) -> PlannedJob:
         """The page of all tables; figures are linked from it, with their captions."""
         found = find_quantity_modules({"FINDS": [*components.LISTS]}, self.plan.modules)
         code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
@@ -196,9 +198,9 @@ class PlanJobs:
         digests = [[job.digest for job in jobs] for jobs in (given, drawn)]
         made_of = digest("page", text, *digests, sorted(self.plan.figures), code)
         what = f"{len(given)} tables and {len(drawn)} figures"
-        return Job(key, made_of, what, tuple(job.files[0] for job in (*given, *drawn)), lambda: code)
+        return PlannedJob(key, made_of, what, tuple(job.files[0] for job in (*given, *drawn)), lambda: code)
 
-    def _table_parts(self, table: str) -> list[Job]:
+    def _table_parts(self, table: str) -> list[PlannedJob]:
         """The jobs whose files a table is combined from."""
         if table not in self.tables:
             raise RankfallError(f"table {table!r} is not of this configuration; allowed: {', '.join(self.tables)}")
@@ -210,7 +212,7 @@ class PlanJobs:
             return [self.job("data", task) for task in sorted({task for task, _ in self.plan.shards})]
         return [part for name in self.plan.tables[table] for part in self._measure_parts(name)]
 
-    def _measure_parts(self, name: str) -> list[Job]:
+    def _measure_parts(self, name: str) -> list[PlannedJob]:
         if self.plan.measures[name].needs != "cells":
             return [self.job("measure", name)]
         places = [place for place in self.plan.shards if self.plan.measured_cells(name, *place)]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rankfall.run.plan import cost
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
-from rankfall.run.snakemake.jobs import Job
+from rankfall.run.snakemake.jobs import PlannedJob
 
 SECONDS = 4  # of a cell, for a measure whose file says no COST
 SPARE = 1220  # megabytes of a job beyond the estimate: it is a limit
@@ -21,7 +21,7 @@ class Needs(NamedTuple):
     megabytes: int
 
 
-def needs(plan: Plan, job: Job) -> Needs:
+def needs(plan: Plan, job: PlannedJob) -> Needs:
     """Return what the job of a shard needs. Everything waits for networks; and a long job that is left for the end runs alone."""
     if job.kind == "measure":
         return _measure_needs(plan, *job.names)

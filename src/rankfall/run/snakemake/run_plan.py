@@ -20,7 +20,7 @@ from rankfall.run.plan.build import Plan, make_plan
 from rankfall.run.plan.cell import Cell, digest
 from rankfall.run.plan.slices import slice_of
 from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, WrittenPlan, mark_used, write_once
-from rankfall.run.snakemake.jobs import Job, PlanJobs
+from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.snakemake.needs import Needs, needs
 from rankfall.run.snakemake.reasons import describe_changed_code
 from rankfall.run.store.announced import announce
@@ -107,19 +107,19 @@ class RunPlan:
         return self.folder.parents[1]
 
     @cached_property
-    def jobs(self) -> dict[str, Job]:
+    def jobs(self) -> dict[str, PlannedJob]:
         files = self.about["files"]
 
         def code(number: int) -> dict[str, str]:
             return dict(files[place] for place in self.about["codes"][number])
 
         return {
-            key: Job(key, made_of, what, tuple(inputs), partial(code, number))
+            key: PlannedJob(key, made_of, what, tuple(inputs), partial(code, number))
             for key, made_of, what, inputs, number in self.about["jobs"]
         }
 
     @cached_property
-    def makers(self) -> dict[str, Job]:
+    def makers(self) -> dict[str, PlannedJob]:
         """File under the folder of results -> the job that makes it."""
         return {file: job for job in self.jobs.values() for file in job.files}
 
@@ -128,7 +128,7 @@ class RunPlan:
         """Names that people read -> the work files that they are copies of, both under the folder of results."""
         return dict(self.about["final"])
 
-    def find(self, pattern: str, wildcards: Any) -> Job:
+    def find(self, pattern: str, wildcards: Any) -> PlannedJob:
         """The job that makes a file of a rule. `pattern`: its key with the rule's wildcards."""
         key = pattern.format(**dict(wildcards.items()))
         job = self.jobs.get(key)
@@ -140,7 +140,7 @@ class RunPlan:
         """What the job of a shard needs of a machine."""
         return Needs(*self.about["needs"][self.find(pattern, wildcards).key])
 
-    def inputs_of(self, key: str) -> list[Job]:
+    def inputs_of(self, key: str) -> list[PlannedJob]:
         """The jobs whose files a job reads."""
         return [self.makers[file] for file in self.jobs[key].inputs]
 
@@ -148,9 +148,9 @@ class RunPlan:
         """Files under the folder of results, as Snakemake names them."""
         return [f"{self.results}/{file}" for file in files]
 
-    def find_missing(self) -> list[Job]:
+    def find_missing(self) -> list[PlannedJob]:
         """The jobs that a run has to do: those of final files that are not there, and of what these are made from."""
-        found: dict[str, Job] = {}
+        found: dict[str, PlannedJob] = {}
         waiting = [*self.final.values()]
         while waiting:
             file = waiting.pop()
@@ -160,9 +160,9 @@ class RunPlan:
                 waiting += job.inputs
         return [job for key, job in self.jobs.items() if key in found]
 
-    def find_made_of(self, keys: Collection[str]) -> list[Job]:
+    def find_made_of(self, keys: Collection[str]) -> list[PlannedJob]:
         """These jobs, and all whose files are made from theirs."""
-        found: dict[str, Job] = {}
+        found: dict[str, PlannedJob] = {}
         for key, job in self.jobs.items():  # each after those whose files it reads
             if key in keys or any(self.makers[file].key in found for file in job.inputs):
                 found[key] = job
@@ -184,7 +184,7 @@ class RunPlan:
             return None
         return RunPlan.load(max(times, key=lambda path: times[path])) if times else None
 
-    def explain(self, jobs: Iterable[Job]) -> dict[str, str]:
+    def explain(self, jobs: Iterable[PlannedJob]) -> dict[str, str]:
         """Key of a job that has to run -> why, by what the plan before says of it; nothing of jobs that run for the first time."""
         before = self.load_before()
         known = before.jobs if before else {}
@@ -226,7 +226,7 @@ class Codes:
         return self._places[pair]
 
 
-def describe_difference(before: Job, now: Job) -> str:
+def describe_difference(before: PlannedJob, now: PlannedJob) -> str:
     """How what a job is made of differs from what it was made of."""
     if before.digest == now.digest:
         return "its files are not there"

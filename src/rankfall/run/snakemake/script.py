@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from rankfall.run.snakemake.jobs import Job
+from rankfall.run.snakemake.jobs import PlannedJob
 from rankfall.run.snakemake.run_plan import RunPlan
 
 HEAD = """\
@@ -54,7 +54,7 @@ def script(run: RunPlan, config: Path) -> str:
     return head + "\n".join(lines) + "\n"
 
 
-def command_of(run: RunPlan, job: Job) -> str:
+def command_of(run: RunPlan, job: PlannedJob) -> str:
     """The line of one job. Which of its files it writes last says whether all are there."""
     files = run.paths(job.files)
     options = {**dict(zip(OPTIONS[job.kind], job.names)), "out": files[0]}
