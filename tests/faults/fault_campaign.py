@@ -113,7 +113,7 @@ class Events:
         if story.again:
             self.happened.append("once more from the store")
             shutil.rmtree(self.grid.folder / ".snakemake")
-            for part in ("shards", "tables", "figures"):
+            for part in ("work", "tables", "figures"):
                 shutil.rmtree(self.grid.results / part, ignore_errors=True)
             self._at_last(story.ends)
 

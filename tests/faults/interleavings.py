@@ -17,16 +17,16 @@ KINDS = {  # step -> how often while a run is going on, and otherwise
     "kill": (4, 0),
     "edit": (3, 4),
     "undo": (4, 1),  # an edit that is taken back at once
-    "copy": (2, 4),  # a file of the store or a shard over another of its kind
+    "copy": (2, 4),  # a file of the store over another of its kind
     "swap": (2, 3),
     "clock": (3, 4),  # a file's time an hour ahead or behind
     "gc": (4, 2),
     "forget": (0, 2),  # what Snakemake remembers
     "remove": (2, 4),
 }
-KEPT = ("data", "stack", "checkpoint", "rows", "shard")  # what a name is bound to
-TIMED = ("table", "table", "shard", "figure", "data", "stack", "rows", "checkpoint", "plan", "source")
-LOST = ("table", "table", "shard", "shard", "figure", "stack", "data", "rows")
+KEPT = ("data", "stack", "checkpoint", "rows")  # what a name is bound to
+TIMED = ("table", "table", "work", "figure", "data", "stack", "rows", "checkpoint", "plan", "source")
+LOST = ("table", "table", "work", "work", "figure", "stack", "data", "rows")
 
 
 @dataclass(frozen=True)
