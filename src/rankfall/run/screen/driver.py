@@ -120,15 +120,12 @@ class Driver:
 
     @contextmanager
     def pass_signals_on(self) -> Iterator[None]:
-        """Ctrl-C stops the child gently; what else ends or pauses this process does the same to the child's processes."""
+        """What ends this process stops the child gently, as Ctrl-C does; what pauses it pauses the child's processes."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.signals.append(number)
             self.state.stopping = True
-            if number == signal.SIGINT:
-                self.child.interrupt()
-            else:
-                self.child.end(number)
+            self.child.interrupt()  # whatever it was: at SIGTERM Snakemake takes a lock that its own thread may hold, and waits for ever
 
         def pause(number: int, frame: FrameType | None) -> None:
             self.child.end(signal.SIGSTOP)
