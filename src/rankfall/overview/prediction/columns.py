@@ -26,7 +26,12 @@ def prediction() -> Table:
             ),
             Column("parameters", "float", "numbers that the network learns; null: not measured", nullable=True),
             Column("accuracy", "float", "test accuracy after the budget; null: diverged", nullable=True),
-            Column("over_chance", "float", "(accuracy - chance) / (1 - chance); null: diverged", nullable=True),
+            Column(
+                "over_chance",
+                "float",
+                "(accuracy - chance) / (best - chance), best: `attainable` of cells, 1 where it is not known; null: diverged",
+                nullable=True,
+            ),
             Column("threshold", "float", "of accuracy over chance: from there on a network trains"),
             Column("trains", "bool", "whether accuracy over chance is at the threshold after the budget"),
             Column("fate", "text", "trained; slow: below the threshold; stuck: below a fifth of it; diverged"),

@@ -15,9 +15,15 @@ PLACE = ["task", "architecture", "depth"]
 
 
 def over_chance(cells: DataFrame) -> Series:
-    """(accuracy - chance) / (1 - chance) on the test set; null where the network diverged."""
+    """Return (accuracy - chance) / (best - chance) on the test set; null where the network diverged."""
     accuracy, chance = cells.test_accuracy.astype(float), cells.chance.astype(float)
-    return ((accuracy - chance) / (1 - chance)).where(cells.status == "done")
+    return ((accuracy - chance) / (best_accuracy(cells) - chance)).where(cells.status == "done")
+
+
+def best_accuracy(cells: DataFrame) -> Series:
+    """Return the accuracy that the mask of each network leaves attainable, and 1 where that is not known: under a causal mask the best
+    answers to sorting are .6 right, and a network that gives them has learned its task."""
+    return cells.attainable.astype(float).fillna(1.0)
 
 
 def chosen_rates(cells: DataFrame, selection: Iterable[int]) -> DataFrame:
@@ -42,11 +48,12 @@ def steps_to(
     """Optimiser steps until test accuracy over chance is first at the threshold of the task, by key; null where it never is. `samples`: of
     an epoch, by task: a network that diverged or stopped has taken fewer steps than its epochs have."""
     rows = select(curves[curves.epoch > 0], TESTED)
-    known = cells.set_index("key")[["chance", "batch"]].astype(float)
+    known = cells.assign(best=best_accuracy(cells)).set_index("key")[["chance", "best", "batch"]].astype(float)
     rows = rows[rows.key.isin(known.index)]
     about = known.loc[rows.key]
     wanted = rows.task.map(lambda task: threshold.get(task, usual)).astype(float).to_numpy()
-    reached = (rows.value.astype(float).to_numpy() - about.chance.to_numpy()) / (1 - about.chance.to_numpy()) >= wanted
+    chance = about.chance.to_numpy()
+    reached = (rows.value.astype(float).to_numpy() - chance) / (about.best.to_numpy() - chance) >= wanted
     first = rows[reached].groupby("key").epoch.min().astype(float)
     each = np.ceil(cells.set_index("key").task.map(samples) / known.batch)  # steps of an epoch
     found: Series = (first * each.reindex(first.index)).reindex(cells.key)
