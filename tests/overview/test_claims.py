@@ -25,9 +25,9 @@ from rankfall.report.claim import (
     check_claims,
     claims,
     compare,
+    evidence_rows,
     is_on,
     judge,
-    of,
     within,
 )
 from rankfall.report.claim_text import as_lines, as_page, in_full
@@ -105,7 +105,8 @@ def test_rows_of_a_point() -> None:
             "value": [1.0, 2.0, 3.0],
         }
     )
-    assert of(rows, "a", "l", 0.3).value.tolist() == [1.0] and of(rows, "a").value.tolist() == [1.0, 2.0]
+    assert evidence_rows(rows, "a", "l", 0.3).value.tolist() == [1.0]
+    assert evidence_rows(rows, "a").value.tolist() == [1.0, 2.0]
 
 
 def test_an_undecided_claim_says_what_it_wants() -> None:

@@ -231,7 +231,7 @@ def band(values: Iterable[float]) -> Band:
     return Band(mean, mean - reach, mean + reach, count)
 
 
-def of(rows: DataFrame, quantity: str, line: str | None = None, x: float | None = None) -> DataFrame:
+def evidence_rows(rows: DataFrame, quantity: str, line: str | None = None, x: float | None = None) -> DataFrame:
     """The rows of a claim's evidence that are this, by line, x and seed; empty where there are none."""
     found = rows[rows.quantity == quantity]
     if line is not None:
@@ -243,12 +243,12 @@ def of(rows: DataFrame, quantity: str, line: str | None = None, x: float | None 
 
 def band_of(rows: DataFrame, quantity: str, line: str, x: float) -> Band:
     """Over the seeds of a point."""
-    return band(of(rows, quantity, line, x).value)
+    return band(evidence_rows(rows, quantity, line, x).value)
 
 
 def change_of(rows: DataFrame, quantity: str, line: str, first: float, last: float) -> Band:
     """From one x to another, seed by seed."""
-    before, after = (of(rows, quantity, line, x).value.to_numpy() for x in (first, last))
+    before, after = (evidence_rows(rows, quantity, line, x).value.to_numpy() for x in (first, last))
     return band(after - before)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, compare, evidence_rows, judge
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,7 +21,7 @@ CLOSE = Threshold(0.05, "below", OFF)
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    layers = sorted(set(of(rows, PEAK, EQUAL).x))
+    layers = sorted(set(evidence_rows(rows, PEAK, EQUAL).x))
     near = {line: [layer for layer in layers if is_near(rows, line, layer)] for line in (EQUAL, WEAK, STRONG)}
     last = layers[-1]
     off = band_of(rows, OFF, EQUAL, last)

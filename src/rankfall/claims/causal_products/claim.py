@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
 
 LEFT = "log10 of the last row's share outside the first token, by layer"
 RATE = "log10 of the factor a layer in the second half, by network"
@@ -19,10 +19,15 @@ WITHIN = Threshold(
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    depth = float(of(rows, LEFT).x.max())
+    depth = float(evidence_rows(rows, LEFT).x.max())
     left = {line: band_of(rows, LEFT, line, depth) for line in NETWORKS}
-    measured = {line: of(rows, RATE, "measured", number).value.to_numpy() for number, line in enumerate(NETWORKS)}
-    bound = {line: of(rows, RATE, "published bound", number).value.to_numpy() for number, line in enumerate(NETWORKS)}
+    measured = {
+        line: evidence_rows(rows, RATE, "measured", number).value.to_numpy() for number, line in enumerate(NETWORKS)
+    }
+    bound = {
+        line: evidence_rows(rows, RATE, "published bound", number).value.to_numpy()
+        for number, line in enumerate(NETWORKS)
+    }
     # The bound is for masks that see everything before; both are logarithms, so the smaller is the faster.
     under = {line: compare(band(measured[line] - bound[line]), WITHIN) for line in NETWORKS[:2]}
     slower = compare(band(measured[NETWORKS[2]] - measured[NETWORKS[0]]), SLOWER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.cosine_recursion.names import BOTH_SEE, COSINE, EARLIER
-from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band, judge, of
+from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band, evidence_rows, judge
 
 CLOSE = Threshold(0.05, "below", "size of network minus recursion at the layer where it is largest")
 GOLDT = "Giorlandino and Goldt: Two failure modes of deep transformers and how to avoid them, 2025"
@@ -15,9 +15,11 @@ CAUSAL = {0.5: {10: 0.29, 20: 0.74, 30: 0.943}, 3.0: {10: 0.165, 20: 0.40, 30: 0
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     worst, close, wants, said = band([0.0]), 0, [], []
-    names = sorted(one for one in of(rows, COSINE).line.unique() if one.startswith("beta"))
+    names = sorted(one for one in evidence_rows(rows, COSINE).line.unique() if one.startswith("beta"))
     for name in names:
-        both = of(rows, COSINE, name).merge(of(rows, COSINE, f"recursion, {name}"), on=["x", "seed"])
+        both = evidence_rows(rows, COSINE, name).merge(
+            evidence_rows(rows, COSINE, f"recursion, {name}"), on=["x", "seed"]
+        )
         both["gap"] = both.value_x - both.value_y
         layer = both.groupby("x").gap.mean().abs().idxmax()
         gap = band(both[both.x == layer].gap)

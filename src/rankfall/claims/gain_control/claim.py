@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankfall.claims.gain_control.names import COSINE, NAME, STRONG
-from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band_of, judge, of
+from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band_of, evidence_rows, judge
 
 KEPT = Threshold(0.9, "below", COSINE, "mean off, after the last layer")
 KEPT_STRONG = Threshold(KEPT, "below", STRONG, "mean off, after the last layer")
@@ -19,7 +19,7 @@ READ = {  # the source's lines, which are of its recursion
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    last = float(of(rows, COSINE).x.max())
+    last = float(evidence_rows(rows, COSINE).x.max())
     names = ("norms after", "norms before")
     plain = {name: band_of(rows, COSINE, name, last) for name in names}
     cured = {name: band_of(rows, COSINE, f"mean off, {name}", last) for name in names}

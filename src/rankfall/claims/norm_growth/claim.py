@@ -8,7 +8,19 @@ from typing import Any
 from rankfall.claims.answers import by_parts, lies_between
 from rankfall.claims.norm_growth.names import ADDED, AROUND, CURE, SIZE, SQUARE, STARTS, VARIANCE
 from rankfall.claims.trends import slope
-from rankfall.report.claim import Band, Claim, Decision, Extension, Read, Threshold, band, is_on, judge, of, within
+from rankfall.report.claim import (
+    Band,
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    evidence_rows,
+    is_on,
+    judge,
+    within,
+)
 
 # Of a rate's own earlier value; a power of the layer has 1/16.
 EXPONENTIAL = Threshold(
@@ -34,7 +46,10 @@ SETTING = (
 
 def seeds_of(rows: Any, line: str) -> list[dict[int, float]]:
     """By seed: the mean square of what layers have added to the input, by layer."""
-    return [dict(zip(one.x.astype(int), one.value, strict=True)) for _, one in of(rows, ADDED, line).groupby("seed")]
+    return [
+        dict(zip(one.x.astype(int), one.value, strict=True))
+        for _, one in evidence_rows(rows, ADDED, line).groupby("seed")
+    ]
 
 
 def power(rows: Any, line: str) -> Band:
@@ -62,7 +77,7 @@ def rate_kept(rows: Any, line: str) -> Band:
 
 def others(rows: Any) -> list[str]:
     """Return the lines of networks that the sources do not have."""
-    return [line for line in sorted(of(rows, ADDED).line.unique()) if line not in STARTS]
+    return [line for line in sorted(evidence_rows(rows, ADDED).line.unique()) if line not in STARTS]
 
 
 def decide_exponential(read: Read) -> Decision:

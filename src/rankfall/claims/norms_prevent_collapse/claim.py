@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rankfall.claims.answers import by_parts
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, is_on, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, evidence_rows, is_on, judge
 
 QUANTITY = "log10 of the spread of tokens, by layer"
 MASKS = ("every token", "earlier tokens", "next neighbours")
@@ -17,7 +17,7 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
     exact = {mask: band_of(rows, QUANTITY, f"{mask}, without rounding", last) for mask in MASKS}
-    single = {mask: of(rows, QUANTITY, f"{mask}, float32", last).value.dropna() for mask in MASKS}
+    single = {mask: evidence_rows(rows, QUANTITY, f"{mask}, float32", last).value.dropna() for mask in MASKS}
     worst = min(exact.values(), key=lambda one: one.mean)
     text = "; ".join(
         f"{mask}: 10^{exact[mask].mean:,.4g} without rounding, {_say(single[mask])} in float32" for mask in MASKS

@@ -38,9 +38,9 @@ from rankfall.report.claim import (
     band,
     band_of,
     change_of,
+    evidence_rows,
     is_on,
     judge,
-    of,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def where_measured(decide: Callable[[DataFrame], Decision]) -> Callable[[Read], 
 @where_measured
 def full_rank(rows: DataFrame) -> Decision:
     first, last = float(rows.x.min()), float(rows.x.max())
-    least = {part: float(of(rows, SHARE, part).value.min()) for part in PARTS}
+    least = {part: float(evidence_rows(rows, SHARE, part).value.min()) for part in PARTS}
     falls = {part: change_of(rows, SMALLEST, part, first, last) for part in PARTS}
     rises = {part: change_of(rows, COSINE, part, first, last) for part in PARTS}
     texts = {
@@ -107,7 +107,7 @@ def apart(rows: DataFrame) -> Decision:
         f"{drawn[EVERY][1].mean:.2f} of its weight (layer {drawn[EVERY][0]:.0f}), the first one {drawn[FIRST][1].mean:.2f} (layer "
         f"{drawn[FIRST][0]:.0f}), a separator {drawn[SEPARATOR][1].mean:.2f} (layer {drawn[SEPARATOR][0]:.0f})."
     )
-    layers = sorted(set(of(rows, SINK, EVERY).x))
+    layers = sorted(set(evidence_rows(rows, SINK, EVERY).x))
     sinks = [x for x in layers if is_on(band_of(rows, SINK, EVERY, x), DRAWS)]
     flat = [is_on(band_of(rows, SPIKE, STATES, x), FLAT) for x in sinks]
     return judge(
@@ -122,7 +122,7 @@ def apart(rows: DataFrame) -> Decision:
 
 def at_most(rows: DataFrame, quantity: str, line: str) -> tuple[float, Band]:
     """The layer at which it is largest, in the mean over texts, and what it is there."""
-    found = of(rows, quantity, line)
+    found = evidence_rows(rows, quantity, line)
     layer = float(found.groupby("x").value.mean().idxmax())
     return layer, band_of(rows, quantity, line, layer)
 
@@ -131,7 +131,7 @@ def at_most(rows: DataFrame, quantity: str, line: str) -> tuple[float, Band]:
 def keep_rank(rows: DataFrame) -> Decision:
     last = float(rows.x.max())
     kept = {part: band_of(rows, RESIDUAL, part, last) for part in PARTS}
-    lost = band(of(rows, RESIDUAL, CUT, last).value.fillna(FLOOR))
+    lost = band(evidence_rows(rows, RESIDUAL, CUT, last).value.fillna(FLOOR))
     said = (
         f"Relative residual after {last:.0f} layers: {kept[ALL].mean:.2f}; "
         f"{f'{lost.mean:.2g}' if lost.mean > 2 * FLOOR else 'below rounding'} with skips and MLPs cut."

@@ -9,7 +9,19 @@ from rankfall.claims.answers import true_of_all
 from rankfall.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, NAME, SHARE
 from rankfall.claims.score_scales.limits import decay_of_squares
 from rankfall.claims.trends import slope
-from rankfall.report.claim import Band, Claim, Decision, Extension, Published, Read, Threshold, band, compare, judge, of
+from rankfall.report.claim import (
+    Band,
+    Claim,
+    Decision,
+    Extension,
+    Published,
+    Read,
+    Threshold,
+    band,
+    compare,
+    evidence_rows,
+    judge,
+)
 
 FALLS = Threshold(
     0.0,
@@ -24,8 +36,8 @@ PICTURE = {0.43: 0.15, 0.86: 1.2, 1.29: 3.6, 1.5: 4.7, 2.15: 7.1}
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     powers, fixed = powers_of(rows, GRADIENT), powers_of(rows, FIXED)
-    most = max(int(line.split()[0]) for line in of(rows, SHARE).line)
-    tenth = band(where_it_rises(one) for _, one in of(rows, SHARE, f"{most} tokens").groupby("seed"))
+    most = max(int(line.split()[0]) for line in evidence_rows(rows, SHARE).line)
+    tenth = band(where_it_rises(one) for _, one in evidence_rows(rows, SHARE, f"{most} tokens").groupby("seed"))
     listed = ", ".join(
         f"T^{found.mean:.2f} ({found.low:.2f} to {found.high:.2f}) at beta {beta:g}" for beta, found in powers.items()
     )
@@ -62,7 +74,7 @@ def sides(powers: dict[float, Band]) -> list[bool | None]:
 
 def powers_of(rows: Any, quantity: str) -> dict[float, Band]:
     """Return by beta the power of the number of tokens over its last doubling."""
-    rows = of(rows, quantity).copy()
+    rows = evidence_rows(rows, quantity).copy()
     rows["tokens"] = rows.line.str.split().str[0].astype(float)
     late = rows[rows.tokens >= rows.tokens.max() / 2]
     found = {}

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankfall.claims.answers import by_parts, true_of_all
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    evidence_rows,
+    is_on,
+    judge,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -58,7 +69,7 @@ def _extension(rows: DataFrame, line: str, high: float) -> Extension:
 
 
 def _values(rows: DataFrame, quantity: str, line: str, x: float) -> np.ndarray:
-    return of(rows, quantity, line, x).value.fillna(LEAST).to_numpy()
+    return evidence_rows(rows, quantity, line, x).value.fillna(LEAST).to_numpy()
 
 
 def _say(rows: DataFrame, line: str, high: float) -> str:

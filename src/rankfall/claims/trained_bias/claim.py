@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from rankfall.claims.answers import lies_between
 from rankfall.claims.early_tokens_at_birth.claim import DEFECTS, LINK, PAPER
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, change_of, compare, judge, of, within
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+    change_of,
+    compare,
+    evidence_rows,
+    judge,
+    within,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -59,7 +70,9 @@ def turns(read: Read) -> Decision:
 
 def learned_depths(rows: DataFrame, line: str) -> list[float]:
     return [
-        x for x in sorted(set(of(rows, RIGHT, line).x)) if compare(band_of(rows, RIGHT, line, x), LEARNED) == "above"
+        x
+        for x in sorted(set(evidence_rows(rows, RIGHT, line).x))
+        if compare(band_of(rows, RIGHT, line, x), LEARNED) == "above"
     ]
 
 
@@ -67,7 +80,7 @@ def say_depths(rows: DataFrame, line: str) -> str:
     parts = [
         f"{x:.0f}: {band_of(rows, GAP, line, x)}, to the last {band_of(rows, ENDS, line, x).mean:.2f}, right "
         f"{band_of(rows, RIGHT, line, x).mean:.0%}"
-        for x in sorted(set(of(rows, GAP, line).x))
+        for x in sorted(set(evidence_rows(rows, GAP, line).x))
     ]
     return f"Gap of first to middle by layers, {line}: {'; '.join(parts)}."
 
