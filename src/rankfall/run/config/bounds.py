@@ -1,6 +1,5 @@
-"""Limits of a configuration's size. What exceeds them is a mistake or an attack and is refused before anything else is done with it: a few
-lines of YAML whose aliases refer to one another may expand to more values than memory can hold.
-"""
+"""Limits of a configuration's size. Anything beyond them is a mistake or an attack and is refused first: a few lines of YAML whose aliases
+refer to one another can expand to more values than memory holds."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,16 +11,16 @@ from rankfall.run.config.problems import problem, show_value
 from rankfall.terminal import CONTROLS, clean
 
 DEPTH = 50  # values within values
-VALUES = 1_000_000  # with the values of an alias counted each time it is used
+VALUES = 1_000_000  # the values of an alias count each time it is used
 TEXT = 100_000  # characters
 INTEGER = 2**63 - 1
 BYTES = {".json": 20_000_000, ".yaml": 1_000_000}  # YAML is read at about a tenth of a megabyte a second
-NAME = 100  # letters of a name that becomes part of file names; file systems end at 255, and suffixes need room
+NAME = 100  # letters of a name that becomes part of file names: file systems allow 255, and suffixes need room
 CELLS = 1_000_000
 
 
 def check_values(raw: Any) -> None:
-    """Raise where plain data are nested too deeply, too many, or have a text or integer that is too large."""
+    """Raise if plain data are nested too deeply, have too many values, or contain a text or integer that is too large."""
     sizes: dict[int, tuple[int, int]] = {}  # values that occur in several places are measured once
     size, _ = _measure_size(raw, "", 0, sizes)
     if size > VALUES:
@@ -29,7 +28,7 @@ def check_values(raw: Any) -> None:
 
 
 def check_nodes(root: yaml.Node) -> None:
-    """The same for YAML before values are made of it: merging (`<<: *other`) copies what it names."""
+    """Check the nodes of YAML before values are built from them, because merging (`<<: *other`) copies what it names."""
     sizes: dict[int, tuple[int, int]] = {}
     size, _ = _measured_node(root, 0, sizes)
     if size > VALUES:
@@ -41,7 +40,7 @@ def _too_deep() -> str:
 
 
 def _add_up(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Number of values, and height, of what holds these parts."""
+    """Return the number of values and the height of a value with these parts."""
     size, height = 1, 0
     for inner, high in parts:
         size, height = size + inner, max(height, high + 1)
