@@ -59,7 +59,7 @@ def test_rows_are_complete_and_fit_the_table() -> None:
 
 
 def test_pictures_have_no_words() -> None:
-    with pytest.raises(RankfallError, match="it has no words to find again"):
+    with pytest.raises(RankfallError, match="it has no words to identify"):
         model_token_identity(Context(), model="vit", config=CONFIGS["vit"], **FEW | {"text": "topics"})
 
 
