@@ -124,7 +124,7 @@ def test_a_device_is_not_replaced_by_a_table(results: Path, capsys: pytest.Captu
     pipe = results / "pipe"
     os.mkfifo(pipe)
     assert table(results, "datasets", "--csv", "--out", str(pipe)) == 2
-    assert "it is a named pipe and no file" in capsys.readouterr().err
+    assert "it is a named pipe, not a file" in capsys.readouterr().err
     assert pipe.is_fifo()
 
 
