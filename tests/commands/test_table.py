@@ -81,7 +81,7 @@ def test_a_table_that_is_not_there_is_named_with_the_nearest(results: Path, caps
     assert table(results, "dataset", "--csv") == 2
     assert "the nearest is 'datasets'" in capsys.readouterr().err
     assert table(results / "none", "datasets") == 2
-    assert "say --results FOLDER" in capsys.readouterr().err
+    assert "pass --results FOLDER" in capsys.readouterr().err
 
 
 def test_a_page_is_opened_where_there_is_a_screen(
