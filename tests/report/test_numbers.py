@@ -324,7 +324,7 @@ def test_a_table_that_no_run_made_is_not_beside_those_of_a_run(tmp_path):
     assert len(at.frame("default", "path_counts")) == 5
     assert len(at.frame("default", "orders")) == 0
     for _ in range(2):  # nor the second time
-        with pytest.raises(RankfallError, match=r"cells.parquet and path_counts.parquet one was made by a run"):
+        with pytest.raises(RankfallError, match=r"cells.parquet and path_counts.parquet: one was made by a run"):
             at.frame("default", "cells")
 
 

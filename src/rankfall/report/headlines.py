@@ -37,10 +37,11 @@ class PartNumber:
 
 @dataclass(frozen=True)
 class Headline:
-    """A number of an architecture in a setting, or of its components in any setting. `first`: the networks that are shown first; `good`:
-    the end of the column that keeps more of what depth may lose; `beside`: columns that the number is compared with (chance, ceiling,
-    floor) -> their meanings; `counted`: what a number is a mean over; `scale`: the scale on which numbers are drawn and compared, seed by
-    seed; `least`: the largest difference between components that counts as none; `place`: the position in its study, lowest first."""
+    """A number of an architecture in a setting, or of its components in any setting. `first`: the networks whose setting is preferred, or
+    the only ones that have the number; `good`: the end of the column that keeps more of what depth may lose; `beside`: columns that the
+    number is compared with (chance, ceiling, floor) -> their meanings; `counted`: what a number is a mean over; `scale`: the scale on which
+    numbers are drawn and compared, seed by seed; `least`: the largest difference between components that counts as none; `place`: the
+    position in its study, lowest first."""
 
     name: str
     title: str  # a column's heading

@@ -129,7 +129,7 @@ def mean_by_group(ours: Searched, asked: list[tuple[str, str]], keys: tuple[str,
     good = number.abs() < math.inf
     for name, limit in conditions(value["within"]):
         good &= ours.column(name).abs() <= float(limit)
-    return ours.means(ours.rows(asked), number.where(good), keys)
+    return ours.means(ours.find_rows(asked), number.where(good), keys)
 
 
 def conditions(text: str) -> list[tuple[str, str]]:
