@@ -75,7 +75,7 @@ def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
 
 @dataclass(frozen=True)
 class TrainingWork(Work[None]):
-    """The work of a training job: one stack at a time, resumed where a checkpoint says."""
+    """The work of a training job: one stack at a time, resumed from its checkpoint."""
 
     store: "Store"
     settings: Settings
@@ -123,7 +123,7 @@ def save_failed(cells: "list[Cell]", reasons: list[str], seconds: float, job: Tr
 
 @dataclass(frozen=True)
 class Stack:
-    """Networks of one group with all that they are trained with."""
+    """The networks of one group with their data, objective, history and clock."""
 
     cells: "list[Cell]"
     members: Members
