@@ -125,7 +125,7 @@ def digest_of(content: bytes) -> str:
 
 
 def files(picture: Picture) -> dict[str, bytes]:
-    """Return kind of file -> content. The layout, which takes longer than drawing, is computed once, for the first of the three pictures."""
+    """Return kind of file -> content. The layout, which takes longer than drawing, is computed once, for the first of three pictures."""
     found = {}
     with apply_style():
         for kind, metadata in WITHOUT_TIME.items():

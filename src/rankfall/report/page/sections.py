@@ -1,4 +1,4 @@
-"""The page's sections as HTML: headings, explanations, and the places that the script fills."""
+"""The page's sections as HTML: headings, explanations, and elements that the script fills."""
 
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ def has(section: str, main: Mapping[str, Any]) -> bool:
 
 
 def write_section(name: str, main: Mapping[str, Any], figures: Mapping[str, str], link: Link) -> str:
-    """The heading and the places that the script fills."""
+    """Return a section with its heading and the elements that the script fills."""
     title = html.escape(SECTIONS[name])
     inner = {"scorecard": SCORECARD, "published": PUBLISHED, "claims": CLAIMS if main["claims"] else ""}.get(name, "")
     for chart in main["charts"]:
@@ -36,7 +36,7 @@ def write_section(name: str, main: Mapping[str, Any], figures: Mapping[str, str]
 
 
 def write_pictures(figures: Mapping[str, str]) -> str:
-    """Links to the figures, which lie beside the page."""
+    """Return a list of links to the figures, which are in a folder beside the page."""
     count = f"{len(figures)} figure{'' if len(figures) == 1 else 's'}"
     items = "".join(
         f'<li><a href="../figures/{html.escape(name)}.png">{html.escape(name)}</a> '
@@ -53,7 +53,7 @@ def write_finding(found: Finding, sections: Sequence[str], link: Link) -> str:
 
 
 def write_findings(found: Sequence[Finding], first: Sequence[Finding], sections: Sequence[str], link: Link) -> str:
-    """The first ones, and the others where they are asked for."""
+    """Return the first findings, followed by the others in a section that can be opened."""
     shown = "".join(write_finding(one, sections, link) for one in first)
     more = [one for one in found if one not in first]
     rest = "".join(write_finding(one, sections, link) for one in more)
@@ -62,7 +62,7 @@ def write_findings(found: Sequence[Finding], first: Sequence[Finding], sections:
 
 
 def write_opening(chart: Mapping[str, Any] | None, setting: str) -> str:
-    """The picture of the first screen."""
+    """Return the picture of the first screen; empty without a chart."""
     if chart is None:
         return ""
     named = {key: html.escape(str(chart[key])) for key in ("name", "title")}
@@ -75,7 +75,7 @@ BESIDE = (
 
 
 def read_sources(reproduction: DataFrame | None) -> dict[str, dict[str, str]]:
-    """Return what each word for a source stands for: `name`, `title` and `link`, as who brought its numbers has declared it."""
+    """Return word for a source -> its declared `name`, `title` and `link`."""
     if reproduction is None:
         return {}
     papers = zip(*(reproduction[column] for column in ("source", *PAPER)))
@@ -83,7 +83,7 @@ def read_sources(reproduction: DataFrame | None) -> dict[str, dict[str, str]]:
 
 
 def write_links(papers: Iterable[Mapping[str, str]], links: Mapping[str, str]) -> str:
-    """Papers that the page has numbers of, and what is beside it on this machine."""
+    """Return links to the papers of the page's numbers, and to documents beside the page on this machine."""
     items = [
         f'<li><a href="{html.escape(one["link"])}">{html.escape(one["name"])}</a>: {html.escape(one["title"])}</li>'
         for one in papers
@@ -94,14 +94,14 @@ def write_links(papers: Iterable[Mapping[str, str]], links: Mapping[str, str]) -
 
 
 def say_uncharted(names: Iterable[str]) -> str:
-    """A sentence on the tables that nothing on the page is drawn from."""
+    """Return a sentence on the tables that no chart or section of the page shows; empty if there are none."""
     shown = {"cells", "scorecard", "reproduction", "claims", *(chart.table for chart in charts())}
     left = sorted(set(names) - shown)
     return f"No chart of this page is drawn from {', '.join(left)}." if left else ""
 
 
 def write_download(name: str, frame: DataFrame, inside: bool) -> str:
-    """A row of the list of tables."""
+    """Return a row of the list of tables."""
     csv = (
         f'<button type="button" data-csv="{name}" aria-label="{name} as CSV">CSV</button> '
         if inside
