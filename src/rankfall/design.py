@@ -44,8 +44,8 @@ class Component:
         return f"{self.name}({options})" if options else self.name
 
     @staticmethod
-    def of(written: "str | Mapping[str, Any]") -> "Component":
-        """Build a component from `name` or `{name: ..., option: value}`."""
+    def parse(written: "str | Mapping[str, Any]") -> "Component":
+        """Parse `name` or `{name: ..., option: value}`."""
         if isinstance(written, str):
             return Component(written)
         return Component(written["name"], {key: item for key, item in written.items() if key != "name"})

@@ -220,7 +220,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
             check_whole_numbers(**{field: value})
         if field == "norm_placement":
             _check_known("norm_placement", value, ["post", "pre"])
-        values[field] = Component.of(value) if field in kinds else value
+        values[field] = Component.parse(value) if field in kinds else value
         if field in kinds and ":" not in values[field].name:  # with a colon: a component outside the package
             _check_known(field, values[field].name, components.names(field))
         for option in values[field].options if field in kinds else ():

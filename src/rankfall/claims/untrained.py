@@ -31,7 +31,7 @@ def make(seeds: Sequence[int], tokens: int, dtype: torch.dtype = torch.float64, 
 def design(fields: dict[str, Any]) -> Architecture:
     """Pure attention, but for these fields."""
     kinds = {name for name, value in vars(BARE).items() if isinstance(value, Component)} | {"mlp_residual"}
-    named: dict[str, Any] = {name: Component.of(value) if name in kinds else value for name, value in fields.items()}
+    named: dict[str, Any] = {name: Component.parse(value) if name in kinds else value for name, value in fields.items()}
     return replace(BARE, **named)
 
 

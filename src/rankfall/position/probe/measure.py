@@ -95,7 +95,7 @@ def probe(
     """Probe every attention x normaliser x position x mask x sentinels x depth. A normaliser or mask that the attention does not read is
     null."""
     named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
-    parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
+    parts = {kind: [Component.parse(item) for item in items] for kind, items in named.items()}
     for kind, found in parts.items():
         for component in found:
             components.load(kind, component.name)  # a file that cannot be imported stops the measure early

@@ -107,7 +107,7 @@ def orders(
         if width % count:
             raise RankfallError(f"orders: {count} heads do not divide the width {width}")
     named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
-    parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
+    parts = {kind: [Component.parse(item) for item in items] for kind, items in named.items()}
     for kind, found in parts.items():
         for component in found:
             components.load(kind, component.name)  # a file that cannot be imported stops the measure early

@@ -56,11 +56,11 @@ class Written:
         if isinstance(value, Component):
             return value
         if isinstance(value, str):
-            return Component.of(value)
+            return Component.parse(value)
         if isinstance(value, dict) and isinstance(value.get("name"), str):
             if value.keys() == {"name", "options"} and isinstance(value["options"], dict):
                 return Component(**value)
-            return Component.of(value)
+            return Component.parse(value)
         raise PydanticCustomError("component", "not a component")
 
 

@@ -154,7 +154,8 @@ def refuse_parts(measure: Component, code: Mapping[str, str], store: "Store", no
     bench = Bench(store, note)
     kinds = components.facts_of("measure", measure.name).get("PARTS", {})
     named = {
-        kind: [Component.of(one) for one in as_list(measure.options.get(option, []))] for option, kind in kinds.items()
+        kind: [Component.parse(one) for one in as_list(measure.options.get(option, []))]
+        for option, kind in kinds.items()
     }
     setting = Surroundings(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
     lines = [bench.refusal(kind, part, setting) for kind, some in named.items() for part in some]

@@ -40,6 +40,6 @@ def chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
     for option, kind in facts.get("PARTS", {}).items():
-        for part in map(Component.of, as_list(options.get(option, []))):
+        for part in map(Component.parse, as_list(options.get(option, []))):
             if components.locate(kind, part.name) is not None:
                 yield kind, part
