@@ -56,7 +56,7 @@ def keep_pages() -> None:
 @contextmanager
 def separate_large_blocks() -> Iterator[None]:
     """Release kept memory. Within the context, large blocks come from the system and return to it one by one. This is for work that happens
-    once, with other block sizes than a step: in the gaps that steps left, they would fit only by luck, and so would peak memory vary."""
+    once, with other block sizes than a step: in the gaps that steps left, they would fit only by luck, and peak memory would vary."""
     library = _glibc()
     if library is None:
         yield

@@ -1,1 +1,1 @@
-"""How well what is measured at birth predicts what becomes of networks of architectures that a model has not seen."""
+"""How well measurements at birth predict the outcomes of networks whose architectures a model has not seen."""

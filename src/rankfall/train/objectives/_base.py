@@ -21,9 +21,7 @@ class Samples:
     special: int = 0  # the number of symbols that are not words; the last of them hides a word
     constant: int | None = None  # the class that is the answer at some places for any input
     learned: bool = False  # whether a step is taken on them; otherwise they are evaluated
-    drawn: tuple[Tensor, ...] | None = (
-        None  # what the objective has drawn for them, each (K, ...); None if nothing is drawn yet
-    )
+    drawn: tuple[Tensor, ...] | None = None  # the objective's random draws, each (K, ...); None: not yet drawn
 
 
 @dataclass(frozen=True)
