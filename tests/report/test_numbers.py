@@ -106,7 +106,7 @@ def test_a_spread_is_over_numbers_of_one_seed_alone(results, tmp_path):
     assert compute_spread("share", numbers, at) == (pytest.approx(0.75 / 2**0.5), 2)  # of 0.25 and 1
     assert [write_number(name, numbers, at) for name in ("sum", "share")] == ["1.50 ± 0.354", "50% ± 53%"]
     one = read(the_file(tmp_path, "  n: {table: path_counts, value: sum length, where: heads == 1, spread: heads}\n"))
-    with pytest.raises(RankfallError, match="n: its spread is over heads, and its rows have 1 of it"):
+    with pytest.raises(RankfallError, match="n: its spread needs two values of heads, but its rows have 1"):
         write_number("n", one, at)
 
 
@@ -247,7 +247,7 @@ def test_what_cannot_be_computed_is_refused_before_a_table_is_read(tmp_path, num
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        ("where: heads == 9, value: mean proportion", "no row of path_counts has heads == 9"),
+        ("where: heads == 9, value: mean proportion", "no row of path_counts matches heads == 9"),
         ("value: only proportion", "its rows have 5 values"),
         ("where: heads == 2 and length == 0, value: std proportion", "the std of 1 rows is missing"),
     ],

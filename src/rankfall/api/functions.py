@@ -57,7 +57,7 @@ def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:
             f"{name(given)} is applied {count} times, with the same weights" if several else "",
         )
     if not functions:
-        raise RankfallError("an empty list has no layers: give it a function for each layer")
+        raise RankfallError("an empty list has no layers: pass a function for each layer")
     if depth not in (None, len(functions)):
         raise RankfallError(f"depth is {depth}, but {len(functions)} layers are given: leave it out")
     return functions, isinstance(given, nn.Module), ""
@@ -89,7 +89,7 @@ def copy_function(function: Any) -> Any:
             return copy.deepcopy(function).double().cpu().eval()
         except Exception as error:  # whatever its own __deepcopy__ raises
             line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-            raise RankfallError(f"{name(function)} cannot be copied, and is not measured itself: {line}") from error
+            raise RankfallError(f"{name(function)} cannot be copied, and only copies are measured: {line}") from error
     if inspect.ismethod(function):
         owner = copy_value(function.__self__)
         return function if owner is function.__self__ else types.MethodType(function.__func__, owner)

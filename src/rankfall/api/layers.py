@@ -69,7 +69,7 @@ def add_hint(layer: Layer) -> Layer:
 def steady(function: Any) -> Steady:
     if not callable(function):
         raise RankfallError(
-            f"{function!r} is not a function of states, or of queries, keys and values; a model of Hugging Face is named by a text"
+            f"{function!r} is not a function of states, or of queries, keys and values; pass a model of Hugging Face by its name"
         )
     return Steady(function)
 
@@ -136,12 +136,11 @@ def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> T
     wanted = shape or given[0].shape
     if not isinstance(output, Tensor) or output.shape != wanted:
         found = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        raise RankfallError(f"{name(function)} returns {found} where {tuple(wanted)} is needed")
+        raise RankfallError(f"{name(function)} returns {found}, expected {tuple(wanted)}")
     if output.dtype != torch.float64:
         found = str(output.dtype).removeprefix("torch.")
         raise RankfallError(
-            f"{name(function)} returns {found} for float64, and small residuals would be its rounding: let it compute in the type that it "
-            "is given"
+            f"{name(function)} returns {found} for float64 input, so small residuals would be rounding: compute in the type of the input"
         )
     return output
 

@@ -59,15 +59,15 @@ class Steady:
         if kept or not (same(first, again) and same(elsewhere, self.answer(fresh, others))):
             raise RankfallError(
                 f"{self.__name__} gives two answers for the same input: is it in training mode, with dropout (module.eval()), "
-                "or does it keep something between two calls?"
+                "or does it keep state between calls?"
             )
         if is_rounded(elsewhere):
             raise RankfallError(self.refusal("float32"))
 
     def refusal(self, cast: str) -> str:
         return (
-            f"{self.__name__} casts what it is given from float64 to {cast} inside, and small residuals would be its rounding: let it "
-            "compute in the type that it is given"
+            f"{self.__name__} casts its input from float64 to {cast} inside, so small residuals would be rounding: compute in the type of "
+            "the input"
         )
 
     def casts(self, given: tuple[Tensor, ...]) -> str:

@@ -77,10 +77,10 @@ def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
 
     if is_file(args.model):
         if args.small or args.set:
-            raise RankfallError("--small and --set are for a Hugging Face name; a file makes its model itself")
+            raise RankfallError("--small and --set are for a Hugging Face name; a file builds its own model")
         return of_file(args.model, args.inputs, say)
     if args.inputs is not None:
-        raise RankfallError("--inputs is for a model of a file; those of a name or a configuration are drawn")
+        raise RankfallError("--inputs is for a model from a file; inputs of a named or configured model are drawn")
     file, _, architecture = args.model.rpartition(":")
     if file.endswith((".yaml", ".yml")):
         say(f"builds architecture {architecture} of {file}")

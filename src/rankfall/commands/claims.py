@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         return _docs(args.docs, as_page(table), args.check)
     if args.rows:
         if not args.shown:
-            raise RankfallError("--rows: say of which claim, rankfall claims NAME --rows; rankfall claims lists them")
+            raise RankfallError("--rows needs a claim: rankfall claims NAME --rows; rankfall claims lists them")
         one_of(table, args.shown)
         return _rows(path.with_name("evidence.parquet"), args.shown)
     lines = [*in_full(table, args.shown), *_pictures(args.results, args.shown)] if args.shown else as_lines(table)

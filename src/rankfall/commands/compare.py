@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report.runs import as_lines, as_records, code_differences, compare_runs
 
     if not 0 <= args.tolerance < math.inf:
-        raise RankfallError(f"--tolerance {args.tolerance}: a relative difference is a number from 0")
+        raise RankfallError(f"--tolerance {args.tolerance}: it must be a finite number of at least 0")
     found = compare_runs(args.one, args.other, args.tolerance)
     processors = describe_difference(args.one, args.other)
     if args.json:

@@ -46,7 +46,9 @@ def write_watch_page(table: Path, out: Path | None) -> Path:
     from rankfall.watch.sinks.parquet import read_table
 
     if not table.is_file():
-        raise RankfallError(f"{table} is no file: name what rankfall.watch(model, to='run.parquet') has written")
+        raise RankfallError(
+            f"{table} is not a file: name the table that rankfall.watch(model, to='run.parquet') has written"
+        )
     found = read_table(table)
     if not found.num_rows:
         raise RankfallError(f"{table} has no rows yet: the first step of a training writes some")

@@ -50,11 +50,11 @@ def find(start: str, store: "Store") -> "CellRecord":
     if start in fitting:
         fitting = [start]
     if not fitting:
-        raise RankfallError(f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts so")
+        raise RankfallError(f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it")
     if len(fitting) > 1:
         more = f" and {len(fitting) - NAMED} more" if len(fitting) > NAMED else ""
         raise RankfallError(
-            f"key {start!r}: {len(fitting)} cells have keys that start so ({', '.join(fitting[:NAMED])}{more}); write more of it"
+            f"key {start!r}: {len(fitting)} cells have keys that start with it ({', '.join(fitting[:NAMED])}{more}); write more of it"
         )
     return store.find_cells(fitting)[fitting[0]]
 

@@ -114,7 +114,7 @@ def _combine(args: argparse.Namespace) -> int:
     from rankfall.run.plan.slices import Slice
 
     if args.config is None:
-        raise RankfallError("table --name: --config says which configuration's table to make")
+        raise RankfallError("table --name needs --config, the configuration of the table")
     own = _planned.make_plan(args, lambda written: Slice([]), lambda said: said.table(args.name))
     parts = own.fingerprints.parts(args.name, own.outputs)  # from the plan, because thousands do not fit a command line
     made = own.check(own.fingerprints.table(args.name), f"table {args.name}")
@@ -134,7 +134,7 @@ def _compare(one: Path, other: Path, tolerance: float) -> int:
     from rankfall.report.compare import differences
 
     if not 0 <= tolerance < math.inf:
-        raise RankfallError(f"--tolerance {tolerance}: a relative difference is a number from 0")
+        raise RankfallError(f"--tolerance {tolerance}: it must be a finite number of at least 0")
 
     found = differences(tables.read(one), tables.read(other), tolerance)
     print("\n".join(found) or "equal but for provenance")

@@ -70,7 +70,7 @@ def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[s
         return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         line = str(error).splitlines()[0]
-        raise RankfallError(f"table {name}: column {column!r} is not all {wanted}: {line}") from None
+        raise RankfallError(f"table {name}: column {column!r} has values that are not {wanted}: {line}") from None
 
 
 def _place(table: Table, data: pa.Table, bad: Any) -> str:
@@ -107,7 +107,7 @@ def _check_values(table: Table, data: pa.Table) -> None:
                 value = values[pc.index(bad, True).as_py()]
                 raise RankfallError(
                     f"table {table.name}: column {column.name!r} has {value}, {side} {bound}, {_place(table, data, bad)}\n"
-                    f"mend the measure, or the bounds of the column ({table.name}/columns.py)"
+                    f"fix the measure, or the bounds of the column ({table.name}/columns.py)"
                 )
     identity = list(table.identity)
     if identity:

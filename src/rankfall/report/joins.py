@@ -32,8 +32,8 @@ def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: s
         differ = "; ".join(f"{key}: {', '.join(sorted(found[key].map(str).unique()))}" for key in dict.fromkeys(keys))
         asked = ", ".join(about[column] for column in MADE_OF if isinstance(about[column], str))
         raise RankfallError(
-            f"figure {figure}: {len(found)} rows of the table {name} fit {asked}, and it is not known which is meant; "
-            f"they differ in {differ or 'no column that says what they are'}"
+            f"figure {figure}: {len(found)} rows of the table {name} match {asked}, which is ambiguous; "
+            f"they differ in {differ or 'no column that identifies them'}"
         )
     return (found.iloc[0] if len(found) else None), len(same) > 0
 

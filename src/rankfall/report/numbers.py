@@ -160,9 +160,9 @@ def _check(about: str, number: Number, runs: Mapping[str, Run], numbers: Mapping
         for other in names(about, number.value):
             _check_known(about, "number", other, numbers)
             if number.spread and not numbers[other].table:
-                raise RankfallError(f"{about}: a spread is of numbers of tables, and {other} is arithmetic itself")
+                raise RankfallError(f"{about}: `spread` needs numbers of tables, but {other} is arithmetic")
             if numbers[other].table and ("," in numbers[other].value or numbers[other].of_groups() == ["all"]):
-                raise RankfallError(f"{about}: {other} is several numbers, and arithmetic is of single ones")
+                raise RankfallError(f"{about}: {other} has several numbers, but arithmetic needs single ones")
         return
     _check_known(about, "table", number.table, table_names())
     columns = [column.name for column in schema(number.table).columns]
@@ -170,9 +170,9 @@ def _check(about: str, number: Number, runs: Mapping[str, Run], numbers: Mapping
     for statistic in [*(one for one, _ in asked), *(one for one in number.of_groups() if number.of != "all")]:
         _check_known(about, "statistic", statistic, STATISTICS)
     if number.by and len(asked) > 1:
-        raise RankfallError(f"{about}: with `by` there is one value, and `of` may be several statistics")
+        raise RankfallError(f"{about}: with `by`, `value` has one statistic; `of` may have several")
     if number.spread and (len(asked) > 1 or "," in number.of or number.of == "all"):
-        raise RankfallError(f"{about}: `spread` is of one number")
+        raise RankfallError(f"{about}: `spread` needs a single number")
     used = [*number.by.split(), *number.spread.split(), *(column for statistic, column in asked if statistic != "rows")]
     for name in [*used, *(names(about, number.where) if number.where else [])]:
         _check_known(about, f"column of {number.table}", name, columns)

@@ -63,7 +63,7 @@ class Table:
         ]
         if wrong:
             raise RankfallError(
-                f"table {self.name}: column {wrong[0]} is declared twice, not at all, or of no type in {TYPES}"
+                f"table {self.name}: column {wrong[0]} is declared twice, is not declared, or has a type other than {TYPES}"
             )
 
     @property

@@ -117,8 +117,8 @@ def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
         }
         values = "; ".join(f"{column}: {', '.join(found)}" for column, found in differ.items())
         raise RankfallError(
-            f"figure {figure}: {', '.join(map(str, first[:-1]))} is {int(counts.max())} networks a seed, which differ in {values}; "
-            "pick one by the figure's `where`, or draw them apart (figure `sweep`: `lines`, `panels`)"
+            f"figure {figure}: {', '.join(map(str, first[:-1]))} has {int(counts.max())} networks per seed, which differ in {values}; "
+            "pick one by the figure's `where`, or draw them separately (figure `sweep`: `lines`, `panels`)"
         )
     return table
 

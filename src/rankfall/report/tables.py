@@ -77,7 +77,9 @@ def read(path: Path, name: str | None = None) -> pa.Table:
     if found is None:
         raise RankfallError(f"{path} is not a table of Rankfall")
     if not whole:
-        raise RankfallError(f"{path} has no digest of its content, as tables of this version have: run the step again")
+        raise RankfallError(
+            f"{path} has no digest of its content, which tables of this version need: run the step again"
+        )
     if name is not None and found != name:
         raise RankfallError(f"{path} holds the table {found!r}, not {name!r}: remove it and run again")
     if finds_headlines(found):

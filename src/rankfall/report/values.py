@@ -82,7 +82,7 @@ def compute_spread(name: str, numbers: Numbers, tables: Tables) -> tuple[float, 
     shares = [_select(one, numbers, tables)[column].dropna().unique() for one in _of_tables(name, numbers)]
     each = sorted(set.intersection(*map(set, shares)))
     if len(each) < 2:
-        raise RankfallError(f"{name}: its spread is over {column}, and its rows have {len(each)} of it")
+        raise RankfallError(f"{name}: its spread needs two values of {column}, but its rows have {len(each)}")
     found = [_values(name, numbers, tables, (column, one))[0] for one in each]
     return statistics.stdev(map(float, found)), len(each)
 
@@ -127,7 +127,7 @@ def _values(name: str, numbers: Numbers, tables: Tables, only: Only | None = Non
     if asked == [("rows", "")] and not number.by:
         return [len(rows)]
     if rows.empty:
-        raise NoRowsError(f"{name}: no row of {number.table} has {number.where}")
+        raise NoRowsError(f"{name}: no row of {number.table} matches {number.where}")
     if not number.by:
         return [_statistic(name, statistic, rows[column or rows.columns[0]]) for statistic, column in asked]
     import pandas as pd
@@ -143,7 +143,7 @@ def _statistic(name: str, statistic: str, values: Series) -> Any:
     if statistic == "only":
         found = values.unique()
         if len(found) != 1:
-            raise RankfallError(f"{name}: its rows have {len(found)} values, and `only` is for one")
+            raise RankfallError(f"{name}: `only` needs a single value, but its rows have {len(found)}")
         return found[0]
     found = len(values) if statistic == "rows" else getattr(values, statistic)()
     if pd.isna(found):
@@ -160,7 +160,7 @@ def _arithmetic(node: ast.AST, numbers: Numbers, tables: Tables, only: Only | No
         return ARITHMETIC[type(node.op)](
             _arithmetic(node.left, numbers, tables, only), _arithmetic(node.right, numbers, tables, only)
         )
-    raise RankfallError(f"{ast.unparse(node)!r}: numbers are combined by + - * / alone")
+    raise RankfallError(f"{ast.unparse(node)!r}: only + - * / can combine numbers")
 
 
 def write_number(name: str, numbers: Numbers, tables: Tables) -> str:
