@@ -109,7 +109,7 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
     from pandas import DataFrame
 
     found = settings_in(scores)
-    yield f"scorecard: {len(scores)} rows at {len(found)} setting{'s' * (len(found) != 1)}; numbers of one setting are comparable"
+    yield f"scorecard: {len(scores)} rows at {len(found)} setting{'s' * (len(found) != 1)}; only numbers of one setting are comparable"
     for at in [choose(scores, columns, setting, "--setting")[0]] if setting else found:
         _, shown = choose(scores, columns, at.label, "--columns")
         rows = rows_at(scores, at)
@@ -126,8 +126,8 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
         yield from (f"  {line}" for line in written if line.strip())
         yield from (f"  {note}" for note in [*notes(rows), *list_attainable(rows, shown)])
     yield ""
-    yield f"{ABSENT} measured, and there is no such number: column NAME_reason says why; empty: not measured; {AT_FLOOR}: rounding noise"
-    yield "`--setting LABEL` and `--columns a,b` choose, `--latex` makes a table for a paper, `--csv` prints all columns"
+    yield f"{ABSENT} measured, but the number does not exist (see column NAME_reason); empty: not measured; {AT_FLOOR}: rounding noise"
+    yield "`--setting LABEL` and `--columns a,b` select, `--latex` writes a table for a paper, `--csv` prints all columns"
 
 
 def notes(rows: DataFrame) -> Iterator[str]:
