@@ -70,7 +70,7 @@ class Description:
     location: Location
     options: Mapping[str, Option]
     facts: Mapping[str, Any]
-    computed: tuple[str, ...] = ()  # names in capitals that are no literals
+    computed: tuple[str, ...] = ()  # names in capitals whose values are not literals
 
 
 def names(kind: str) -> list[str]:
@@ -171,7 +171,7 @@ def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSp
     """Return the spec of a module in the folders of its parent package, which need not be imported."""
     try:
         return importlib.machinery.PathFinder.find_spec(module, folders)
-    except KeyError:  # a folder without `__init__.py` in another such folder: Python asks for the parent
+    except KeyError:  # a namespace package in another one, for which Python needs the parent
         spec = importlib.machinery.ModuleSpec(module, None, is_package=True)
         inside = (os.path.join(folder, module.rpartition(".")[2]) for folder in folders)
         spec.submodule_search_locations = [folder for folder in inside if os.path.isdir(folder)]

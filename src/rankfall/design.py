@@ -156,7 +156,7 @@ class Training:
     """number format of matrix products in training; full: that of dtype; tf32: on GPUs only"""
 
 
-# Kind -> fields of an architecture that only its component reads; where that ignores them too, they are None in a cell.
+# Kind -> fields of an architecture that only its component reads. If the component ignores them as well, they are None in a cell.
 UNREAD = {
     "attention": ("normaliser", "mask", "heads", "head_width"),
     "mlp": ("mlp_residual", "mlp_width"),

@@ -29,7 +29,7 @@ SEEN = {  # parts of a source that have been read
 }
 OF_VALUES = ("table", "figure", "text", "code")  # parts from which a number can be quoted
 LINK = re.compile(r"https://\S+")
-LEVEL = 0.95  # of an interval over seeds
+LEVEL = 0.95  # confidence level of an interval over seeds
 SIDES = ("above", "below", "at", "split at")  # split at: some lines belong above, others below
 
 
@@ -130,7 +130,7 @@ class Claim:
     says: str
     paper: str  # authors, title, year
     link: str
-    seen: tuple[str, ...]  # of SEEN
+    seen: tuple[str, ...]  # keys of SEEN
     setting: str
     threshold: str
     decide: Callable[[Read], Decision | None]  # returns None if the run has no data that could decide it
@@ -139,7 +139,7 @@ class Claim:
     )
     thresholds: tuple[Threshold, ...] = ()
     published: tuple[Published, ...] = ()
-    changed: str = ""  # empty: nothing
+    changed: str = ""  # empty if nothing was changed
     defects: str = ""
     shown: str = ""  # the quantity of its figure; by default the first by name
     place: int = 1000
