@@ -63,7 +63,7 @@ def test_from_vectors(architecture: dict[str, Any]) -> None:
     states = made.states(inputs)
     assert torch.equal(states[0], vectors) and torch.equal(states[-1], made.run(vectors))
     assert len(states) == 3
-    assert torch.equal(made.place(made.embedding(inputs)), vectors)
+    assert torch.equal(made.first_state(made.embedding(inputs)), vectors)
 
 
 @pytest.mark.parametrize("attention", ["multihead", "gau", "linear"])

@@ -43,11 +43,11 @@ def contributions(
         exits, _, last = forward(examined, flow)
     if 0 not in exits:
         raise RankfallError(
-            f"{examined.name}: where its stream begins cannot be replaced, so nothing can be differentiated with respect to it"
+            f"{examined.name}: the start of its stream cannot be replaced, so derivatives with respect to it cannot be computed"
         )
     start = exits[0]
     if start.numel() != last.numel():
-        raise RankfallError(f"{examined.name}: its first state has another shape than the others")
+        raise RankfallError(f"{examined.name}: the shape of its first state differs from that of the others")
     states = {layer: flow.layout.to_rows(exits.get(layer, last)) for layer in range(1, flow.depth + 1)}
     samples, count, width = states[flow.depth].shape
     own = torch.zeros(samples, len(tokens), count, dtype=torch.float64)

@@ -1,7 +1,7 @@
-"""What earlier layers of one pass through a network have left for later ones: tensors (K, B, ...) in lists, by name.
+"""Tensors (K, B, ...) that earlier layers of a pass leave for later layers, in lists by name.
 
-A block, an attention or a class of residuals that reads or leaves something says `asks_earlier = True`, and is given it as `earlier`: empty
-when a pass begins, and never kept from one pass to another.
+A block, an attention or a class of residuals that reads or leaves tensors sets `asks_earlier = True`, and receives them as `earlier`. They
+are empty when a pass begins and never kept between passes.
 """
 
 from functools import partial
@@ -19,7 +19,7 @@ def asks(part: Any) -> bool:
 
 
 def bind_earlier(part: Any, earlier: Earlier | None) -> Any:
-    """The part as it is called in this pass."""
+    """Return the part with `earlier` bound if it asks for it."""
     return partial(part, earlier=require_earlier(part, earlier)) if asks(part) else part
 
 
@@ -32,7 +32,7 @@ def require_earlier(part: Any, earlier: Earlier | None) -> Earlier:
 
 
 class OfPass:
-    """A block in one pass, called once: what it leaves is of the state that it was given."""
+    """A block in one pass. It can be called only once, since it leaves tensors of its input state."""
 
     def __init__(self, block: Any, earlier: Earlier) -> None:
         self.block, self.earlier, self.done = block, earlier, False

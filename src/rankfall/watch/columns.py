@@ -1,4 +1,4 @@
-"""The table of a run: one row a logged step and layer."""
+"""The table of a run: one row per logged step and layer."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ ADMITS = "trained"
 
 
 class Learned(Position):
-    """`mapped`: a linear map follows, X_i <- (X_i + p_i) W + b, as in the published networks."""
+    """The position with its options. `mapped`: a linear map follows, X_i <- (X_i + p_i) W + b, as in the published networks."""
 
     def __init__(self, sizes: Sizes, *, mapped: bool = False) -> None:
         super().__init__()

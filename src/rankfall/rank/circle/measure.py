@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.tasks.circle import advance, place
+from rankfall.tasks.circle import advance, point_at
 
 TABLE = "circle"
 NEEDS = "cells"
@@ -45,7 +45,7 @@ def circle(context: Context, *, steps: int = 300) -> list[dict[str, Any]]:
 
 def orbit(start: Tensor, steps: int, points: int) -> Tensor:
     """Return the true positions of points (K, 1, T, 2) after 0, 1, ... steps along their circle: (K, S, T, 2)."""
-    turned = place(torch.arange(steps), points, 1.0)  # (S, 2): cosine and sine of the angle so far
+    turned = point_at(torch.arange(steps), points, 1.0)  # (S, 2): cosine and sine of the angle so far
     cosine, sine = turned[:, 0].view(1, -1, 1), turned[:, 1].view(1, -1, 1)
     x, y = start[..., 0], start[..., 1]  # (K, 1, T)
     return torch.stack([cosine * x - sine * y, sine * x + cosine * y], -1)

@@ -1,4 +1,4 @@
-"""Sinks from what `to=` says."""
+"""Sinks from the argument `to=`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALLOWED = "a path that ends in .parquet, 'tensorboard:FOLDER', a SummaryWriter, 
 
 
 class RowSink(Protocol):
-    """Where the rows of a logged step go."""
+    """A destination for the rows of each logged step."""
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
     def close(self) -> None: ...
@@ -30,7 +30,7 @@ class FunctionSink:
         self.function([dict(row) for row in rows])
 
     def close(self) -> None:
-        """Nothing to close: the function is the user's."""
+        """Do nothing: the function belongs to the user."""
 
 
 def open_sinks(to: Any) -> list[RowSink]:
