@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ SETTING = (
 def better(
     read: Read, first: tuple[str, ...], second: tuple[str, ...], among: str = "", exact: bool = False
 ) -> Decision:
-    """Whether methods are right more often than others: in networks with random weights, and beside it in those made by hand. `exact`: by
-    hand the first must be right everywhere too."""
+    """Decide whether methods are right more often than others in networks with random weights. The verdict also describes networks built by
+    hand. With `exact`, the first methods must be right everywhere there."""
     rows = read("evidence")
     pairs = [(method, other) for method in first for other in second]
     means = [band(by_seed(rows, among + RANKS, one) - by_seed(rows, among + RANKS, other)) for one, other in pairs]
@@ -111,14 +111,14 @@ def say_right(rows: DataFrame, method: str, among: str = "") -> str:
 
 
 def by_layer(rows: DataFrame, quantity: str, one: str, other: str) -> DataFrame:
-    """Differences of two methods, behind the first layer."""
+    """Return differences of two methods, for layers after the first."""
     both = evidence_rows(rows, quantity, one).merge(evidence_rows(rows, quantity, other), on=["x", "seed"])
     both["value"] = both.value_x - both.value_y
     return both[both.x > 1] if both.x.max() > 1 else both
 
 
 def by_seed(rows: DataFrame, quantity: str, method: str) -> DataFrame:
-    """Means over networks, or over layers behind the first."""
+    """Return means over networks, or over layers after the first, by seed."""
     found = evidence_rows(rows, quantity, method)
     if quantity.endswith(RANKS):
         found = found[found.x > 1] if found.x.max() > 1 else found

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def decide(read: Read) -> Decision:
         if gap.low > -CLOSE and gap.high < CLOSE:
             close += 1
         elif gap.low < CLOSE and gap.high > -CLOSE:
-            away = abs(abs(gap.mean) - CLOSE)  # of the bound; intervals shrink with the root of the number of seeds
+            away = abs(abs(gap.mean) - CLOSE)  # from the bound; intervals shrink with the root of the number of seeds
             needed = gap.seeds * ((gap.high - gap.low) / 2 / max(away, 1e-9)) ** 2
             wants.append(f"{needed:.0e} seeds for {name}, whose difference lies {away:.1g} from the bound")
     text = f"Network minus recursion, where they differ most: {'; '.join(said)}."

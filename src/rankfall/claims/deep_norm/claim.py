@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def decide(read: Read) -> Decision:
 
 
 def decades(rows: Any) -> Band:
-    """Between the largest and the smallest gradient of a network."""
+    """Return the decades between the largest and the smallest gradient of a network."""
     return band(math.log10(one.value.max() / one.value.min()) for _, one in rows.groupby("seed"))
 
 

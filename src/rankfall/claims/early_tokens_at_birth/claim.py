@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def only(read: Read) -> Decision:
 
 
 def _bare(rows: DataFrame, kind: str) -> Extension:
-    """Networks without norms."""
+    """Return the extension about networks without norms."""
     last = float(evidence_rows(rows, FIRST, f"{NETWORKS[0]}, {kind}").x.max())
     shares = {line: band_of(rows, FIRST, f"{line}, {kind}", last) for line in NETWORKS}
     sides = [is_on(one, LARGE) for one in shares.values()]

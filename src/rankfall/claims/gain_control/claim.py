@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ KEPT = Threshold(0.9, "below", COSINE, "mean off, after the last layer")
 KEPT_STRONG = Threshold(KEPT, "below", STRONG, "mean off, after the last layer")
 LOST = Threshold(0.95, "above", COSINE, "with the mean, after the last layer")
 PLACE = "Gain-controlled-propagation.ipynb, picture of the recursion, read to .01"
-READ = {  # the source's lines, which are of its recursion
+READ = {  # lines in the source, from its recursion
     "norms after": {10: 1.00, 100: 1.00},
     "norms before": {10: 0.89, 100: 0.99},
     "mean off, norms after": {10: 0.24, 100: 0.53},

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decide(read: Read) -> Decision:
 
 
 def growth(rows: Any) -> Band:
-    """By which factor a layer, from the slope of the logarithm."""
+    """Return the factor per layer, from the slope of the logarithm."""
     return band(math.exp(slope(one.x, one.value.map(math.log))) for _, one in rows.groupby("seed"))
 
 

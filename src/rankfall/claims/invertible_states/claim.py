@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def decide(read: Read) -> Decision:
 
 
 def first_lost(rows: DataFrame, line: str) -> int | None:
-    """The first layer at which a token of a seed is not found."""
+    """Return the first layer at which a token of some seed is not recovered."""
     found = evidence_rows(rows, FOUND, line)
     wrong = found[found.value < ALL]
     return int(wrong.x.min()) if len(wrong) else None
 
 
 def rate(rows: DataFrame) -> float:
-    """log10 of the factor a layer, over the layers at which no seed has come to rounding."""
+    """Return log10 of the factor per layer, over the layers at which no seed has reached rounding."""
     found = evidence_rows(rows, NEAREST, OTHERS[1])
     whole = found.groupby("x").value.agg(lambda values: values.mean(skipna=False)).dropna()
     return float((whole.iloc[-1] - whole.iloc[0]) / (whole.index[-1] - whole.index[0]))

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, evi
 
 QUANTITY = "log10 of the spread of tokens, by layer"
 MASKS = ("every token", "earlier tokens", "next neighbours")
-# A thousandth of a unit, where tokens have the length sqrt(D) = 8.
+# A thousandth of a unit, for tokens of length sqrt(D) = 8.
 KEPT = Threshold(-3.0, "above", QUANTITY, "every mask, without rounding, after the last layer")
 
 
@@ -27,7 +27,7 @@ def decide(read: Read) -> Decision:
 
 
 def _say(logs: Any) -> str:
-    """A spread of networks whose tokens are not all equal."""
+    """Describe the spread of networks whose tokens are not all equal."""
     return f"10^{logs.mean():.3g}" if len(logs) else "0"
 
 

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ from rankfall.report.claim import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Near 100% in the source's figure; of 128 tokens one may be missing.
+# Near 100% in the source's figure. Of 128 tokens one may be missing.
 FULL = Threshold(0.99, "above", SHARE, "every text and layer")
 FALLS = Threshold(0.0, "below", "decades that the smallest singular value gains from the first to the last state")
 RISES = Threshold(0.0, "above", "mean absolute cosine after the last layer less that before the first")
-# Both as those who named them have it: a sink has more than 0.3 of a head's weight, a massive activation is a thousand times the median.
+# Both by their original definitions: a sink has more than 0.3 of a head's weight, a massive activation is a thousand times the median.
 DRAWS = Threshold(0.3, "above", SINK, f"{EVERY}, at the layer where it is largest")
 FLAT = Threshold(1000.0, "below", SPIKE, "at the layer where it is largest")
-# Of the energy a quarter is what tokens differ by, or a hundredth.
+# The differences of tokens have a quarter of the energy, or a hundredth.
 KEPT = Threshold(0.5, "above", RESIDUAL, "skips and MLPs, after the last layer")
 LOST = Threshold(0.1, "below", RESIDUAL, f"{CUT}, after the last layer")
 
 
 def where_measured(decide: Callable[[DataFrame], Decision]) -> Callable[[Read], Decision]:
-    """A rule, or undecided where the model is not on this machine: the experiment then leaves one row with the reason."""
+    """Wrap a rule so that it is undecided if the model is not on this machine. The experiment then leaves one row with the reason."""
 
     @wraps(decide)
     def rule(read: Read) -> Decision:
@@ -121,7 +121,7 @@ def apart(rows: DataFrame) -> Decision:
 
 
 def at_most(rows: DataFrame, quantity: str, line: str) -> tuple[float, Band]:
-    """The layer at which it is largest, in the mean over texts, and what it is there."""
+    """Return the layer with the largest value, in the mean over texts, and that value."""
     found = evidence_rows(rows, quantity, line)
     layer = float(found.groupby("x").value.mean().idxmax())
     return layer, band_of(rows, quantity, line, layer)

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = "standard deviation of scores, by distance"
 ALIKE = "score of a query that equals its key, by distance"
 OWN = "attention on the own token, by score scale"
 DIFFER, TWICE, ROPE = "tokens that differ", "a token that occurs twice", "a token that occurs twice, RoPE"
-# Standard errors; of 60 normal numbers one is beyond it in one of 2000 experiments.
+# In standard errors. One of 60 normal numbers exceeds it in one of 2000 experiments.
 LEAST, MOST = within(0.0, 4.5, MEAN)
 # The standard deviation's own error is 1 / sqrt(2 * 20000) = 0.005.
 WIDER = Threshold(0.03, "below", "largest standard deviation over the smallest, less one")

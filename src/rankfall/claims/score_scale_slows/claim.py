@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def decide(read: Read) -> Decision:
     last = float(rows.x.max())
 
     def gain(mask: str, small: float, large: float) -> Band:
-        """Decades that the larger scale keeps more, seed by seed."""
+        """Return the decades that the larger scale keeps more, seed by seed."""
         one, other = (evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last) for scale in (large, small))
         pairs = one.merge(other, on="seed")
         return band(pairs.value_x - pairs.value_y)

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def decide_both(read: Read) -> Decision:
 
 
 def crossing(one: Any) -> float:
-    """Where the share of the token itself passes one half, between the measured scales."""
+    """Return the scale at which the token's own share passes one half, interpolated between the measured scales."""
     ordered = one.sort_values("x")
     x, y = list(ordered.x), list(ordered.value)
     for i in range(1, len(x)):

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ COPIED = "share of copies that are right, by training step"
 TAKEN = "weight on the key of its own, by training step"
 SOFTMAX, OWN_KEY = "softmax", "softmax with a learned key of no value"
 SIGMOID = "sigmoid, no normalisation"
-SQUARED = {"relu2, rows sum to one": True, "relu2, no normalisation": False}  # ours; whether a sink is expected
-SINK = 0.3  # the source's own limit
+SQUARED = {
+    "relu2, rows sum to one": True,
+    "relu2, no normalisation": False,
+}  # not in the source; True: a sink is expected
+SINK = 0.3  # the limit of the source
 APART = Threshold(SINK, "split at", DRAWN, "above it where rows sum to one, below it where they need not")
 LESS = Threshold(0.0, "below", "weight on the first token with a sigmoid less that with softmax", "to hold in part")
 LEARNED = Threshold(0.9, "above", COPIED, "softmax and sigmoid; else undecided")

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rankfall.claims.stabilisers.names import DEAD, DIFFERENTIAL, DISTINCT, GATE
 from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, evidence_rows, judge
 
 EXACT = Threshold(0.05, "below", "distance of an order of contraction from the predicted one", "every seed")
-PREDICTED = {  # orders where every token and where earlier ones are seen; rows of twelve equal tokens, without position and with ALiBi
+PREDICTED = {  # orders without and with a causal mask; rows of twelve equal tokens, without position and with ALiBi
     GATE: ((1.0, 1.0), (1, 1)),
     SOFTPICK: ((3.0, 1.0), (1, 6)),
     DIFFERENTIAL: ((3.0, 1.0), (1, 1)),

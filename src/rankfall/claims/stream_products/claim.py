@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def decide_free(read: Read) -> Decision:
 def decide_kept(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
-    # One round is no doubly stochastic map: shown, and not what the claim is about.
+    # One round does not give a doubly stochastic map. It is shown, but the claim is not about it.
     largest = {name: 10 ** float(evidence_rows(rows, GAIN, name).value.max()) for name in STOCHASTIC}
     listed = ", ".join(f"{value:.6f} ({name})" for name, value in largest.items())
     theirs = [value for name, value in largest.items() if "one round" not in name]

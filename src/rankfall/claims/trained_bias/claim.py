@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 GAP = "how much more often the first item's label is said than the middle one's, by layers"
 ENDS = "how much more often the first item's label is said than the last one's, by layers"
 RIGHT = "share of right labels, by layers"
-LEARNED = Threshold(0.5, "above", RIGHT, "networks that count")  # one label of eight is right by chance
+LEARNED = Threshold(0.5, "above", RIGHT, "networks that count")  # one of eight labels is right by chance
 GROWN = Threshold(0.0, "above", "change of the gap from the shallowest network to the deepest")
 FALLS = Threshold(
     0.0, "below", "change of the gap between neighbouring depths", "without skips at none, with skips at one"
@@ -57,7 +57,7 @@ def turns(read: Read) -> Decision:
     rows = read("evidence")
     layers = learned_depths(rows, "skips")
     said = say_depths(rows, "skips")
-    if len(layers) < 3:  # a step may rise or fall
+    if len(layers) < 3:  # the change of a single step may be up or down
         return judge(said, None, "deeper networks with skips that learn the task")
     changes = [change_of(rows, GAP, "skips", a, b) for a, b in pairwise(layers)]
     steps = [compare(one, FALLS) for one in changes]

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def decide(read: Read, name: str, theirs: tuple[str, ...]) -> Decision:
 
 
 def logs(rows: Any, line: str, layer: float) -> Any:
-    """Return the logarithms of the residual, seed by seed; what is below rounding is at it."""
+    """Return the logarithms of the residual, seed by seed. Values below rounding are set to it."""
     return evidence_rows(rows, RESIDUAL, line, layer).value.fillna(math.log10(FLOOR)).to_numpy()
 
 
@@ -55,7 +55,7 @@ def stays(rows: Any, sees: str, last: float) -> bool | None:
 
 
 def keeps(rows: Any, line: str, last: float) -> bool | None:
-    """Return whether the residual is above a thousandth after the last layer and has not fallen by half since half of the depth."""
+    """Return whether the residual is above a thousandth after the last layer and has not halved over the second half of the depth."""
     end, half = logs(rows, line, last), logs(rows, line, last // 2)
     return true_of_all((is_on(band(end), KEPT), is_on(band(end - half), STILL)))
 
