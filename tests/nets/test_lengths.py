@@ -50,7 +50,7 @@ def test_farther_distances_than_the_trained_use_the_farthest() -> None:
 def test_learned_positions_end_where_training_did() -> None:
     made = network(position="learned")
     assert made(LONG[..., :3]).shape[2] == 3
-    with pytest.raises(RankfallError, match=r"learned positions: 9 tokens, but places for 5 were learned"):
+    with pytest.raises(RankfallError, match=r"learned positions: 9 tokens, but only 5 positions were trained"):
         made(LONG)
 
 

@@ -49,7 +49,7 @@ def read_census(path: Path) -> list[dict[str, str]]:
         rows = list(csv.DictReader(file))
     if rows and "type" not in rows[0]:
         raise RankfallError(
-            f"--against {path} is no census: it has no column 'type'; `rankfall census --out` writes one"
+            f"--against {path} is not a census: it has no column 'type'; `rankfall census --out` writes one"
         )
     return rows
 

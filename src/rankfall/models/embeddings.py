@@ -46,7 +46,7 @@ def entering(subject: Subject, words: Tensor) -> Tensor:
         handle.remove()
     if not found:
         raise RankfallError(
-            f"model {subject.request.source.name!r}: its first layer is given no states of width {subject.anatomy.width}"
+            f"model {subject.request.source.name!r}: its first layer receives no states of width {subject.anatomy.width}"
         )
     state = found[0].transpose(0, 1) if subject.anatomy.batch_axis == 1 else found[0]
     return state.reshape(*words.shape, -1)
@@ -61,7 +61,7 @@ def vocabulary(subject: Subject, places: Sequence[int], known: Tensor, states: T
     words, length = int(subject.loaded.config.get_text_config().vocab_size), max(places) + 1
     if not torch.allclose(entering(subject, known), states, rtol=1e-4, atol=1e-5):
         raise RankfallError(
-            f"model {subject.request.source.name!r}: the states that its first layer is given are not those of layer 0"
+            f"model {subject.request.source.name!r}: its first layer does not receive the states of layer 0"
         )
     # Allocated at once: small tensors kept among large ones that are freed would fragment the heap.
     everywhere = torch.empty(words, len(places), subject.anatomy.width)

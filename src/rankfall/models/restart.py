@@ -60,7 +60,7 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
             name = next((key for key, value in given.items() if _same(value, original)), None)
             if name is None:
                 raise RankfallError(
-                    f"model {subject.request.source.name!r}: its first layer is not given the state that the others continue"
+                    f"model {subject.request.source.name!r}: its first layer does not receive the state that the other layers continue"
                 )
             given[name] = swapped
             return tuple(given.pop(place) for place in range(len(args))), given

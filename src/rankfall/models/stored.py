@@ -53,7 +53,9 @@ class StoredWeights:
             self._made = (recipe.first, self._converted(recipe))
         found = self._made[1].get(name)
         if found is None:
-            raise RankfallError(f"cannot stream {self.folder}: the library makes no {name} of {recipe.sources[0][0]}")
+            raise RankfallError(
+                f"cannot stream {self.folder}: the library computes no {name} from {recipe.sources[0][0]}"
+            )
         return found
 
     def _converted(self, recipe: WeightRecipe) -> dict[str, Tensor]:

@@ -78,7 +78,7 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     ids = windows(documents(texts.source), encode, texts)
     if int(ids.max()) >= vocabulary:
         raise RankfallError(
-            f"the model's tokenizer gives the token {int(ids.max())}, and its vocabulary has {vocabulary}: they are of two models"
+            f"the tokenizer gives token {int(ids.max())}, but the model's vocabulary has {vocabulary}: they belong to different models"
         )
     before, _, after = encode("")
     pieces = {number: spell(number) for number in ids.unique().tolist()}

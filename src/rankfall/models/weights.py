@@ -28,8 +28,7 @@ def model_class(config: Any) -> Any:
         )
     if getattr(config, "is_encoder_decoder", False):
         raise RankfallError(
-            f"model type {config.model_type!r} is an encoder-decoder with cross-attention, which is not covered; of these only T5 is, "
-            "by its encoder"
+            f"model type {config.model_type!r} is an encoder-decoder with cross-attention; of these only T5 is supported, by its encoder"
         )
     return transformers.AutoModel
 
@@ -110,7 +109,7 @@ def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]
         form = numberless(name.removeprefix(prefix))
         if "#" in form and form in own:
             raise RankfallError(
-                f"model {source.name!r}: its config has no place for the weights {name}, of a layer: config and weights are of two models"
+                f"model {source.name!r}: its config has no layer for the weights {name}: config and weights belong to different models"
             )
     for name, weight in model.named_parameters():
         if not bool(weight.isfinite().all()):

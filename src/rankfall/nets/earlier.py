@@ -26,7 +26,7 @@ def bind_earlier(part: Any, earlier: Earlier | None) -> Any:
 def require_earlier(part: Any, earlier: Earlier | None) -> Earlier:
     if earlier is None:
         raise RankfallError(
-            f"{type(part).__name__} reads what earlier layers made, and a layer alone has none: run the whole network, or its `maps()`"
+            f"{type(part).__name__} reads tensors of earlier layers, which a single layer lacks: run the whole network, or its `maps()`"
         )
     return earlier
 
@@ -39,9 +39,7 @@ class OfPass:
 
     def __call__(self, x: Tensor, *drop: Any) -> Tensor:
         if self.done:
-            raise RankfallError(
-                "a layer of a network whose layers read what earlier ones made is computed once in a pass"
-            )
+            raise RankfallError("a layer that reads tensors of earlier layers can be computed only once in a pass")
         self.done = True
         found: Tensor = self.block(x, *drop, earlier=self.earlier)
         return found

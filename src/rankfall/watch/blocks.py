@@ -190,7 +190,7 @@ def choose(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> d
             if not isinstance(name, str) or not name or name not in named:
                 said = repr(asked) if isinstance(asked, str) else type(asked).__name__
                 raise RankfallError(
-                    f"blocks: {said} is no module inside the model; there are {describe_classes(named)}"
+                    f"blocks: {said} is not a module inside the model; there are {describe_classes(named)}"
                 )
             found[name] = named[name]
     else:

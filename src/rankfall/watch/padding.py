@@ -61,6 +61,6 @@ def call_mask_function(mask: MaskFunction, args: Sequence[Any], kwargs: Mapping[
     if found is not None and not (isinstance(found, Tensor) and found.ndim == 2):
         said = f"a tensor {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
         raise RankfallError(
-            f"mask returns {said}: it is called as the model is, and returns (batch, tokens), True where there is a token"
+            f"mask returns {said}: it receives the arguments of the model and must return (batch, tokens), True at tokens"
         )
     return None if found is None else found.detach() != 0

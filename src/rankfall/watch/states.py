@@ -28,7 +28,7 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
         )
     if not isinstance(found, Tensor):
         raise RankfallError(
-            f"{called} returns {type(found).__name__}, no tensor of states: {HINT}, or name other modules by blocks="
+            f"{called} returns {type(found).__name__}, not a tensor of states: {HINT}, or name other modules by blocks="
         )
     if hasattr(found, "to_local"):
         raise RankfallError(

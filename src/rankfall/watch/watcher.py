@@ -145,7 +145,7 @@ class Watcher:
             if without and not with_gradients:
                 raise RankfallError(
                     f"step {self.steps}: the model was called {without} times, always without gradients (torch.no_grad, as in evaluation), "
-                    "and passes of training have them: pass passes='all' to look at these too"
+                    "but training passes have gradients: pass passes='all' to measure these too"
                 )
             if not with_gradients or self.capture.loose:
                 raise RankfallError(

@@ -60,10 +60,10 @@ def arguments_of(inputs: Any) -> Arguments:
     else:
         raise RankfallError(f"inputs is {'not given' if inputs is None else type(inputs).__name__}: {PASS}")
     if not all(isinstance(name, str) for name in found.kwargs):
-        raise RankfallError(f"inputs has keys that are no names: {PASS}")
+        raise RankfallError(f"inputs has keys that are not strings: {PASS}")
     tensors = found.tensors()
     if not tensors:
-        raise RankfallError(f"inputs has no tensor in it: {PASS}")
+        raise RankfallError(f"inputs contains no tensor: {PASS}")
     for tensor in tensors:
         if tensor.device.type == "meta":
             raise RankfallError(
@@ -108,12 +108,12 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     model = strip_compiled(model)
     for name, value in (*model.named_parameters(), *model.named_buffers()):
         if value.device.type == "meta":
-            raise RankfallError(f"{name} is on the device meta, without numbers: make the model on the CPU")
+            raise RankfallError(f"{name} is on the device meta, which holds no numbers: create the model on the CPU")
     try:
         made = copy.deepcopy(model)
     except Exception as error:  # whatever its own __deepcopy__ raises
         line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-        raise RankfallError(f"{type(model).__name__} cannot be copied, and is not measured itself: {line}") from error
+        raise RankfallError(f"{type(model).__name__} cannot be copied, and only a copy is measured: {line}") from error
     made = strip_children(made).cpu().eval()
     for module in made.modules():
         for key, parameter in module._parameters.items():

@@ -162,7 +162,7 @@ def named_blocks(model: nn.Module, blocks: Any) -> list[str]:
         if isinstance(one, nn.Module):
             if id(one) not in names:
                 raise RankfallError(
-                    f"blocks: {type(one).__name__} is no module of this model; pass names or modules of it"
+                    f"blocks: {type(one).__name__} is not a module of this model; pass names or modules of it"
                 )
             found += children_of(names[id(one)], known)
         elif isinstance(one, str) and one in known:

@@ -130,7 +130,7 @@ class Editor(TorchFunctionMode):
         pair = summands_of(args, kwargs)
         if pair is None:
             raise RankfallError(
-                f"the addition of {branch.name} in layer {branch.layer} adds no two tensors in this pass"
+                f"the addition of {branch.name} in layer {branch.layer} does not add two tensors in this pass"
             )
         state, value = pair if branch.skip == 0 else (pair[1], pair[0])
         in_place = func.__name__ in IN_PLACE

@@ -23,7 +23,7 @@ class Learned(Position):
     def embed(self, x: Tensor) -> Tensor:
         if x.shape[2] > self.table.shape[2]:
             raise RankfallError(
-                f"learned positions: {x.shape[2]} tokens, but places for {self.table.shape[2]} were learned"
+                f"learned positions: {x.shape[2]} tokens, but only {self.table.shape[2]} positions were trained"
             )
         x = x + self.table[:, :, : x.shape[2]]
         return x if self.map is None else self.map(x)

@@ -29,7 +29,7 @@ class T5(Position):
         side = buckets // 2 if two_sided else buckets
         if farthest <= side // 2:
             raise RankfallError(
-                f"position t5: farthest is {farthest}, but the first {side // 2} offsets of a side have buckets of their own; "
+                f"position t5: farthest is {farthest}, but the first {side // 2} offsets of a side have separate buckets; "
                 f"allowed: more than {side // 2}"
             )
         self.side, self.farthest, self.two_sided = side, farthest, two_sided

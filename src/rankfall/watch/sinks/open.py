@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 from rankfall.errors import RankfallError
 
-ALLOWED = "a path that ends in .parquet, 'tensorboard:FOLDER', a SummaryWriter, 'wandb', a run of wandb, a function of rows, or a "
-"list of these"
+ALLOWED = (
+    "a path that ends in .parquet, 'tensorboard:FOLDER', a SummaryWriter, 'wandb', a run of wandb, a function of rows, "
+    "or a list of these"
+)
 
 
 class RowSink(Protocol):
@@ -63,4 +65,4 @@ def open_sink(to: Any) -> RowSink:
         return WandbSink(to)
     if callable(to) and not isinstance(to, type):
         return FunctionSink(to)
-    raise RankfallError(f"to={to!r} is no place for rows: allowed are {ALLOWED}")
+    raise RankfallError(f"to={to!r} is not a destination for rows; supported are {ALLOWED}")

@@ -29,7 +29,7 @@ class ParquetSink:
         self.path = path
         what = describe_non_file(path)
         if what is not None:
-            raise RankfallError(f"to={str(path)!r} is {what}: name a file that is to be written, such as 'run.parquet'")
+            raise RankfallError(f"to={str(path)!r} is {what}: name a file to write, such as 'run.parquet'")
         self.table = read_table(path) if path.exists() else SCHEMA.empty_table()
         self.run = 1 + max(self.table["run"].to_pylist(), default=-1)
         self.waiting: list[Mapping[str, Any]] = []
@@ -73,6 +73,6 @@ def read_table(path: Path) -> pa.Table:
         ) from error
     if found.schema.names != SCHEMA.names:
         raise RankfallError(
-            f"{path} is no table of a watched run: its columns are {', '.join(found.schema.names[:6])}, ...; name another file"
+            f"{path} is not a table of a watched run: its columns are {', '.join(found.schema.names[:6])}, ...; name another file"
         )
     return found.cast(SCHEMA)
