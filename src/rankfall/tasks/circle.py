@@ -4,7 +4,7 @@ A trained network is then applied to its own output, step after step (`rank/circ
 and output of a step, and the data must match:
 
     none        x <- f(x)        f learns the next point
-    step        x <- x + f(x)    f learns the displacement to the next point: the skip connection, trained as it is used
+    step        x <- x + f(x)    f learns the displacement to the next point: the skip connection, in training as in use
     published   x <- x + f(x)    f learns the next point, from its input plus the input of the batch before
 
 The published script does the last: in training it adds the previous minibatch instead of a skip connection, and nothing to the first

@@ -1,6 +1,6 @@
 """Layers without residual additions: consecutive calls of alike modules, each of which keeps the shape of its state.
 
-Such a layer is one branch without a skip beside it. Its collapse can be measured too, and what a skip would change.
+Such a layer is one branch without a skip beside it. Its collapse can be measured too, and the effect of a skip.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """A softmax whose entropy depends less on the length: a_ij = softmax_j( b_ij log n_i / log N ), n_i the number of tokens that i sees (Su
-2021). `length`: N, where it is the usual softmax.
+2021). `length`: N, at which it equals the usual softmax.
 """
 
 import math
