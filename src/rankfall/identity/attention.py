@@ -221,8 +221,7 @@ def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict
 
 
 def _realisable(view: AttentionView, values: Tensor) -> Found:
-    """Yield the rank of the scores behind A and behind a second distribution, where it can be compared with the width of queries and
-    keys."""
+    """Yield the ranks of the scores behind A and behind a second distribution, or the reason why they are not informative."""
     block, least = scores.free_block(view.allowed), view.score_width + 1
     reason = ""
     if block is None:

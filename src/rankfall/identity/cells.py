@@ -64,10 +64,12 @@ def _find_mask(attention: Any, weights: Tensor) -> Tensor:
 
 
 def _join(block: Any, x: Tensor, attended: Tensor, member: int) -> JoinView | str:
-    """Return the residual as a x + b y with numbers a and b, and the norm written out, or the reason why a custom component has no such
-    form."""
+    """Return the residual as a x + b y with numbers a and b, and the norm written out.
+
+    If a custom component has no such form, return the reason.
+    """
     if type(block).forward is not Block.forward or asks(block.residual):
-        return "the block does more than to add attention to its state"
+        return "the block does more than add attention to its state"
     one, zero = torch.ones_like(x), torch.zeros_like(x)
     a, b = block.residual(one, zero).flatten()[0], block.residual(zero, one).flatten()[0]
     total = block.residual(x, attended)

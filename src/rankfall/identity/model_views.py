@@ -26,8 +26,10 @@ MASKED = -1e30  # scores below this are masked; masks of float32 models kept in 
 
 @torch.no_grad()
 def model_views(subject: Subject, start: int, stop: int) -> Iterator[AttentionView]:
-    """Yield the view of each layer in turn, for samples start .. stop. All layers of one pass are in memory, so take few samples at a
-    time."""
+    """Yield the view of each layer in turn, for samples start .. stop.
+
+    All layers of one pass are in memory, so take few samples at a time.
+    """
     holder: list[Follower] = []
     with (
         failing(subject.request, "while its attention is read"),
@@ -50,7 +52,7 @@ def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kin
     where = f"model {subject.request.source.name!r}, layer {layer}"
     if found.read is None or found.output is None or found.attended is None:
         missing = "what its values are made from" if found.read is None else "the linear map of its output"
-        raise RankfallError(f"{where}: {missing} was not found; its attention has a form that is not covered")
+        raise RankfallError(f"{where}: {missing} was not found; this form of attention is not supported")
     weights = found.weights.double()  # (B, H, T, T)
     batch, heads, tokens, _ = weights.shape
     width = subject.loaded.width
@@ -78,7 +80,7 @@ def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kin
     )
     if view.values.shape[-1] != output.shape[1] or not _same(view.attend(), attended, subject.dtype):
         raise RankfallError(
-            f"{where}: the attention is not sum_h A_h V_h H_h + b of the parts that were found (a gate?); it is not covered"
+            f"{where}: the attention is not sum_h A_h V_h H_h + b of the parts that were found (a gate?), which is not supported"
         )
     return view
 

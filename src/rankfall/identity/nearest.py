@@ -1,5 +1,4 @@
-"""Nearest-neighbour test: whether a mapped state is nearest to its own token's embedding among candidates (Brunner et al. 2020, section
-4).
+"""Test of whether a mapped state is nearest to its own token's embedding among candidates (Brunner et al. 2020, section 4).
 
 Candidates are the embeddings of the same sentence; those of the words that occur once in the sentence; or the embeddings of all words of
 the vocabulary at the token's own position, so that position gives no hint. Repeated words are excluded from the second kind, as queries

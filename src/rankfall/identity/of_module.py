@@ -24,8 +24,10 @@ from rankfall.models.modules.flow import Flow
 
 
 def token_identity_of(examined: Examined, flow: Flow) -> dict[str, list[float]]:
-    """Return, by distance and for layers 0 .. L, the share of tokens whose state is nearest to their own first state among those of the
-    sample."""
+    """Return the share of tokens whose state is nearest to their own first state, by distance and for layers 0 .. L.
+
+    Candidates are the first states of the same sample.
+    """
     states = states_of(examined, flow)  # each (S, T, D)
     first = states[0].double()
     own = torch.arange(first.shape[1]).expand(first.shape[:2])

@@ -1,5 +1,8 @@
-"""Training of probes on hidden states, for all networks, layers and losses in one stack, or in several if memory requires it. The
-weights of the best validation epoch are kept."""
+"""Training of probes on hidden states.
+
+Probes of all networks, layers and losses are trained in one stack, or in several if memory requires it. The weights of the best
+validation epoch are kept.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,8 @@
-"""Rows of attention weights with the values they may combine: every row of a layer if all rows may attend to the same tokens, or a few
-evenly spaced rows if a mask gives each row its own tokens.
+"""Rows of attention weights with the values they may combine.
 
-A masked row i combines T_i, the rows of T that it may attend to. The other rows of T are set to zero, which changes neither singular
-values nor left singular vectors, so that all rows of a layer have the same shape.
+These are all rows of a layer if all rows may attend to the same tokens, or a few evenly spaced rows if a mask gives each row its own
+tokens. A masked row i combines T_i, the rows of T that it may attend to. The other rows of T are set to zero, which changes neither
+singular values nor left singular vectors, so that all rows of a layer have the same shape.
 """
 
 from dataclasses import dataclass, replace
@@ -70,7 +70,9 @@ def _compact(view: AttentionView, channels: Tensor) -> Tensor:
 
 
 def outlier_channels(states: Tensor) -> Tensor:
-    """Return the channels (D,) of states (B, T, D) whose root mean square over tokens and samples is above 6 times the median of all
-    channels."""
+    """Return which channels (D,) of states (B, T, D) are outliers.
+
+    Their root mean square over tokens and samples is above 6 times the median of all channels.
+    """
     size = unit(states, (0, 1, 2)).square().mean((0, 1)).sqrt()
     return size > OUTLIER * size.median()

@@ -39,11 +39,10 @@ def token_rates(
     *,
     transfer: bool = True,
 ) -> list[Row]:
-    """Return rows of all networks, where `member` is the index of the network. All networks have the same shapes; their probes form one
-    stack for each kind of map.
+    """Return rows of all networks, where `member` is the index of the network.
 
-    The names of stacks in the checkpoint end with `name`. `transfer`: also apply maps of one layer to the states of every other, tested
-    within sentences by cosine.
+    All networks have the same shapes; their probes form one stack for each kind of map. The names of stacks in the checkpoint end with
+    `name`. `transfer`: also apply maps of one layer to the states of every other, tested within sentences by cosine.
     """
     sources = [one.source for one in networks]
     trained = recover(sources, {f"linear{name}": linear, f"mlp{name}": hidden}, checkpoint)

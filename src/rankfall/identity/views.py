@@ -30,8 +30,10 @@ class NormView:
         return self.part(x, x) + self.bias
 
     def part(self, part: Tensor, whole: Tensor) -> Tensor:
-        """Return what `part` adds to the norm of `whole` without the bias: parts that sum to `whole` give results that sum to
-        norm(whole) - bias."""
+        """Return the contribution of `part` to the norm of `whole`, without the bias.
+
+        Parts that sum to `whole` give results that sum to norm(whole) - bias.
+        """
         spread = (self._center(whole).square().mean(self.over, keepdim=True) + self.eps).rsqrt()
         return self._center(part) * spread * self.gain
 

@@ -35,8 +35,10 @@ def find_farthest(rows: GroupedRows, extent: float = INSIDE) -> Tensor:
 
 
 def distance(a: Tensor, b: Tensor) -> Tensor:
-    """Return half the sum of absolute differences of rows (total variation): 0 for equal rows, 1 for distributions without a common
-    token."""
+    """Return half the sum of absolute differences of rows (total variation).
+
+    It is 0 for equal rows and 1 for distributions without a common token.
+    """
     return 0.5 * (a - b).abs().sum(-1)
 
 

@@ -1,9 +1,9 @@
-"""Best accuracy attainable under an architecture's mask, by answers that are any function of the position and of the tokens that can
-reach it.
+"""Best accuracy attainable under an architecture's mask.
 
-In one layer a position reads what the mask lets it see; in L layers, whatever L such steps reach. Sentinels take part in these steps but
-carry no input. The task's file says how often the best such answers are right (`attainable`, `tasks/_dataset.py`). No network of this
-architecture is right more often in expectation. A small or badly trained one is right less often.
+Answers may be any function of the position and of the tokens that can reach it. In one layer a position reads what the mask lets it see;
+in L layers, whatever L such steps reach. Sentinels take part in these steps but carry no input. The task's file says how often the best
+such answers are right (`attainable`, `tasks/_dataset.py`). No network of this architecture is right more often in expectation. A small
+or badly trained one is right less often.
 """
 
 import inspect
@@ -47,7 +47,9 @@ def _ask_task(task: Component, reads: Reads) -> tuple[float | None, str]:
 def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
     """Return, for each of the T positions, the positions whose tokens it reads through all layers."""
     if architecture.mask is None:
-        raise Undecided(f"attention {architecture.attention.name} ignores masks, and what it reads is not known")
+        raise Undecided(
+            f"attention {architecture.attention.name} ignores masks, so the tokens that it reads are not known"
+        )
     if architecture.block.name != "attention" and not facts_of("block", architecture.block.name).get("TOKENWISE"):
         raise Undecided(f"block {architecture.block.name} does not say that it acts on each token alone (TOKENWISE)")
     total = length + sentinel_count(architecture.sentinels.name)

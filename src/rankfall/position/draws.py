@@ -1,9 +1,8 @@
-"""Networks at random weights, which show what an architecture can do: no trainable parameter stays at a constant start such as zero or
-one.
+"""Networks at random weights, which show what an architecture can do.
 
-Every parameter is drawn around its start, including those that start equal everywhere (a norm's gain, URPE's factors, buckets of a
-bias). Weights keep states and scores of order one. The draw depends on the parameter's name, shape and role only, so that architectures
-share the parameters that they have in common.
+Every parameter is drawn around its start, including those that start at a constant such as zero or one (a norm's gain, URPE's factors,
+buckets of a bias). Weights keep states and scores of order one. The draw depends on the parameter's name, shape and role only, so that
+architectures share the parameters that they have in common.
 """
 
 from functools import lru_cache

@@ -36,8 +36,10 @@ class Carried:
         return torch.where(self.lost, torch.nan, values)
 
     def absolute(self, size: Tensor) -> Tensor:
-        """Convert a size (...) of the unit to that of the state; NaN where the state is lost or the size leaves the normal range of its
-        format."""
+        """Convert a size (...) of the unit to that of the state.
+
+        NaN where the state is lost or the size leaves the normal range of its format.
+        """
         found = shift(size, self.exponent)
         there = (size == 0) | ((found >= torch.finfo(size.dtype).tiny) & found.isfinite())
         return self.mask_lost(torch.where(there, found, torch.nan))

@@ -1,5 +1,4 @@
-"""Effective rank: the number of directions that token vectors effectively use, the exponential of the entropy of their singular values'
-shares.
+"""Effective rank: the exponential of the entropy of the shares of singular values.
 
 p_i = s_i / sum s, erank = exp(- sum p_i log p_i) (Roy and Vetterli 2007): 1 for equal rows, min(T, D) for orthogonal rows of equal
 length.

@@ -1,5 +1,4 @@
-"""Matrices separated from their size, x = unit * 2^exponent, so that no ratio depends on how near a state is to the limits of its
-format.
+"""Matrices separated from their size, x = unit * 2^exponent, so that ratios do not depend on the limits of the number format.
 
 Multiplication by a power of two is exact, so a ratio of units is that of the matrices, bit for bit. A matrix whose largest entry is
 below `least` has lost digits, since it was computed from numbers rounded to the spacing of subnormal numbers. Its ratio is undefined:
@@ -43,8 +42,10 @@ def unit(x: Tensor, dim: int | tuple[int, ...] = (-2, -1)) -> Tensor:
 
 
 def length(x: Tensor, dim: int | tuple[int, ...] = -1) -> Tensor:
-    """Return Euclidean norms over `dim` whose squares neither vanish nor overflow. They equal the ordinary norms bit for bit where those
-    are sound."""
+    """Return Euclidean norms over `dim` whose squares neither vanish nor overflow.
+
+    They equal the ordinary norms bit for bit where those are sound.
+    """
     return shift(torch.linalg.vector_norm(unit(x, dim), dim=dim), exponent_of(x, dim))
 
 
@@ -54,8 +55,10 @@ def least(dtype: torch.dtype) -> float:
 
 
 def measurable(x: Tensor, computed: torch.dtype | None = None) -> Tensor:
-    """Check whether matrices (..., T, D) have ratios at all, (...). `computed`: the number format that they were computed in, by default
-    their own."""
+    """Check whether matrices (..., T, D) have ratios at all, (...).
+
+    `computed`: the number format that they were computed in, by default their own.
+    """
     size = x.abs().amax((-2, -1))
     return (size >= least(computed or x.dtype)) & size.isfinite()
 

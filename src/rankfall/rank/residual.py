@@ -209,8 +209,7 @@ def composite_centre(
 
 
 def distances(x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return differences of a centre (..., D) from the rows of x (..., T, D), and the sums of their sizes by column (..., D) and row
-    (..., T)."""
+    """Return the differences of a centre (..., D) from the rows of x (..., T, D), and their l1 sums by column (..., D) and row (..., T)."""
     gap = centre.unsqueeze(-2) - x
     size = gap.abs()
     return gap, size.sum(-2), size.sum(-1)
@@ -282,10 +281,9 @@ def at_floor(relative: Tensor, computed: torch.dtype, log10_true: Tensor | None 
 
 
 def sigma_ratio(x: Tensor, values: Tensor | None = None) -> Tensor:
-    """Return sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows; 0 for a single row, NaN where X has no
-    size.
+    """Return sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows.
 
-    `values`, here and below: the singular values of X or of its unit, if known.
+    It is 0 for a single row, and NaN where X has no size. `values`, here and below: the singular values of X or of its unit, if known.
     """
     values = singular_values(x) if values is None else values
     second = values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])

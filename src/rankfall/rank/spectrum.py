@@ -34,8 +34,10 @@ def stable_ranks(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def largest_channels(x: Tensor, count: int) -> Tensor:
-    """Return which channels (D,) of states (B, T, D) remain without the `count` largest by root mean square over all tokens of all
-    samples."""
+    """Return which channels (D,) of states (B, T, D) remain without the `count` largest.
+
+    Channels are ordered by root mean square over all tokens of all samples.
+    """
     sizes = unit(x, (-3, -2, -1)).square().mean((-3, -2))  # (D,)
     kept = torch.ones_like(sizes, dtype=torch.bool)
     kept[sizes.argsort(descending=True, stable=True)[:count]] = False

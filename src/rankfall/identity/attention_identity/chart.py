@@ -1,4 +1,4 @@
-"""Chart of the free directions of attention weights on the page."""
+"""Chart of the free directions of attention weights for the page."""
 
 from rankfall.identity.attention_identity.rows import FREE, TOLERANCE
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart

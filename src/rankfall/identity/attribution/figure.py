@@ -1,5 +1,7 @@
-"""Attribution by layer, one row of panels per network: own share, share by distance, how often another token ranks first, and rank
-correlations of methods."""
+"""Attribution by layer, one row of panels per network.
+
+The panels show own share, share by distance, how often another token ranks first, and rank correlations of methods.
+"""
 
 from typing import Any
 
@@ -44,8 +46,10 @@ def attribution(
     trainings: list[str] = [],
     where: dict[str, Any] = {},
 ) -> Picture:
-    """Draw a row of panels for each architecture and training, for the deepest networks. The default task is the one with the most
-    cells."""
+    """Draw a row of panels for each architecture and training, for the deepest networks.
+
+    The default task is the one with the most cells.
+    """
     asked = {"task": task, "architecture": architectures, "training": trainings}
     table, whole, (task,) = choose(read("attribution"), "attribution", where, **asked)
     table = deepest(table, "attribution", ["architecture", "training"])
@@ -73,7 +77,7 @@ def draw_networks(
     `about`: end of the caption; `length`: of the texts; `published`: with the medians of Brunner et al.; `on`: the task in words.
     """
     if not networks:
-        raise RankfallError("figure attribution: there is no network to draw")
+        raise RankfallError("figure attribution: no network to draw")
     figure, axes = canvas(len(networks), 4, WIDTH, 1.5 * len(networks) + 1.1, sharex="row")
     for row, (name, table) in zip(axes, networks.items()):
         layers = sorted(table.layer.unique())

@@ -35,8 +35,10 @@ Rows = list[dict[str, Any]]
 def compute_layers(
     views: list[AttentionView],
 ) -> tuple[list[dict[str, Tensor]], list[dict[str, str]], list[dict[str, Tensor]]]:
-    """Return, for each layer of one network, the matrices (B, T, T) from the first layer to it, reasons for missing ones, and mixing
-    ratios."""
+    """Compute the contributions in each layer of one network.
+
+    Returns, for each layer, the matrices (B, T, T) from the first layer to it, reasons for missing ones, and mixing ratios.
+    """
     layers: list[Mixing] = [mixing(view) for view in views]
     matrices: list[dict[str, Tensor]] = []
     missing: list[dict[str, str]] = []

@@ -1,4 +1,4 @@
-"""Chart of the influence of each position in cells on the page."""
+"""Chart of the influence of each position in cells for the page."""
 
 from rankfall.identity.influence.rows import equal_places
 from rankfall.report.page.chart import NETWORK, SHARE, Chart, Level

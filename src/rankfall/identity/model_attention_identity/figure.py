@@ -20,8 +20,10 @@ PANELS = {
 
 
 def model_attention_identity(read: Read, *, models: list[str] | None = None) -> Picture:
-    """Draw four quantities against the length of the text, one line per model and phase, then distance and rank by layer at the greatest
-    length."""
+    """Draw four quantities against the length of the text, one line per model and phase.
+
+    The last two panels show distance and rank by layer at the greatest length.
+    """
     table = select_models(read("model_attention_identity"), "model_attention_identity", models)
     table = select(table, WHOLE)
     table = table[table.value.notna()]

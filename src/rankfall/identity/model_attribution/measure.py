@@ -1,9 +1,9 @@
-"""Share of each token's state that comes from each token of the input, in a Hugging Face model; as `attribution`, but for sampled tokens
-j.
+"""Share of each token's state that comes from each token of the input, in a Hugging Face model.
 
-All D x D entries of all blocks would be T^2 D^2 derivatives per layer. So `tokens` random tokens j are sampled from each text. Their
-blocks are estimated without bias from `directions` random orthonormal directions of e_j, with the standard error of this draw;
-`directions: null` computes them exactly. x_i is the state that enters the first layer: in BERT, after position and norm.
+The methods are those of `attribution`, for sampled tokens j. All D x D entries of all blocks would be T^2 D^2 derivatives per layer. So
+`tokens` random tokens j are sampled from each text. Their blocks are estimated without bias from `directions` random orthonormal
+directions of e_j, with the standard error of this draw; `directions: null` computes them exactly. x_i is the state that enters the first
+layer: in BERT, after position and norm.
 """
 
 from typing import Any, Literal

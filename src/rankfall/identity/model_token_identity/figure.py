@@ -36,7 +36,7 @@ def model_token_identity(
     for column, wanted in (("model", models), ("phase", phases), ("variant", variants)):
         table = table[table[column].isin(wanted)] if wanted else table
     if table.empty:
-        raise RankfallError("figure model_token_identity: its table has no such model, phase and variant")
+        raise RankfallError("figure model_token_identity: the table has no row with these models, phases and variants")
     found = measured_candidates(table, candidates, "model_token_identity")
     table = table.assign(
         network=[f"{name}\n{label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]

@@ -1,10 +1,10 @@
-"""Identifiability of tokens: how often a hidden state identifies the token of its sentence that it came from (Brunner et al. 2020,
-section 4).
+"""Identifiability of tokens from hidden states (Brunner et al. 2020, section 4).
 
-Maps from a layer's states to the embeddings that entered the network are trained on some sentences and tested on others by the nearest
-neighbour. The tested sentences come from the task's test split if it has enough different ones. States have the network's own number
-format, so information lost to rounding stays lost. Tasks with few symbols repeat words within a sentence. There the candidates
-`distinct` are few and the vocabulary is no larger than a sentence of another task, so results on texts are more informative.
+The measure is how often a hidden state identifies the token of its sentence that it came from. Maps from a layer's states to the
+embeddings that entered the network are trained on some sentences and tested on others by the nearest neighbour. The tested sentences
+come from the task's test split if it has enough different ones. States have the network's own number format, so information lost to
+rounding stays lost. Tasks with few symbols repeat words within a sentence. There the candidates `distinct` are few and the vocabulary is
+no larger than a sentence of another task, so results on texts are more informative.
 """
 
 from collections.abc import Iterator

@@ -101,8 +101,7 @@ def mean_rates(table: DataFrame) -> DataFrame:
 
 
 def describe_finding(table: DataFrame, networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
-    """Write how often a linear map identifies tokens at the last layer, by cosine: most and least among networks of one depth and
-    setting."""
+    """Write how often a linear map identifies tokens at the last layer, by cosine: most and least often among networks of one setting."""
     part = select_own(select(table, ASKED | {"candidates": candidates}))
     part = part[part.network.isin(networks)]
     last = part[part.layer == part.groupby("network").layer.transform("max")]

@@ -1,4 +1,4 @@
-"""Chart of the learned terms by offset on the page."""
+"""Chart of the learned terms by offset for the page."""
 
 from rankfall.report.page.chart import NETWORK, Chart
 

@@ -1,5 +1,4 @@
-"""Learned terms by offset, one row per task and architecture: the bias B and the factors C, as a line per head and as the matrix of one
-head."""
+"""Learned terms by offset: the bias B and the factors C, as a line per head and as the matrix of one head."""
 
 from typing import Any
 
@@ -39,7 +38,7 @@ def offsets(
     common = table[table.layer.isna()]
     if common.empty:
         raise RankfallError(
-            "figure offsets: every layer has terms of its own, and what is drawn is shared by all layers"
+            "figure offsets: every layer has its own terms, but the figure draws terms that all layers share"
         )
     one = among(common, "offsets", "seed", [] if seed is None else [seed])
     one = one[one.seed == one.groupby(["task", "architecture"]).seed.transform("min")]

@@ -1,4 +1,4 @@
-"""Chart of the positions that attention can distinguish on the page."""
+"""Chart of the positions that attention can distinguish for the page."""
 
 from rankfall.report.page.chart import COMPONENTS, Chart
 

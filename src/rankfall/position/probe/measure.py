@@ -92,8 +92,10 @@ def probe(
     tokens: int = 32,
     draws: int = 8,
 ) -> list[dict[str, Any]]:
-    """Probe every attention x normaliser x position x mask x sentinels x depth. A normaliser or mask that the attention does not read is
-    null."""
+    """Probe every attention x normaliser x position x mask x sentinels x depth.
+
+    A normaliser or mask that the attention does not read is null.
+    """
     named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
     parts = {kind: [Component.parse(item) for item in items] for kind, items in named.items()}
     for kind, found in parts.items():

@@ -1,4 +1,4 @@
-"""Chart of the positions that trained networks name on the page."""
+"""Chart of the positions that trained networks name for the page."""
 
 from rankfall.report.page.chart import NETWORK, SHARE, Chart, Level
 

@@ -63,8 +63,10 @@ def same(first: Tensor, second: Tensor, terms: Tensor | None = None) -> bool:
 
 
 def factors(join: Callable[[Tensor, Tensor], Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return keep and take (K, B, 1, D) of join(X, F) = keep X + take F, for states like (K, B, T, D). Raise `Unknown` if it is not
-    linear."""
+    """Return keep and take (K, B, 1, D) of join(X, F) = keep X + take F, for states like (K, B, T, D).
+
+    Raise `Unknown` if join is not linear.
+    """
     x, f, one, zero = (
         FAR_OUT * draw_like(like, 0),
         FAR_OUT * draw_like(like, 1),

@@ -70,7 +70,7 @@ def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
     )
     lost = output.mean(-2).abs().amax(-1) <= SEEN * size[..., 0, :].amax(-1)  # (K, B)
     if bool(lost.any()):
-        raise Unknown("what attention adds to all rows alike cancels but for rounding: no centred form")
+        raise Unknown("the attention's common output row cancels up to rounding: no centred form")
 
 
 def usual(attention: Multihead, full: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     apart = scores(attention, state)
     if apart is None:
         if rule is None and not is_urpe(attention.normaliser) and is_vanished(attention, ordinary, full):
-            raise Unknown("attention weights vanish but for rounding, and this position and mask have no centred form")
+            raise Unknown("attention weights vanish up to rounding, and this position and mask have no centred form")
         return bound_ordinary(ordinary)
     far = reach(apart.both) > VISIBLE  # (K, B)
     if rule is None:

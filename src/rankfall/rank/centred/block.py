@@ -39,7 +39,7 @@ def mix(attention: Any, state: State) -> State:
 def propagate(network: Network, inputs: Tensor) -> list[State]:
     """Return split states at layers 0 .. L, for a float64 network."""
     if network.remembers:
-        raise Unknown("its layers read what earlier ones made: no centred form")
+        raise Unknown("its layers read the results of earlier layers: no centred form")
     states = [begin(network, network.lift(inputs))]
     for block in network.blocks:
         states.append(step(block, states[-1]))

@@ -71,7 +71,7 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     output = function(full)
     usual = torch.maximum(largest(f(base)), largest(f(away)))  # (K, B)
     if bool((largest(output[..., state.tokens, :].mean(-2, keepdim=True)) <= CLOSE**2 * usual).any()):
-        raise Unknown("what it adds to all rows alike cancels but for rounding: no centred form")
+        raise Unknown("its common output row cancels up to rounding: no centred form")
     order = first_order(f, base, away, along, there)
     direct = plain(center_rows(output[..., state.tokens, :]))
     if order == 0:
@@ -98,8 +98,8 @@ def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, there: Tensor
             continue
         if not bool((share[looked_at] > CLEAR).all()):
             raise Unknown(
-                f"derivative {order} differs between rows by {float(share[looked_at].min()):.0e} of its size, too little to tell from "
-                "rounding: no centred form"
+                f"derivative {order} differs between rows by {float(share[looked_at].min()):.0e} of its size, too little to distinguish "
+                "from rounding: no centred form"
             )
         return order
     if not bool(there.any()):

@@ -52,8 +52,10 @@ def rule_of(normaliser: Any) -> Rule | None:
 
 
 def sums_to_one(normaliser: Any) -> bool:
-    """Check whether rows sum to the same constant for all scores exactly, by the normaliser's form: computed sums would differ by
-    rounding."""
+    """Check, by the normaliser's form, whether rows sum to the same constant for all scores.
+
+    Computed sums would differ by rounding.
+    """
     if is_urpe(normaliser):
         return bool((normaliser.excess == normaliser.excess[..., :1]).all())
     return ours(normaliser) == "softmax"

@@ -1,4 +1,4 @@
-"""Chart of products of attention matrices on the page."""
+"""Chart of products of attention matrices for the page."""
 
 from rankfall.report.page.chart import MODEL, POSITIVE, Chart
 

@@ -1,5 +1,4 @@
-"""Products of attention matrices along random paths: distance from rank one against the number of matrices, one line per model and
-phase."""
+"""Products of attention matrices along random paths: distance from rank one against the number of matrices."""
 
 import numpy as np
 

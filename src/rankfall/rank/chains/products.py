@@ -49,8 +49,10 @@ def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
 
 
 def chains(request: Request, seeds: Sequence[int], repeats: int) -> list[dict[str, Any]]:
-    """Return a row for each of `repeats` random paths of every length 1..L: a text, a head in each of `length` layers, layers in
-    increasing order."""
+    """Return a row for each of `repeats` random paths of every length 1..L.
+
+    A path is a text and a head in each of `length` layers, in increasing order of layers.
+    """
     rows: list[dict[str, Any]] = []
     for subject in subjects(request, seeds):
         labels = subject.labels()

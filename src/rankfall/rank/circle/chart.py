@@ -1,4 +1,4 @@
-"""Chart of the distance of two points on the circle on the page."""
+"""Chart of the distance of two points on the circle for the page."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 

@@ -1,5 +1,4 @@
-"""Two points that a network moves along a circle, or towards each other: paths in the plane, coloured by time, with their distance
-below."""
+"""Two points that a network moves along a circle, or towards each other: paths in the plane, and their distance."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
-"""Roll-out on the circle: a network that predicts the next positions of two opposite points, applied repeatedly to its own output (Dong
-et al. 2021, figure 3).
+"""Roll-out on the circle (Dong et al. 2021, figure 3).
 
-If attention loses rank, the two points approach each other: with two tokens, their distance is twice the residual of the state in the
-plane. `tasks/circle.advance` defines how the input and the output of a step are combined.
+A network that predicts the next positions of two opposite points is applied repeatedly to its own output. If attention loses rank, the
+two points approach each other: with two tokens, their distance is twice the residual of the state in the plane. `tasks/circle.advance`
+defines how the input and the output of a step are combined.
 """
 
 from typing import Any

@@ -54,8 +54,8 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
     error = torch.where(known, (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3)), torch.nan)
     if bool((error > EXACT).any()):  # for example a user's residual connection that is not a X + c F(X)
         raise RankfallError(
-            f"decomposition: paths miss the output by {float(error.max()):.1g} of it, so a component of this network is not linear "
-            "where the theorem takes it to be; leave these cells out"
+            f"decomposition: paths miss the output by {float(error.max()):.1g} of it: a component of this network is not linear "
+            "where the theorem assumes it; leave these cells out"
         )
     objective = values if targets.is_floating_point() else classes
 

@@ -1,4 +1,4 @@
-"""Chart of gradients of the loss by layer on the page."""
+"""Chart of gradients of the loss by layer for the page."""
 
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart
 

@@ -1,5 +1,4 @@
-"""Norms of the loss's gradient by layer: with respect to the weights of queries, keys and values, and to the state that enters the
-layer.
+"""Norms of the loss's gradient by layer: for the weights of queries, keys and values, and for the state that enters the layer.
 
 The loss is that of the cell's own objective, as training evaluates it: on the first test samples, without dropout, with the places that
 masked language modelling hides drawn from the cell's seed. Gradients are computed in float64 by autograd, at the cell's current weights,
@@ -38,8 +37,10 @@ NO_WAY = "the loss does not depend on them"
 
 @dataclass(frozen=True)
 class Found:
-    """Results for one network: the loss, the gradients by layer and variable, and for each layer whether a state up to its input is
-    lost."""
+    """Loss and gradients of one network, by layer and variable.
+
+    `lost`: for each layer, whether a state up to its input has no size.
+    """
 
     loss: float
     gradients: list[dict[str, list[Tensor]]]

@@ -1,4 +1,4 @@
-"""Chart of the residual without a rounding floor on the page."""
+"""Chart of the residual without a rounding floor for the page."""
 
 from rankfall.rank.law.rows import clear
 from rankfall.report.page.chart import Chart

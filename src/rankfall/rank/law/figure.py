@@ -131,8 +131,7 @@ def label_towers(panels: Sequence[Axes], lowest: float) -> None:
 
 
 def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
-    """Draw a line of slope log10(3) per layer, which is cubing on these axes, beside the first architecture, and the ends of plain
-    passes."""
+    """Draw reference lines: a slope of log10(3) per layer, which is cubing on these axes, and the ends of plain passes."""
     first = next((name for name in names if name in set(each.architecture)), None)
     if first is None:
         return

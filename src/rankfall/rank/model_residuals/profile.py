@@ -100,8 +100,10 @@ class _Collector:
 def metrics(
     state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts: bool = False
 ) -> Iterator[tuple[str, str, Tensor | None, Tensor]]:
-    """Yield (metric, centre, absolute, relative or value) of states (B, T, D); slow ones for the first `best` and `spectrum` samples
-    only."""
+    """Yield (metric, centre, absolute, relative or value) of states (B, T, D).
+
+    Slow metrics are computed for the first `best` and `spectrum` samples only.
+    """
     # One sample after another, so that its state stays in the processor's cache for all norms.
     found, sizes = [], exponent_of(state)
     for one in state.split(1):

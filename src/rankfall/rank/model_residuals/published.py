@@ -1,8 +1,7 @@
-"""Published residuals of real models: single numbers, and curves by layer, read off the vector graphics of figure 2 of Dong, Cordonnier
-and Loukas 2021.
+"""Published residuals of real models: single numbers, and curves by layer.
 
-The curves are relative residuals of three models in four variants, mean and deviation over 32 texts. In float32, a collapsed state has a
-residual of 2e-7 there.
+The curves are read off the vector graphics of figure 2 of Dong, Cordonnier and Loukas 2021. They are relative residuals of three models
+in four variants, mean and deviation over 32 texts. In float32, a collapsed state has a residual of 2e-7 there.
 """
 
 import csv

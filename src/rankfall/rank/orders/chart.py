@@ -1,4 +1,4 @@
-"""Chart of the order of contraction on the page."""
+"""Chart of the order of contraction for the page."""
 
 from rankfall.rank.orders.rows import OF_ATTENTION
 from rankfall.report.page.chart import COMPONENTS, Chart

@@ -11,8 +11,10 @@ SHARP = 0.05  # an order with a larger uncertainty is not reported
 
 
 def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) -> dict[str, Any]:
-    """Fit slopes of `logs` (K, B) over `scales` (B,), for each draw, and combine them over draws. `last`: number of points used, the
-    last ones."""
+    """Fit slopes of `logs` (K, B) over `scales` (B,), for each draw, and combine them over draws.
+
+    `last`: number of points used, the last ones.
+    """
     slopes, errors, starts, decades, identical = [], [], [], [], 0
     for line in logs.numpy():
         kept = np.flatnonzero(np.isfinite(line))[-last:] if last else np.flatnonzero(np.isfinite(line))

@@ -1,4 +1,4 @@
-"""Chart of the number of paths by length on the page."""
+"""Chart of the number of paths by length for the page."""
 
 from rankfall.report.page.chart import SHARE, Chart
 

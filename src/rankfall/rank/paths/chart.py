@@ -1,4 +1,4 @@
-"""Chart of the accuracy of paths by length on the page."""
+"""Chart of the accuracy of paths by length for the page."""
 
 from rankfall.rank.paths.rows import CHANCE, PATHS, WHOLE
 from rankfall.report.page.chart import NETWORK, SHARE, Chart, Level

@@ -99,8 +99,10 @@ def paths(
 def predict_classes(
     network: Network, distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
 ) -> Tensor:
-    """Return the classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict. `merged`: equal tokens of one sequence are
-    computed once."""
+    """Return the classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict.
+
+    `merged`: equal tokens of one sequence are computed once.
+    """
     full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
     if not merged:
         start = network.lift(inputs) if full is None else full[0]

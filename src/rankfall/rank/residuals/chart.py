@@ -1,4 +1,4 @@
-"""Chart of the residual by layer on the page."""
+"""Chart of the residual by layer for the page."""
 
 from rankfall.rank.residuals.rows import RESIDUAL
 from rankfall.report.page.chart import POSITIVE, Chart

@@ -1,5 +1,7 @@
-"""Sentences on which architecture of a setting collapses fastest: by the order of its block, then by the residual, or by the law where
-rounding hides the residual."""
+"""Sentences on which architecture of a setting collapses fastest.
+
+Architectures are compared by the order of their block, then by the residual, or by the law where rounding hides the residual.
+"""
 
 import re
 from collections.abc import Callable
@@ -29,9 +31,9 @@ UNKNOWN = "not in the table of orders"
 
 
 def say_fastest(rows: DataFrame, setting: Setting, settings: int) -> str:
-    """Write three short sentences: whose block has the highest order, whose residual is smallest among these, and how many keep tokens
-    apart.
+    """Write three short sentences on which architecture collapses fastest.
 
+    They name the blocks of the highest order, the smallest residual among these, and how many architectures keep tokens apart.
     `say_orders` writes all orders.
     """
     check_one(rows, setting)
@@ -125,8 +127,7 @@ def say_noise(rows: DataFrame, headline: Headline) -> str:
 
 
 def say_left(row: Series, headline: Headline | None = None) -> str:
-    """Write the residual at the last layer: by this headline, or by the row's own number, which is the law where rounding hides the
-    residual."""
+    """Write the residual at the last layer: by this headline, or by default the one that `choose_number` chooses for the row."""
     if (headline or choose_number(row.to_frame().T)).name == "log_residual":
         return power(row.log_residual)
     return write_number(row, by_name("residual_last"), choose_words(by_name("residual_last")))
@@ -220,8 +221,10 @@ def say_kept(rows: DataFrame) -> str:
 
 
 def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
-    """Write after which layer each architecture's residual is below a tenth, and which architectures never fall below or have no
-    residual."""
+    """Write after which layer each architecture's residual is below a tenth.
+
+    Also name the architectures that never fall below it or have no residual.
+    """
     check_one(rows, setting)
     asked = rows[rows.depth_below_tenth_of.notna()]
     below = asked[asked.depth_below_tenth.notna()].sort_values(["depth_below_tenth", "architecture", "variant"])

@@ -1,4 +1,4 @@
-"""Chart of the size and direction of states on the page."""
+"""Chart of the size and direction of states for the page."""
 
 from rankfall.report.page.chart import NETWORK, Chart
 

@@ -1,4 +1,4 @@
-"""Chart of test accuracy on the page."""
+"""Chart of test accuracy for the page."""
 
 from rankfall.report.page.chart import SHARE, Chart, Level
 from rankfall.use.cells.rows import is_trained

@@ -1,4 +1,4 @@
-"""Chart of the processor time of a step on the page."""
+"""Chart of the processor time of a step for the page."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 

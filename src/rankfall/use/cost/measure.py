@@ -60,8 +60,10 @@ def cost(context: Context, *, rounds: int = 9, steps: int = 2) -> list[dict[str,
 
 
 def time_in_turn(cells: list[Any], rounds: int, steps: int) -> tuple[list[list[float]], list[str]]:
-    """Return the readings of each cell's architecture, in ms per step, and the reason if there are none. All cells have the same
-    setting."""
+    """Return the readings of each cell's architecture, in ms per step, and the reason if there are none.
+
+    All cells have the same setting.
+    """
     task = components.bound("task", component("task", cells[0].task_component))
     facts = components.facts_of("task", cells[0].task_component.partition("(")[0])
     dataset = draw(task, int(cells[0].seed))

@@ -1,4 +1,4 @@
-"""Chart of the chance accuracy of each task on the page."""
+"""Chart of the chance accuracy of each task for the page."""
 
 from rankfall.report.page.chart import SHARE, Chart
 

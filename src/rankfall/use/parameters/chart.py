@@ -1,4 +1,4 @@
-"""Chart of the number of parameters on the page."""
+"""Chart of the number of parameters for the page."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 

@@ -1,4 +1,4 @@
-"""Chart of the accuracy of the reference predictors on the page."""
+"""Chart of the accuracy of the reference predictors for the page."""
 
 from rankfall.report.page.chart import SHARE, Chart, Level
 

@@ -1,4 +1,4 @@
-"""Chart of loss and accuracy by epoch on the page."""
+"""Chart of loss and accuracy by epoch for the page."""
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart, Level
