@@ -91,7 +91,7 @@ def test_a_threshold_is_a_number_that_says_what_it_is_of() -> None:
     ) == "power of depth below 1.25"
     with pytest.raises(RankfallError, match="side is 'over'; allowed: above, below, at, split at"):
         Threshold(1.0, "over", "power of depth")
-    with pytest.raises(RankfallError, match="a quantity has a name"):
+    with pytest.raises(RankfallError, match="the quantity must not be empty"):
         Threshold(1.0, "above", " ")
 
 

@@ -229,7 +229,7 @@ def test_the_command_writes_tables_and_finds_a_cell_that_differs(results, tmp_pa
         ("table: path_counts, value: rows, wher: depth == 6", "no key 'wher'; the nearest is 'where'"),
         ("table: path_counts, value: rows, run: bigg", "no run 'bigg'; the nearest is 'big'"),
         ("value: other * 2", "no number 'other'"),
-        ("table: path_counts, value: 'min length, max length', by: heads", "with `by` there is one value"),
+        ("table: path_counts, value: 'min length, max length', by: heads", "with `by`, `value` has one statistic"),
         (
             "table: path_counts, value: min length, by: heads, of: 'mean, sdt'",
             "no statistic 'sdt'; the nearest is 'std'",
@@ -293,7 +293,7 @@ def test_a_number_that_cannot_be_computed_is_kept_and_said(results, tmp_path, mo
     assert cli.main(["docs", "--results", str(results)]) == 1
     assert page.read_text() == "<!--=m-->7<!--/--> <!--=n-->5<!--/-->"
     said = capsys.readouterr().out
-    assert "m: its rows have 3 values" in said
+    assert "m: `only` needs a single value, but its rows have 3" in said
     assert "1 written anew, 1 cannot be computed" in said
 
 

@@ -221,7 +221,7 @@ def band(values: Iterable[float]) -> Band:
 
     known = [float(value) for value in values if value is not None and math.isfinite(value)]
     if not known:
-        raise RankfallError("there is no finite number to average")
+        raise RankfallError("there is no number to average")
     count = len(known)
     mean = math.fsum(known) / count
     if count == 1:
