@@ -21,7 +21,7 @@ def claims(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
     for name in claims:
         if name not in known:
             raise RankfallError(
-                f"claims: {name!r} is no claim" + (suggest(name, list(known)) or f"; known: {', '.join(known)}")
+                f"claims: {name!r} is not a claim" + (suggest(name, list(known)) or f"; known: {', '.join(known)}")
             )
     rows = []
     for claim in known.values():

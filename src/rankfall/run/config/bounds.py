@@ -52,9 +52,9 @@ def _measure_size(value: Any, path: str, depth: int, sizes: dict[int, tuple[int,
         if len(value) > TEXT:
             raise problem(path, f"a text of {len(value):,} characters", allowed=[f"at most {TEXT:,}"])
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise problem(path, f"{show_value(value)} holds half a character, which no file can be written with")
+            raise problem(path, f"{show_value(value)} contains half a character, which cannot be written to a file")
         if CONTROLS.search(value):
-            what = f"{show_value(value)} holds a control character, which would steer the terminal that shows it"
+            what = f"{show_value(value)} contains a control character, which a terminal would execute"
             raise problem(clean(path), what, hint="leave it out")
         return 1, 0
     if type(value) is int and abs(value) > INTEGER:
@@ -76,7 +76,9 @@ def _parts(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int]])
         if isinstance(key, str):
             _measure_size(key, path, depth, sizes)
             if not key.isprintable():
-                raise problem(path, f"the key {show_value(key)} holds what cannot be printed", hint="leave it out")
+                raise problem(
+                    path, f"the key {show_value(key)} contains characters that cannot be printed", hint="leave it out"
+                )
         yield _measure_size(item, f"{path}.{key}" if path else str(key)[:NAME], depth + 1, sizes)
 
 

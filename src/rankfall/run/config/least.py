@@ -78,4 +78,4 @@ def check_heads(options: Mapping[str, Any], written: Container[str], path: str) 
             if "heads" in written:
                 what = f"{count} heads do not divide the width {width}"
                 raise problem(f"{path}.heads", what, allowed=divisors, hint="or choose another width")
-            raise problem(f"{path}.width", f"{width} is not divided by its {count} heads", hint="choose `heads` too")
+            raise problem(f"{path}.width", f"{width} is not divisible by its {count} heads", hint="choose `heads` too")

@@ -26,13 +26,13 @@ def check_labels(config: Config) -> dict[str, str]:
         if not text.isprintable() or not text.strip() or len(text) > LONGEST:
             raise problem(path, f"{show_value(text)} cannot be shown", allowed=[f"one line of 1 to {LONGEST} letters"])
         if "$" in text or text.startswith("_"):
-            what = f"{show_value(text)} is read as a formula, or hidden, by what draws figures"
+            what = f"{show_value(text)} would be read as a formula, or hidden, in figures"
             raise problem(
                 path, what, allowed=["text without $ that does not begin with _"], hint="write ℓ₂, α, ² as they are"
             )
         other = next((one for one in known if one != name and config.labels.get(one, one) == text), None)
         if other is not None:
-            raise problem(path, f"{text!r} is what {other!r} is called too, so that nobody can tell them apart")
+            raise problem(path, f"{text!r} is also the label of {other!r}, so they could not be told apart")
     return dict(config.labels)
 
 
@@ -78,7 +78,7 @@ def _check_name(path: str, name: str, known: Iterable[str]) -> None:
         near = nearest(name, known)
         raise problem(
             path,
-            f"{show_value(name)} is no task, architecture, training, component or model of this configuration",
+            f"{show_value(name)} is not a task, architecture, training, component or model of this configuration",
             hint=f"did you mean {near!r}?" if near else "labels and colours are given to names that a table has",
         )
 
@@ -92,7 +92,7 @@ def _hex(path: str, colour: str) -> str:
         hint = f"did you mean {near!r}?" if near else "in quotes, since # begins a comment in YAML"
         raise problem(
             path,
-            f"{show_value(colour)} is no colour",
+            f"{show_value(colour)} is not a colour",
             allowed=['"#rrggbb"', "a colour's name, such as teal"],
             hint=hint,
         )

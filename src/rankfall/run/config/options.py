@@ -98,7 +98,7 @@ def description(kind: str, name: str, path: str) -> Description | None:
             raise problem(path, str(error)) from None
         hint = "" if known else f"there is no file {components.KINDS[kind][0]}"
         if "." in name:
-            hint = f"what lies elsewhere is written {':'.join(name.rsplit('.', 1))}"
+            hint = f"write a component outside of this package as {':'.join(name.rsplit('.', 1))}"
         raise problem(path, f"unknown {kind} {name!r}", allowed=known, given=name, hint=hint) from None
 
 
@@ -115,7 +115,7 @@ def _check_facts(kind: str, found: Description) -> None:
         for name in found.facts.get(fact, {}):
             if name not in found.options:
                 raise RankfallError(
-                    f"{found.location.file}: {fact} names {name!r}, which is no option of the component"
+                    f"{found.location.file}: {fact} names {name!r}, which is not an option of the component"
                 )
 
 

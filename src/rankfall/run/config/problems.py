@@ -82,7 +82,7 @@ def _translate(detail: ErrorDetails, prefix: str) -> RankfallError:
         limit = context.get("gt", context.get("ge", context.get("lt", context.get("le"))))
         return problem(path, f"{show_value(value)} is out of range", allowed=[f"{sign} {limit}"])
     if kind == "string_too_short":
-        return problem(path, "'' is no text")
+        return problem(path, "'' is an empty text")
     if kind == "too_short":
         return problem(path, f"{show_value(value)} has too few entries", allowed=[f"at least {context['min_length']}"])
     if kind == "finite_number":

@@ -174,7 +174,7 @@ def objection(
         broken = [use for use in uses if not given & set(use) - breaks]
         if broken:
             said, whole = " and ".join(map(" or ".join, broken)), "attention" if part == "position" else "the network"
-            return f"{kind} {name!r} uses {said}, which {part} {one.name!r} makes an incomplete account of {whole}"
+            return f"{kind} {name!r} uses {said}, which is an incomplete account of {whole} with {part} {one.name!r}"
     return None
 
 

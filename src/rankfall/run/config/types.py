@@ -161,7 +161,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     except OSError as error:
         raise RankfallError(f"{source}: cannot be read: {error.strerror}{_where(source)}") from None
     if len(content) > most:
-        raise RankfallError(f"{source}: larger than {most:,} bytes, which no configuration of this form needs to be")
+        raise RankfallError(f"{source}: larger than {most:,} bytes, the limit for a configuration")
     try:
         text = content.decode()
         is_json = Path(source).suffix == ".json"

@@ -62,7 +62,7 @@ def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable
         )
         return False
     except Exception as error:  # a failing component is its cells' own failure, and their training reports it
-        note(f"{cell.key}: not looked at whether the machine agrees with autograd: {describe_error(error)}")
+        note(f"{cell.key}: could not check whether the machine agrees with autograd: {describe_error(error)}")
         return True
     if what:
         raise RankfallError(f"{named}: {what}")

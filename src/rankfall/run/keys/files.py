@@ -108,7 +108,7 @@ def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
         module, folder = OWN, PACKAGE
     for file in found.facts.get("DATA", ()):
         if not (folder / file).is_file():
-            raise problem(path, f"its component says DATA = {show_value(file)}, but {folder / file} is no file")
+            raise problem(path, f"its component says DATA = {show_value(file)}, but {folder / file} is not a file")
         yield f"{module}/{file}", folder / file
 
 

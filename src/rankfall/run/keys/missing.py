@@ -25,7 +25,7 @@ def check_imports(kind: str, name: str, module: str, sources: Sources) -> None:
             if surely and not _exists(needed, sources):
                 raise RankfallError(
                     f"{kind} {name!r}: its module {source.module} cannot be imported: {source.file}, line {line}, imports {needed}, "
-                    f"which is not installed nor beside it; install it, or import it in a `try` if the component can do without"
+                    f"which is neither installed nor beside it; install it, or import it in a `try` if the component can do without"
                 )
             if _is_local(needed, sources):
                 waiting += ancestors(needed)

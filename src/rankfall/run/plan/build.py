@@ -189,7 +189,7 @@ def _check_claim_names(planned: Iterable[MeasurePlan | FigurePlan]) -> None:
             section = "measures" if isinstance(one, MeasurePlan) else "figures"
             for name in one.options["claims"]:
                 if name not in known:
-                    raise problem(f"{section}.{one.name}.claims", f"{name!r} is no claim", allowed=known, given=name)
+                    raise problem(f"{section}.{one.name}.claims", f"{name!r} is not a claim", allowed=known, given=name)
 
 
 def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:

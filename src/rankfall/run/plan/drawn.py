@@ -94,7 +94,10 @@ def check_drawn(
             if column not in {one.name for one in first.columns}:
                 names = sorted(one.name for one in first.columns)
                 raise problem(
-                    f"{path}.{option}", f"{column!r} is no column of table {first.name!r}", allowed=names, given=column
+                    f"{path}.{option}",
+                    f"{column!r} is not a column of table {first.name!r}",
+                    allowed=names,
+                    given=column,
                 )
     if "x" in of_columns:
         _check_number(f"{path}.x", options["x"], first)
@@ -159,7 +162,7 @@ def _check_number(path: str, name: str, table: Table) -> None:
     """Check that the column of an axis has numbers. Seeds are excluded, since lines are means over them."""
     numbers = [one.name for one in table.columns if one.type in ("int", "float") and one.name != "seed"]
     if name not in numbers:
-        raise problem(path, f"column {name!r} is no number to draw along", allowed=sorted(numbers), given=name)
+        raise problem(path, f"column {name!r} cannot be an axis", allowed=sorted(numbers), given=name)
 
 
 def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None:
@@ -170,7 +173,7 @@ def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None
     for value in wanted:
         kind = columns[name].type
         if value is not None and not (isinstance(value, KINDS[kind]) and isinstance(value, bool) == (kind == "bool")):
-            raise problem(path, f"{show_value(value)} is no value of a column of type {kind}")
+            raise problem(path, f"{show_value(value)} is not a value for a column of type {kind}")
 
 
 def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> list[Alike]:
@@ -228,7 +231,7 @@ def _check_setting(path: str, label: str, architectures: list[str], cells: list[
     if label not in there:
         near = nearest(label, there)
         hint = f"; did you mean {near!r}?" if near else ""
-        what = f"{show_value(label)} is no setting of the scorecard"
+        what = f"{show_value(label)} is not a setting of the scorecard"
         raise problem(path, f"{what}; there will be: {'; '.join(there) or 'nothing'}{hint}")
 
 

@@ -22,7 +22,9 @@ def check_own(modules: Iterable[str], filled: Container[str]) -> None:
         numbers, drawn, asked = headlines(), charts(), declarations_of("sentence")
         list(published_numbers())
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
-        raise RankfallError(f"what {' or '.join(modules)} declares cannot be read: {describe_error(error)}") from error
+        raise RankfallError(
+            f"the declarations of {' or '.join(modules)} cannot be read: {describe_error(error)}"
+        ) from error
     for module, table in tables.items():
         if table.name != module:
             raise RankfallError(
@@ -33,7 +35,7 @@ def check_own(modules: Iterable[str], filled: Container[str]) -> None:
         kind = "chart" if isinstance(item, Chart) else "headline"
         if item.study not in STUDIES:
             raise RankfallError(
-                f"study {item.study!r} of {kind} {item.name!r} ({item.table}) is none; allowed: {', '.join(STUDIES)}"
+                f"study {item.study!r} of {kind} {item.name!r} ({item.table}) does not exist; allowed: {', '.join(STUDIES)}"
             )
         named = columns_of(item) if isinstance(item, Chart) else item.columns
         check_columns(f"{kind} {item.name!r}", named, tables[item.table])

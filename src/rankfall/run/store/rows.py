@@ -131,7 +131,7 @@ def _keys(about: Mapping[bytes, bytes] | None, path: Path) -> list[str]:
     except (KeyError, TypeError, ValueError):
         raise Damaged("its footer is not that of a Parquet file with keys") from None
     if folder_of(measure) != f"measures/{path.parent.name}":
-        raise Damaged(f"it holds rows of measure {measure}, not of the one whose folder it is in")
+        raise Damaged(f"it holds rows of measure {measure}, but is in another measure's folder")
     if identity != path.stem.partition("-")[0]:
         raise Damaged("it covers other measure keys than its name says")
     return keys

@@ -94,7 +94,7 @@ def read_dataset(path: Path) -> Dataset:
     tensors, header = read_sealed(path)
     check_kind(header, "dataset")
     if header.meta.get("key") != path.stem:
-        raise Damaged(f"it holds data set {header.meta.get('key')}, not the one of its name")
+        raise Damaged(f"it holds data set {header.meta.get('key')}, but its name is another one's")
     inputs = {name.removesuffix(".inputs"): value for name, value in tensors.items() if name.endswith(".inputs")}
     try:
         splits = {name: Split(value, tensors.get(f"{name}.targets", value)) for name, value in inputs.items()}
@@ -112,7 +112,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors, meta = read_checkpoint(path)
     if meta.get("cells") != list(cells):
-        raise Damaged("it is of other cells than those of the stack that is trained")
+        raise Damaged("its cells are not those of the stack in training")
     return tensors, meta
 
 
@@ -123,11 +123,11 @@ def _read_meta(path: Path) -> dict[str, Any]:
 def _meta(header: Header, path: Path) -> dict[str, Any]:
     check_kind(header, "checkpoint")
     if header.meta.get("stack") != path.stem:
-        raise Damaged(f"it holds the checkpoint of stack {header.meta.get('stack')}, not of the one of its name")
+        raise Damaged(f"it holds the checkpoint of stack {header.meta.get('stack')}, but its name is another one's")
     try:
         meta: dict[str, Any] = json.loads(header.meta["meta"])
     except (KeyError, ValueError):
-        raise Damaged("it does not say what it is a checkpoint of") from None
+        raise Damaged("its header has no valid description of its stack") from None
     return meta
 
 

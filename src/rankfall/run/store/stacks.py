@@ -172,12 +172,12 @@ def _contents(header: Header, path: Path) -> _Contents:
     except (ValueError, KeyError, TypeError):
         raise Damaged("its header is not that of a stack") from None
     if group != path.parent.name:
-        raise Damaged(f"it is a stack of group {group}, not of the one whose folder it is in")
+        raise Damaged(f"it is a stack of group {group}, but is in another group's folder")
     if identity != path.stem:
         raise Damaged("it holds other cells, or cells that ended otherwise, than its name says")
     count = len(found.keys)
     if len(found.records) != count or any(entry["shape"][:1] != [count] for entry in header.tensors.values()):
-        raise Damaged(f"it is of {count} cells, and not all of its tensors and records are")
+        raise Damaged(f"it has {count} cells, but not all of its tensors and records do")
     return found
 
 
