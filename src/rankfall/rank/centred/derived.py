@@ -8,9 +8,9 @@ of its square:
 
 - for many normalisers a score a_i common to a row has no effect: then rows differ by E only;
 - or it has no effect where all scores of a row are equal, f(c 1 + a 1) = f(c 1): then it acts through a second derivative, along r and
-a;
+  a;
 - row sums may be constant, or stationary where all scores of a row are equal: then E acts through a second derivative, along r + t E and
-E, and a through a third, along r, r and a.
+  E, and a through a third, along r, r and a.
 
 Integrals are Gauss-Legendre sums. Where R is large enough they are compared with the plain difference.
 """
