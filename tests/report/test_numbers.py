@@ -248,7 +248,7 @@ def test_what_cannot_be_computed_is_refused_before_a_table_is_read(tmp_path, num
     ("number", "said"),
     [
         ("where: heads == 9, value: mean proportion", "no row of path_counts matches heads == 9"),
-        ("value: only proportion", "its rows have 5 values"),
+        ("value: only proportion", "needs a single value, but its rows have 5"),
         ("where: heads == 2 and length == 0, value: std proportion", "the std of 1 rows is missing"),
     ],
 )
