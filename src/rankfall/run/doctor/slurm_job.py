@@ -15,7 +15,7 @@ LARGEST_SKEW = 2.0  # seconds
 
 
 def probe(settings: Mapping[str, Any], results: Path, seconds: int) -> Iterator[Check]:
-    """Submit a job of a second and check that it starts, sees files written here, and writes files seen here in time."""
+    """Submit a job of a second and check that it starts, shares files with this node in both directions, and has the same time."""
     folder = (results / "logs").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     here, there = folder / f"doctor.{os.getpid()}.here", folder / f"doctor.{os.getpid()}.there"
