@@ -65,7 +65,7 @@ def test_an_interval_covers_the_mean_as_often_as_it_says() -> None:
 
 def test_one_seed_or_equal_ones_have_no_spread_and_no_number_is_an_error() -> None:
     assert band([2.0]) == Band(2.0, 2.0, 2.0, 1) and band([2.0, math.nan, 2.0]) == Band(2.0, 2.0, 2.0, 2)
-    with pytest.raises(RankfallError, match="no finite number"):
+    with pytest.raises(RankfallError, match="no number"):
         band([math.nan, None])  # type: ignore[list-item]
 
 
