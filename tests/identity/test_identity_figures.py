@@ -118,5 +118,5 @@ def test_models_have_a_column_each_and_bands_over_sentences(tmp_path: Any) -> No
     )
     edges = [path.vertices[:, 1].max() for band in picture.figure.axes[1].collections for path in band.get_paths()]
     assert max(edges) == 1  # the interval at layer 0 would go to 1.02, and no rate does
-    with pytest.raises(RankfallError, match="no such model, phase and variant"):
+    with pytest.raises(RankfallError, match="no row with these models, phases and variants"):
         model_token_identity(lambda name: table, phases=["other"])

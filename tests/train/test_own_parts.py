@@ -40,7 +40,7 @@ TARGETS = "classes"
 
 
 class Endless:
-    def __init__(self, *, train: int = 25, length: int = 6, longer: int = 9):
+    def __init__(self, *, train: int = 25, length: int = 16, longer: int = 19):
         self.train, self.length, self.longer = train, length, longer
 
     def __call__(self, rng):

@@ -7,7 +7,7 @@ from rankfall.report.claim import Band
 
 
 class Conditions(TypedDict):
-    """What `judge` takes."""
+    """The conditions of a verdict, as passed to `judge`."""
 
     holds: bool
     in_part: bool

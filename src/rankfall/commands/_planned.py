@@ -1,9 +1,8 @@
-"""Common to the commands that jobs run: the plan, the folder of results, and the check that the plan has not changed.
+"""The plan, the folder of results and the check for changes that are common to the commands of jobs.
 
-A job of a run finds beside its configuration what the run has planned, reads what is its own and makes that part of the plan anew, of the
-configuration and the sources as they are now. If its digest is then the one that it was told to expect, all is as it was planned. In any
-other case (nothing is there, a file is damaged, something was edited, nobody said what to expect) the whole grid is planned, which says
-what is wrong.
+A run writes its plan beside the configuration. A job reads its own part of that file and plans this part again, from the current
+configuration and sources. If the digest equals the expected one, nothing has changed. Otherwise (the file is missing or damaged, a source
+was edited, no digest was passed) the job plans the whole grid, which reports what is wrong.
 """
 
 import argparse
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A job's own plan."""
+    """The plan of a job, its folder of results and the expected digest."""
 
     plan: "Plan"
     results: Path
     expected: str | None
-    written: "WrittenPlan | None" = None  # where the plan is of this job's cells alone
+    written: "WrittenPlan | None" = None  # set if the plan has the cells of this job only
 
     @property
     def outputs(self) -> "Outputs":
@@ -45,12 +44,12 @@ class Planned:
         return JobFingerprints(self.plan) if self.written is None else WrittenFingerprints(self.plan, self.written)
 
     def check(self, fingerprint: "JobFingerprint", job: str) -> "dict[str, str]":
-        """An error if the job's digest is not the planned one. Returns the record that its output keeps."""
+        """Raise an error if the job's digest is not the planned one, and return the record for the metadata of its output."""
         fingerprint.check(self.expected, job)
         return fingerprint.record()
 
     def check_tables(self, names: "Iterable[str]") -> None:
-        """Stop before reading a table that was made for something else than the plan asks for."""
+        """Raise an error if a table was not written for the current plan."""
         from rankfall.report import tables
 
         for name in names:
@@ -61,10 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
     parser.add_argument("--config", type=Path, required=required, help="the benchmark's config, YAML or JSON")
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument(
-        "--expect", metavar="DIGEST", help="of what a run planned; stop if this would make something else"
+        "--expect", metavar="DIGEST", help="digest of the job in the run's plan; stop if it differs now"
     )
     parser.add_argument(
-        "--package", type=Path, metavar="FOLDER", help="where the run's own `rankfall` is; stop if this is another"
+        "--package", type=Path, metavar="FOLDER", help="folder of the run's `rankfall` package; stop if this is another"
     )
 
 
@@ -73,8 +72,8 @@ def make_plan(
     read: "Callable[[WrittenPlan], Slice] | None" = None,
     state: "Callable[[JobFingerprints], JobFingerprint] | None" = None,
 ) -> Planned:
-    """The plan, made by the same package as the run's. `read`: the cells that the job needs, of a plan that the run has written; `state`:
-    what the job makes. Without them it needs all cells."""
+    """Plan a job, and check that it uses the same package as the run. `read` selects the job's cells from the plan that the run has
+    written; `state` returns the job's fingerprint. Without them the job needs all cells."""
     import rankfall
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
@@ -99,7 +98,7 @@ def _load_own_part(
     read: "Callable[[WrittenPlan], Slice]",
     state: "Callable[[JobFingerprints], JobFingerprint]",
 ) -> Planned | None:
-    """The part of the plan that is the job's; None where it cannot be read or is not what was planned."""
+    """Return the job's part of the plan; None if it cannot be read or differs from what was planned."""
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
     from rankfall.run.plan.written import WrittenPlan

@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.run.guards.unchanged import prove_code
 
     own = _planned.make_plan(args, lambda written: written.data(args.task), lambda said: said.data(args.task))
-    own.plan.shards_of(args.task)  # or an error that names the tasks
+    own.plan.shards_of(args.task)  # raises an error that lists the tasks if this one is unknown
     cells = {cell.data_key: cell for cell in own.plan.cells if cell.task.name == args.task}
     with prove_code((cell.data_code for cell in cells.values()), own.results):
         return make_data(args, own, cells)

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.tables is None:
         own.check_tables(figure.tables)
     else:
-        made = {}  # whether or not the tables are those of the plan
+        made = {}  # no record: the tables may differ from those of the plan
 
     def read(name: str) -> "DataFrame":
         with restrict_reads(None):

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=Path,
         metavar="PATH",
-        help="JSON list of [task, shard, measure]; by default all that are to be made",
+        help="JSON list of [task, shard, measure]; by default all jobs without anything to compute",
     )
 
 
@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
 
     def look_up(
         shards: Shards,
-    ) -> None:  # what is damaged shows only when it is read in full; it is computed again here
+    ) -> None:
+        # Damage shows only when a file is read in full; damaged entries are computed again here.
         shards.store.announce(cells, keys)
         for job in jobs:
             made, paths = own.fingerprints.of(job).record(), [Path(path) for path in own.outputs.of(job)]
@@ -55,18 +56,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def find_lookups(own: _planned.Planned) -> "list[ShardJob]":
-    """Those that a run would look up now."""
+    """Return the jobs that a run would look up now."""
     from rankfall.run.snakemake.up_to_date import inspect_outputs
 
     return sorted(inspect_outputs(own.plan, own.fingerprints, own.outputs).lookups)
 
 
 def read_listed_jobs(path: Path) -> "list[ShardJob]":
-    """Those that a run lists."""
+    """Read the jobs that a run lists in a file."""
     from rankfall.errors import RankfallError
     from rankfall.run.snakemake.lookups import ShardJob
 
     try:
         return [ShardJob(*map(str, job)) for job in json.loads(path.read_text())]
     except (OSError, ValueError, TypeError) as error:
-        raise RankfallError(f"--jobs {path}: is no list of [task, shard, measure]: {error}") from None
+        raise RankfallError(f"--jobs {path}: is not a list of [task, shard, measure]: {error}") from None

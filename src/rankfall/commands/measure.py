@@ -1,4 +1,4 @@
-"""Measure the networks of one shard, except what the store has already; `measure model NAME` measures one Hugging Face model."""
+"""Measure the networks of one shard that the store does not have yet; `measure model NAME` measures one Hugging Face model."""
 
 import argparse
 from pathlib import Path
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan_shard(args: argparse.Namespace) -> _planned.Planned:
-    """Of a shard's cells, or of none."""
+    """Plan the cells of a shard, or no cells if the measure needs none."""
     from rankfall.run.plan.slices import Slice
 
     if args.task is None or args.shard is None:
@@ -51,7 +51,7 @@ def _plan_shard(args: argparse.Namespace) -> _planned.Planned:
 
 
 def measure_freely(args: argparse.Namespace, shards: "Shards") -> None:
-    """A measure that needs no cells."""
+    """Run a measure that needs no cells and write its table."""
     from rankfall.report import tables
     from rankfall.run.jobs.engine import stop_signals
     from rankfall.run.jobs.measuring import MeasuringWork, measure_tables, measure_without_cells
@@ -64,7 +64,7 @@ def measure_freely(args: argparse.Namespace, shards: "Shards") -> None:
     if args.tables is None or not measure.tables:
         own.check_tables(measure.tables)
     else:
-        made = {}  # whether or not the tables are those of the plan
+        made = {}  # no record: the tables may differ from those of the plan
     with stop_signals() as stopped:
         job = MeasuringWork(own.plan, measure, shards.store, shards.settings, stopped)
         rows = measure_tables(job, folder) if measure.needs == "tables" else measure_without_cells(job)

@@ -38,7 +38,7 @@ def write(
     out: Path | None = None,
     lacks: Mapping[str, str] | None = None,
 ) -> int:
-    """The page of these tables and figures; how many characters it has."""
+    """Write the page of these tables and figures, and return its number of characters."""
     from rankfall import __version__
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
@@ -71,8 +71,9 @@ def write(
 
 
 def write_incomplete(own: _planned.Planned, failed: Mapping[str, str]) -> dict[str, str]:
-    """After a run in which jobs failed: the page of what is there and right. `failed`: first file of a job -> its error. Returns what the
-    page lacks, and why; the next run makes it again, since its record says that it is of less than was planned.
+    """Write the page of the tables and figures that are up to date after a run in which jobs failed, and return what it lacks -> why.
+
+    `failed`: first file of a job -> its error. The record of the page says that it is incomplete, so the next run writes it again.
     """
     from rankfall.errors import RankfallError
     from rankfall.run.snakemake.up_to_date import right
@@ -100,14 +101,14 @@ READ = {"The documentation": "docs/index.md", "The code": "src/rankfall", "How t
 
 
 def links_from(folder: Path) -> dict[str, str]:
-    """What there is to read in the checkout that the page is made in, as seen from the page's folder."""
+    """Return title -> path, relative to the page's folder, of the documents in `READ` that the working directory has."""
     here = Path.cwd()
     found = {what: here / name for what, name in READ.items() if (here / name).exists()}
     return {what: Path(os.path.relpath(path, folder.resolve())).as_posix() for what, path in found.items()}
 
 
 def read_provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
-    """Of every cell that the store has; snippets have a mark for the seed."""
+    """Yield the provenance of every planned cell that the store has. Snippets contain `SEED` in place of the seed."""
     from rankfall.design import canonical
     from rankfall.report.page.pack import SEED
     from rankfall.report.provenance import provenance, snippet, tail
@@ -120,7 +121,7 @@ def read_provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
     )
     snippets: dict[str, str | None] = {}
     logs: dict[Path, str | None] = {}
-    number = 918273645  # a seed that occurs nowhere
+    number = 918273645  # a seed that occurs nowhere else in a snippet
     for cell in plan.cells:
         if cell.key not in records:
             continue
@@ -137,7 +138,7 @@ def read_provenances(plan: "Plan", results: Path) -> Iterator[dict[str, Any]]:
 
 
 def caption(path: Path) -> str | None:
-    """A figure's caption without the comment at its end."""
+    """Read a figure's caption without the comment at its end; return None if there is no file."""
     from rankfall.report.rst import unescape
 
     try:

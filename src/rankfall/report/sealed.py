@@ -1,26 +1,26 @@
-"""Digests inside files: a file holds the digest of all its bytes, and so says by itself whether it is as it was written.
+"""Digests inside files: a file contains the digest of all its bytes, which shows whether it was changed after it was written.
 
-A digest cannot be part of what it is of. So a file is written with zeros in its place, which count, and the digest is put there. Whoever
-changes the file by any program, and keeps what it says of its making, leaves another digest than that of the bytes.
+A digest cannot include itself. A file is therefore hashed with zeros in the place of the digest, which then replaces them. A program that
+changes the file and keeps its metadata leaves a digest that does not match.
 """
 
 import hashlib
 
 MARK = b"digest of all bytes: "
 ZEROS = b"0" * 64
-UNSEALED = MARK.decode() + ZEROS.decode()  # what a file is written with
+UNSEALED = MARK.decode() + ZEROS.decode()  # placeholder in a file before it is sealed
 
 
 def seal(content: bytes) -> bytes:
-    """The file with its digest; it has UNSEALED exactly once."""
+    """Return the content with its digest in place of UNSEALED, which it must contain exactly once."""
     place = _place(content)
     if content.count(MARK) != 1 or content[place : place + len(ZEROS)] != ZEROS:
-        raise ValueError("a file is sealed once, where it says so once")
+        raise ValueError("the content must contain the placeholder of its digest exactly once")
     return _with(content, place, hashlib.sha256(content).hexdigest().encode())
 
 
 def is_whole(content: bytes) -> bool:
-    """Whether a file has the digest of its bytes."""
+    """Return whether a file contains the digest of its bytes."""
     place = _place(content)
     digest = content[place : place + len(ZEROS)]
     return content.count(MARK) == 1 and hashlib.sha256(_with(content, place, ZEROS)).hexdigest().encode() == digest

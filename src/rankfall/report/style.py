@@ -1,4 +1,4 @@
-"""How every figure looks, and how it is saved: the widths of a printed page, letters that can be read there, and four files a figure."""
+"""Style and saving of figures: widths of a printed page, letters that are legible there, and four files per figure."""
 
 import hashlib
 import json
@@ -14,9 +14,9 @@ from rankfall.annotations import Axes, DataFrame, Figure
 from rankfall.disk import atomic
 from rankfall.report.rst import escape
 
-WIDTH = 7.0  # inches, of a printed page's text: no figure is wider, so that letters keep their size
+WIDTH = 7.0  # inches, the text width of a printed page; no figure is wider, so that letters keep their size
 MADE = ("png", "pdf", "svg", "csv")  # the files of a figure, beside its caption
-CAPTION = "caption"  # its digest in the record
+CAPTION = "caption"  # key of its digest in the record
 WITHOUT_TIME: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None},
@@ -56,7 +56,7 @@ SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure; the sentence or two that say what to see and what was found; and the numbers of all that is drawn, for its CSV."""
+    """A figure, its caption in a sentence or two, and the numbers of everything drawn, for its CSV file."""
 
     figure: Figure
     caption: str
@@ -64,16 +64,16 @@ class Picture:
 
 
 def apply_style() -> AbstractContextManager[None]:
-    """Within, what is drawn has our looks; outside, matplotlib is as it was."""
+    """Return a context in which figures have this style; matplotlib's settings are restored afterwards."""
     import matplotlib
 
     if "matplotlib.pyplot" not in sys.modules:
-        matplotlib.use("agg")  # seaborn makes figures by pyplot: they are for files, and open no window
+        matplotlib.use("agg")  # seaborn creates figures by pyplot, which must not open windows
     return matplotlib.rc_context(SETTINGS)
 
 
 def canvas(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of rows x columns axes, without a display and without touching pyplot's global state."""
+    """Create a figure of rows x columns axes, without a display and without touching pyplot's global state."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -82,19 +82,19 @@ def canvas(rows: int, columns: int, width: float, height: float, **options: Any)
 
 
 def tower(power: int) -> str:
-    """10 to the -(10 to the power), as a label."""
+    """Return 10^-(10^power) as a label."""
     return f"$10^{{-10^{{{power}}}}}$" if power > 2 else f"$10^{{-{10**power}}}$"
 
 
 def power(log10: float) -> str:
-    """10 to that, in words: as a number where it can be read as one."""
+    """Return 10^log10 as text: as a decimal number if it is readable, else as a power."""
     if log10 > -3:
         return f"{10**log10:.3g}"
     return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:,.0f}" if log10 > -1e9 else f"10^({log10:.2e})"
 
 
 def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
-    """Round numbers from first to last, few enough to be read as labels of an axis."""
+    """Return round numbers from first to last, at most about `most` of them, as labels of an axis."""
     step = next(
         step for size in range(9) for step in (10**size, 2 * 10**size, 5 * 10**size) if last - first < step * most
     )
@@ -102,8 +102,8 @@ def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
 
 
 def save(picture: Picture, out: Path, caption: Path | None = None, made: Mapping[str, str] | None = None) -> None:
-    """PNG, PDF, SVG and CSV side by side, the same bytes for the same data; the caption where the report looks for it. What they were
-    made for is a comment at the caption's end, with digests of all four and of the caption, so that no other can take their place unseen.
+    """Write PNG, PDF, SVG and CSV side by side, with the same bytes for the same data, and the caption. The record `made` is a comment at
+    the caption's end, with digests of all four files and of the caption, so that a replaced file is detected.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     record = dict(made or {})
@@ -120,18 +120,18 @@ def save(picture: Picture, out: Path, caption: Path | None = None, made: Mapping
 
 
 def digest_of(content: bytes) -> str:
-    """What the record of a figure or page says of its content."""
+    """Return the digest of content for the record of a figure or page."""
     return hashlib.sha256(content).hexdigest()[:24]
 
 
 def files(picture: Picture) -> dict[str, bytes]:
-    """Kind of file -> its content. Places are found once, for the first of the three pictures: that takes longer than drawing."""
+    """Return kind of file -> content. The layout, which takes longer than drawing, is computed once, for the first of three pictures."""
     found = {}
     with apply_style():
         for kind, metadata in WITHOUT_TIME.items():
             drawn = BytesIO()
             picture.figure.savefig(drawn, format=kind, metadata=metadata)
-            # Laid out once. "none" would keep a placeholder, for which matplotlib draws everything twice.
+            # The layout is kept. "none" would leave a placeholder, for which matplotlib draws everything twice.
             picture.figure.set_layout_engine(None)
             found[kind] = drawn.getvalue()
     if picture.numbers is None:

@@ -1,9 +1,8 @@
-"""Tables on disk: Parquet files that agree with their declaration, in one canonical order, with what made them in the
-metadata, and a digest of all their bytes (`sealed.py`): what was changed after it was written is refused, and made again by the next run.
+"""Tables on disk: Parquet files that match their declaration, in canonical order, with their provenance in the metadata and a digest of
+all their bytes (`sealed.py`). A file that was changed after it was written is an error, and the next run writes it again.
 
-Writing checks names, types, nulls, NaN and duplicates; reading checks the schema. Two tables made from the same
-inputs have the same bytes but for the recorded time. Rows of a cell that is not done may leave everything but the
-cell's own columns empty.
+Writing checks names, types, nulls, NaN and duplicates; reading checks the schema. Two tables from the same inputs have the same bytes
+except for the recorded time. Rows of a cell that is not done may leave all columns except those of the cell empty.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ PACKAGES = ("torch", "transformers", "snakemake", "numpy", "pyarrow")
 
 
 def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = "") -> dict[str, str]:
-    """What a table's metadata says about its writing: digests of config and cells, versions (without importing
-    anything), time. Where a cell was trained, maybe earlier and elsewhere, is in its row.
+    """Return the provenance in a table's metadata: digests of configuration and cells, versions (without importing anything), device and
+    time of writing. The machine that trained a cell, perhaps earlier and elsewhere, is in its row.
     """
     versions = {"python": platform.python_version()} | {package: _version(package) for package in PACKAGES}
     return {
@@ -52,7 +51,7 @@ def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = ""
 def write(
     name: str, rows: Sequence[Mapping[str, Any]] | pa.Table, path: Path, meta: Mapping[str, str] | None = None
 ) -> None:
-    """Check, sort and write one table atomically; `meta` is what `provenance` returns."""
+    """Check, sort and write a table atomically; `meta` is the result of `provenance`."""
     data = conform(name, rows)
     about = {"table": name, "schema": schema(name).version, **_borrowed_modules(name)} | dict(
         provenance() if meta is None else meta
@@ -66,11 +65,11 @@ def write(
 
 
 def read(path: Path, name: str | None = None) -> pa.Table:
-    """One table, its schema checked against the declaration; `name` says which table is expected."""
+    """Read a table and check its schema against the declaration; `name` is the expected table."""
     path = Path(path)
     content: bytes = open_table(path, Path.read_bytes)
     whole = is_whole(content)
-    if not whole and MARK in content:  # before anything is made of its bytes
+    if not whole and MARK in content:  # before its bytes are parsed
         raise RankfallError(f"{path} was changed after it was written: remove it and run again")
     data: pa.Table = open_table(path, lambda _: pq.read_table(pa.BufferReader(content)))
     about = about_of(data)
@@ -78,7 +77,9 @@ def read(path: Path, name: str | None = None) -> pa.Table:
     if found is None:
         raise RankfallError(f"{path} is not a table of Rankfall")
     if not whole:
-        raise RankfallError(f"{path} has no digest of its content, as tables of this version have: run the step again")
+        raise RankfallError(
+            f"{path} has no digest of its content, which tables of this version need: run the step again"
+        )
     if name is not None and found != name:
         raise RankfallError(f"{path} holds the table {found!r}, not {name!r}: remove it and run again")
     if finds_headlines(found):
@@ -94,12 +95,12 @@ def read(path: Path, name: str | None = None) -> pa.Table:
 
 
 def _borrowed_modules(name: str) -> dict[str, str]:
-    """The modules of users that a table has columns of, where it has."""
+    """Return metadata with the users' modules whose columns a table has, if any."""
     return {MODULES: " ".join(lent())} if lent() and finds_headlines(name) else {}
 
 
 def open_table(path: Path, how: Callable[[Path], Any]) -> Any:
-    """A Parquet file, or its schema alone."""
+    """Open a Parquet file by `how`, which reads the file or its schema, with errors for missing and damaged files."""
     try:
         return how(path)
     except FileNotFoundError:
@@ -110,7 +111,7 @@ def open_table(path: Path, how: Callable[[Path], Any]) -> Any:
 
 
 def read_frame(path: Path, name: str | None = None) -> DataFrame:
-    """One table for plotting; whole numbers and booleans with nulls become pandas' nullable types."""
+    """Read a table as a DataFrame; integers and booleans with nulls become pandas' nullable types."""
     import pandas as pd
 
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
@@ -123,7 +124,7 @@ def read_frame(path: Path, name: str | None = None) -> DataFrame:
 
 
 class PlannedFile(Protocol):
-    """A file that a table is combined from: what it must have been made for, and the cells that its rows may be of."""
+    """A file from which a table is combined: its path, its expected digest, and the keys of the cells that it may contain."""
 
     @property
     def path(self) -> str: ...
@@ -136,7 +137,7 @@ class PlannedFile(Protocol):
 def combine(
     name: str, planned: Sequence[PlannedFile], path: Path, config: str = "", made: Mapping[str, str] | None = None
 ) -> int:
-    """One table from its planned parts; returns its number of rows. No parts make an empty table."""
+    """Combine a table from its planned parts and return its number of rows. Without parts the table is empty."""
     parts = [read_part(name, part) for part in planned]
     bare = [part.replace_schema_metadata(None) for part in parts]
     data = pa.concat_tables(bare) if bare else conform(name, [])
@@ -147,7 +148,7 @@ def combine(
 
 
 def read_part(name: str, part: PlannedFile) -> pa.Table:
-    """One part; refused if it was made for something else, or has rows of other cells."""
+    """Read a part of a table; raise an error if it was written for another plan or has rows of other cells."""
     data = read(Path(part.path), name)
     check_made(Path(part.path), part.made, data)
     foreign = set(data["key"].unique().to_pylist()) - part.keys if part.keys is not None else set()
@@ -159,15 +160,13 @@ def read_part(name: str, part: PlannedFile) -> pa.Table:
 
 
 def check_made(path: Path, made: str, data: pa.Table | None = None) -> None:
-    """Refuse a table that says it was made for something else than was planned. Its rows are checked when they are read."""
+    """Raise an error if a table's metadata does not have the planned digest. Its rows are checked when they are read."""
     if about_of(open_table(path, pq.read_schema) if data is None else data).get("made") != made:
-        raise RankfallError(
-            f"{path} was made for another configuration or by other code: run again, and it is made again"
-        )
+        raise RankfallError(f"{path} was made for another configuration or by other code: run again to write it anew")
 
 
 def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
-    """What a table's metadata says about its making."""
+    """Return the entries of a table's metadata that Rankfall has written."""
     known = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
     pairs = {key.decode(): value.decode() for key, value in known.items()}
     return {key.removeprefix("rankfall."): value for key, value in pairs.items() if key.startswith("rankfall.")}

@@ -137,7 +137,7 @@ def test_looked_up_tables_are_those_of_the_jobs(tmp_path: Path, capsys: pytest.C
 def test_a_list_of_other_jobs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, jobs = tmp_path / "config.json", tmp_path / "jobs.json"
     config.write_text(json.dumps(changed("results", str(tmp_path / "results"), TINY)))
-    for text, line in [("{", "is no list of [task, shard, measure]"), ("[]", "changed since this run was planned")]:
+    for text, line in [("{", "is not a list of [task, shard, measure]"), ("[]", "changed since this run was planned")]:
         jobs.write_text(text)
         assert main(["lookup", "--config", str(config), "--jobs", str(jobs), "--expect", "0" * 24]) == 2
         assert line in capsys.readouterr().err

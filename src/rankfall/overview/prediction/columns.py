@@ -1,11 +1,11 @@
-"""prediction.parquet: each network at birth, and what became of it."""
+"""The table prediction.parquet: each network at birth, and its outcome after training."""
 
 from rankfall.overview.prediction.rows import BIRTH, PARTS, column
 from rankfall.report.schema import Column, Table
 
 
 def prediction() -> Table:
-    """One row a trained network that counts, at the learning rate that the rule chose."""
+    """Describe the table: one row per counted network, trained at the learning rate that the rule chose."""
     return Table(
         "prediction",
         "a task x architecture x depth x seed",

@@ -1,4 +1,4 @@
-"""Whether the machine computes what autograd does in the cells of a job: looked at before any of them is trained."""
+"""Agreement of the machine with autograd, checked on the cells of a job before any of them is trained."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def check_agreement(
     cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Callable[[str], None]
 ) -> set[str]:
-    """The groups that the machine was to train but cannot trace: autograd trains them, on any computer, since what a trace meets is the
-    code. Raise if it gives other numbers than autograd for the first cell of a group. `note` is told where that could not be looked at."""
+    """Return the groups that the machine cannot trace. Autograd trains them on any computer, since traceability depends on the code alone.
+    Raise if the machine's numbers differ from autograd's for the first cell of a group. `note` reports cells that could not be checked."""
     firsts: dict[str, Cell] = {}
     for cell in cells:
         if cell.engine in MACHINES:
@@ -34,8 +34,8 @@ def check_agreement(
 
 
 def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable[[str], None]) -> bool:
-    """Whether the machine can trace a cell's step."""
-    from rankfall.train.machine.agreement import disagreement  # needs numba, which not everybody has
+    """Return whether the machine can trace a cell's step."""
+    from rankfall.train.machine.agreement import disagreement  # requires numba, an optional dependency
     from rankfall.train.machine.trace import Untraceable
 
     named = f"{cell.task.name} / {cell.architecture.name} / {cell.training.name}"
@@ -61,8 +61,8 @@ def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable
             "the component that does it lets the plan say so"
         )
         return False
-    except Exception as error:  # what a component raises is its cells' own failure, and their training will say so
-        note(f"{cell.key}: not looked at whether the machine agrees with autograd: {describe_error(error)}")
+    except Exception as error:  # a failing component is its cells' own failure, and their training reports it
+        note(f"{cell.key}: could not check whether the machine agrees with autograd: {describe_error(error)}")
         return True
     if what:
         raise RankfallError(f"{named}: {what}")
@@ -80,7 +80,8 @@ def machine_of(engine: str) -> "type[Machined]":
 
 
 def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":
-    """The first batch of the first epoch for two members, and the last one if it is smaller or the objective draws something of each."""
+    """Return the first batch of the first epoch for two members. Add the last batch if it is smaller, or if the objective draws something
+    for each batch."""
     size, shuffle, seeds = cell.training.batch, cell.training.shuffle, [cell.seed, cell.seed + 1]
     last = steps_per_epoch(data.samples, size) - 1
     found = [next(data.epoch(seeds, 0, size, shuffle, first)) for first in sorted({0, last})]

@@ -1,13 +1,13 @@
-"""A plan as the run that made it wrote it: beside its configuration what its jobs need to know, in a folder named by its content.
+"""A plan as its run wrote it: a configuration and what its jobs need to know, in a folder named by its content.
 
     results/plan/0123456789abcdef01234567/
-        config.json                 the configuration, whole
-        jobs.json                   what each job makes and needs, and what tables are combined from
+        config.json                 the whole configuration
+        jobs.json                   what each job makes and needs, and from what tables are combined
         shards/TASK/SHARD.json      the cells of a shard, as a slice (`slices.py`)
         data/TASK.json              one cell for each data set of a task
 
-A job reads what is its own, makes that part of the plan anew and compares (`commands/_planned.py`). So nothing here is believed: a file
-that is missing, damaged or of another plan costs time, the planning of the whole grid, and changes no result.
+A job reads its own part, plans that part again and compares (`commands/_planned.py`). So nothing here is trusted: a file that is missing,
+damaged or from another plan costs the time to plan the whole grid, and changes no result.
 """
 
 import json
@@ -27,7 +27,7 @@ FOLDER, CONFIG, JOBS = "plan", "config.json", "jobs.json"
 
 
 class DamagedPlan(RankfallError):
-    """A file of a written plan that is not as it was written, or not there."""
+    """A file of a written plan is missing or not as it was written."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class WrittenPlan:
 
     @classmethod
     def load_beside(cls, config: Path) -> "WrittenPlan | None":
-        """The one that a configuration's file belongs to; None for a file that nobody has written as a plan's."""
+        """Return the plan to which a configuration's file belongs. None for a file that was not written as part of a plan."""
         found = cls(config.parent)
         return found if config.name == CONFIG and found.jobs_file.is_file() else None
 
@@ -58,14 +58,14 @@ class WrittenPlan:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """`jobs`: path -> what its job makes and needs; `parts`: table -> what it is combined from; `sample`: cells of every code."""
+        """`jobs`: path -> what its job makes and needs; `parts`: table -> its sources; `sample`: cells with every kind of code."""
         return read_sealed(self.jobs_file)
 
     def shard(self, task: str, shard: str) -> Slice:
         return Slice(**read_sealed(self.shard_file(task, shard)))
 
     def shards(self, places: Iterable[tuple[str, str]]) -> Slice:
-        """Several, in their order in the plan."""
+        """Return several shards as one slice, in their order in the plan."""
         return merge_slices(self.shard(*place) for place in sorted(set(places)))
 
     def data(self, task: str) -> Slice:
@@ -73,12 +73,12 @@ class WrittenPlan:
 
     @property
     def sample(self) -> Slice:
-        """A cell of every kind of code, for whoever wants to know what code there is."""
+        """Cells that together use all code of the plan."""
         return Slice(self.about["sample"])
 
 
 def seal(content: Any) -> bytes:
-    """As it is written: a digest in the first line, and what it is of in the second."""
+    """Return content as it is written: a digest in the first line, and the text that it is of in the second."""
     text = json.dumps(content, separators=(",", ":"))
     return f"{digest_of(text)}\n{text}\n".encode()
 
@@ -94,7 +94,7 @@ def read_sealed(path: Path) -> Any:
 
 
 def write_once(path: Path, content: bytes) -> None:
-    """A file that is as it should be is left alone: another process may be reading it."""
+    """Write a file, but leave it alone if its content is right: another process may be reading it."""
     try:
         if path.read_bytes() == content:
             return
@@ -105,5 +105,5 @@ def write_once(path: Path, content: bytes) -> None:
 
 
 def mark_used(folder: Path) -> None:
-    """The time at which a run last used a plan is that of its folder, for whoever cleans."""
+    """Set the time of a plan's folder to now: the time of its last use, which cleaning reads."""
     os.utime(folder)
