@@ -132,7 +132,7 @@ def test_each_is_one_file(lab: Path) -> None:
         **{("longer", metric): [2] for metric in ("loss", "known")},  # at the end alone
     }
     sets = read_frame(lab / "datasets.parquet", "datasets")
-    assert dict(zip(sets.split, sets.length)) == {"train": 6, "test": 6, "longer": 9}
+    assert dict(zip(sets.split, sets.length)) == {"train": 16, "test": 16, "longer": 19}
     rows = read_frame(lab / "paths.parquet", "paths")
     assert len(rows) == 3 and (rows.accuracy < math.log(2)).all()
 
