@@ -184,6 +184,7 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
     base |= ({"network": "none"} if chart.line == "curve" else {}) | fixed
     base |= {"floor": False} if "clear" in chart.where else {}
     rng, rows, drawn = np.random.default_rng(len(chart.title)), [], []
+    by_cell = line == "architecture" and about_table.cells  # the line is the network's own name
     ways = cells if about_table.cells else [{"seed": seed} for seed in ((0, 1) if own_seed else (0,))]
     for way, name, number in itertools.product(ways, ("one", "other"), (1, 2)):
         place = {"int": number, "float": float(number)}.get(types[chart.x], f"place {number}")
@@ -193,8 +194,8 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
         row |= {
             chart.x: place,
             chart.measured: int(rng.integers(1, 99)) if types[chart.measured] == "int" else rng.random() + 0.1,
-        } | ({line: name} if line != "architecture" else {})
-        if (chart.kind == "points" and number == 2) or (line == "architecture" and name == "other"):
+        } | ({} if by_cell else {line: name})
+        if (chart.kind == "points" and number == 2) or (by_cell and name == "other"):
             continue
         if "own" in chart.where:
             row["trained_layer"] = number
@@ -203,7 +204,7 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
         rows.append(row)
         drawn.append(
             (
-                way["architecture"] if line == "architecture" else name,
+                way["architecture"] if by_cell else name,
                 None if chart.kind == "points" else place,
                 row[chart.measured],
             )

@@ -198,7 +198,7 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
     [
         (lambda: order_of_contraction(lambda q, k: q), "takes 2 arguments"),
         (lambda: order_of_contraction(F.scaled_dot_product_attention, mask="causal"), "not for a function"),
-        (lambda: order_of_contraction(lambda x: x[:, :1]), "returns (96, 1, 8) where (96, 6, 8) is"),
+        (lambda: order_of_contraction(lambda x: x[:, :1]), "returns (96, 1, 8), expected (96, 6, 8)"),
         (lambda: order_of_contraction(nn.Linear(4, 4)), "(states are 8 wide here; width=... says otherwise"),
         (
             lambda: order_of_contraction(nn.TransformerEncoderLayer(16, 2, 32)),

@@ -48,11 +48,8 @@ def matrix_norm(x: Tensor, norm: str) -> Tensor:
 
 
 def composite(l1: Tensor, linf: Tensor) -> Tensor:
-    """Return sqrt(l1 linf).
-
-    Roots are taken of units, since the root of an odd power of two is rounded, and before the product, so that 1e-200 does not
-    underflow.
-    """
+    """Return sqrt(l1 linf). Roots are taken of units, since the root of an odd power of two is rounded, and before the product, so that
+    1e-200 does not underflow."""
     exponent = exponent_of(linf, ())
     first, second = shift(torch.stack([l1, linf]), -exponent).sqrt()
     return shift(first * second, exponent)
@@ -78,10 +75,7 @@ def mean_centre(x: Tensor) -> Tensor:
 
 
 def median_centre(x: Tensor) -> Tensor:
-    """Return the column medians (midpoint of the two middle values).
-
-    They minimise every column's absolute sum, hence the l1 norm.
-    """
+    """Return the column medians (midpoint of the two middle values), which minimise every column's absolute sum, hence the l1 norm."""
     ordered = x.sort(-2).values
     tokens = x.shape[-2]
     low, high = ordered[..., (tokens - 1) // 2, :], ordered[..., tokens // 2, :]
@@ -89,10 +83,7 @@ def median_centre(x: Tensor) -> Tensor:
 
 
 def _weighted_median(values: Tensor, order: Tensor, weights: Tensor) -> Tensor:
-    """Return the lower weighted median of every column.
-
-    values (..., T, D) are sorted along T by `order`; weights (..., T) sum to one.
-    """
+    """Return the lower weighted median of every column. `values` (..., T, D) are sorted along T by `order`; `weights` (..., T) sum to 1."""
     mass = weights.unsqueeze(-1).expand_as(values).gather(-2, order).cumsum(-2)
     place = (mass < 0.5).sum(-2, keepdim=True).clamp_max(values.shape[-2] - 1)
     return values.gather(-2, place).squeeze(-2)
@@ -272,19 +263,15 @@ def floor_of(computed: torch.dtype) -> float:
 
 
 def at_floor(relative: Tensor, computed: torch.dtype, log10_true: Tensor | None = None) -> Tensor:
-    """Check whether a relative residual is rounding noise of `computed`, the dtype of the forward pass (not of this tensor).
-
-    If the true value is known, a deviation from it counts as noise too, since norms amplify rounding to any size.
-    """
+    """Check whether a relative residual is rounding noise of `computed`, the dtype of the forward pass (not of this tensor). If the true
+    value is known, a deviation from it counts as noise too, since norms amplify rounding to any size."""
     floor = relative < floor_of(computed)
     return floor if log10_true is None else floor | ((relative.log10() - log10_true).abs() > OFF)
 
 
 def sigma_ratio(x: Tensor, values: Tensor | None = None) -> Tensor:
-    """Return sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows.
-
-    It is 0 for a single row, and NaN where X has no size. `values`, here and below: the singular values of X or of its unit, if known.
-    """
+    """Return sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows. It is 0 for a single row, and NaN where
+    X has no size. `values`, here and below: the singular values of X or of its unit, if known."""
     values = singular_values(x) if values is None else values
     second = values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
     return or_nan(share(second, values[..., 0]), x)
@@ -302,10 +289,8 @@ def singular_values(x: Tensor) -> Tensor:
 
 
 def numerical_rank(x: Tensor, computed: torch.dtype | None = None, values: Tensor | None = None) -> Tensor:
-    """Return the number of singular values above max(T, D) rounding units of the largest, (...), as integers.
-
-    `computed`: the dtype of the forward pass.
-    """
+    """Return the number of singular values above max(T, D) rounding units of the largest, (...), as integers. `computed`: the dtype of the
+    forward pass."""
     values = singular_values(x) if values is None else values
     least = torch.finfo(computed or x.dtype).eps * max(x.shape[-2:])
     return (values > least * values[..., :1]).sum(-1)
