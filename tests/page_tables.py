@@ -188,7 +188,7 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
     ways = cells if about_table.cells else [{"seed": seed} for seed in ((0, 1) if own_seed else (0,))]
     for way, name, number in itertools.product(ways, ("one", "other"), (1, 2)):
         place = {"int": number, "float": float(number)}.get(types[chart.x], f"place {number}")
-        if chart.kind == "points":
+        if chart.kind == "points" and types[chart.x] == "text":
             place = name
         row = base | (about(way) if about_table.cells else way if own_seed else {})
         row |= {
@@ -211,13 +211,13 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
         )
         column = next((column for column in chart.where if column in types), None)
         if "own" in chart.where:
-            rows.append(row | {"trained_layer": number + 5, chart.measured: -1})
+            rows.append(row | {"trained_layer": number + 5, chart.measured: 0})
         elif "clear" in chart.where:
-            rows.append(row | {"floor": True, chart.x: number + 10, chart.measured: -1})
+            rows.append(row | {"floor": True, chart.x: number + 10, chart.measured: 0})
         elif column is not None:
             other = {"bool": False, "text": "something else"}[types[column]]
             apart = {} if column in about_table.key else {chart.x: number + 10}
-            rows.append(row | {column: other, chart.measured: -1} | apart)
+            rows.append(row | {column: other, chart.measured: 0} | apart)
     return rows, drawn
 
 
