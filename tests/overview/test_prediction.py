@@ -68,6 +68,8 @@ def test_accuracy_over_chance() -> None:
 def test_a_network_is_compared_with_what_its_mask_leaves_attainable() -> None:
     cells = pd.DataFrame([cell("a", 0, 0.1, 0.6, attainable=0.6), cell("a", 1, 0.1, 0.4, attainable=0.6)])
     assert over_chance(cells).tolist() == pytest.approx([1.0, 0.5])
+    hopeless = pd.DataFrame([cell("a", 0, 0.1, 0.24, attainable=0.2)])  # of a mask that leaves chance alone
+    assert over_chance(hopeless).tolist() == pytest.approx([0.05])
     curves = [
         {"key": cells.key[0], "task": "sorting", "epoch": epoch, "split": "test", "metric": "accuracy", "value": value}
         for epoch, value in enumerate([0.3, 0.41, 0.6], 1)

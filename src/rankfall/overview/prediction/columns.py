@@ -29,7 +29,7 @@ def prediction() -> Table:
             Column(
                 "over_chance",
                 "float",
-                "(accuracy - chance) / (best - chance), best: `attainable` of cells, 1 where it is not known; null: diverged",
+                "(accuracy - chance) / (best - chance), best: `attainable` of cells, 1 where it is not known or is chance; null: diverged",
                 nullable=True,
             ),
             Column("threshold", "float", "of accuracy over chance: from there on a network trains"),

@@ -22,9 +22,11 @@ def over_chance(cells: DataFrame) -> Series:
 
 
 def best_accuracy(cells: DataFrame) -> Series:
-    """Return the accuracy that the mask of each network leaves attainable, and 1 where that is not known: under a causal mask the best
-    answers to sorting are .6 right, and a network that gives them has learned its task."""
-    return cells.attainable.astype(float).fillna(1.0)
+    """Return the accuracy that the mask of each network leaves attainable: under a causal mask the best answers to sorting are .6 right,
+    and a network that gives them has learned its task. It is 1 where that is not known, and where the mask leaves no more than chance:
+    such a network never learns."""
+    best = cells.attainable.astype(float)
+    return best.where(best > cells.chance.astype(float), 1.0)
 
 
 def chosen_rates(cells: DataFrame, selection: Iterable[int]) -> DataFrame:
