@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from rankfall import components
+from rankfall.design import components_of
 from rankfall.disk import StoreError
 from rankfall.errors import NoKernel, RankfallError, describe_error
 from rankfall.run.guards.reads import Unproved
-from rankfall.run.guards.unchanged import numerics
+from rankfall.run.guards.unchanged import check_unchanged, numerics
 from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
 from rankfall.run.plan.engines import MACHINE_GPU, MACHINES
 from rankfall.train.data import Data, steps_per_epoch
@@ -44,6 +46,10 @@ def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable
         with numerics(cell.code):
             data = stack_data([cell, cell], [dataset, dataset], device)
             batches = ends_of_epoch(cell, data)
+            for kind, component in [*components_of(cell.architecture), ("objective", cell.training.objective)]:
+                components.load(kind, component.name)
+            # Programs are kept by the planned digests: what an edit changed before it was imported must not be traced under them.
+            check_unchanged(cell.code)
             what = disagreement(
                 cell.architecture,
                 shape_of(cell, dataset),
