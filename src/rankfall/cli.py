@@ -33,10 +33,8 @@ def run(arguments: list[str]) -> int:
     from rankfall import __version__
     from rankfall.errors import RankfallError
 
-    of_model = arguments[:2] == [
-        "measure",
-        "model",
-    ]  # `measure model` measures one model without a plan: the verb `model`
+    # `measure model` measures one model without a plan: the verb `model`
+    of_model = arguments[:2] == ["measure", "model"]
     arguments = arguments[1:] if of_model else arguments
     verbs = _verbs(arguments[0] if arguments else "")
     parser = argparse.ArgumentParser(prog="rankfall", description="What attention loses with depth.")

@@ -92,9 +92,7 @@ def locate(kind: str, name: str) -> Location | None:
     places = [] if name.startswith("_") else _own_locations(kind, name)
     for place in places:
         if os.path.isfile(place.file):  # not cached: the file may vanish
-            if (
-                place is not places[0]
-            ):  # try this location first next time: a plan locates components a hundred thousand times
+            if place is not places[0]:  # tried first next time: a plan locates components a hundred thousand times
                 places.remove(place)
                 places.insert(0, place)
             return place

@@ -75,7 +75,7 @@ def residuals_of(
         except RankfallError as error:
             if variants is not None or seeds != 1 or not any(said in str(error) for said in OTHERWISE_BUILT):
                 raise
-            return of_any_build(given, config or {}, norm, length, check_seed(seed), error)
+            return of_any_build(given, config or {}, norm, length, check_seed(seed))
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
@@ -89,10 +89,8 @@ OTHERWISE_BUILT = (
 )  # fmt: skip
 
 
-def of_any_build(
-    given: Any, config: dict[str, Any], norm: str, length: int, seed: int, before: RankfallError
-) -> dict[str, Residuals]:
-    """Measure a model of Transformers as any module, by its residual stream, on random inputs; `before` is the error of the usual way."""
+def of_any_build(given: Any, config: dict[str, Any], norm: str, length: int, seed: int) -> dict[str, Residuals]:
+    """Measure a model of Transformers as any module, by its residual stream, on random inputs."""
     from rankfall.api.modules import residuals_of_examined
     from rankfall.check.library import of_library
     from rankfall.models.families.example import example_inputs

@@ -18,7 +18,7 @@ SAME = 1e-9  # relative deviation below which two states are proportional
 
 @dataclass
 class Scales:
-    """By layer (0-based): the size of mixing and of tokenwise branches over that of the state. None: no such branch."""
+    """The size of mixing and of tokenwise branches over that of the state, by layer (0-based). None: no such branch."""
 
     mixing: list[float | None]
     tokenwise: list[float | None]

@@ -27,6 +27,12 @@ def true_of_all(answers: Iterable[bool | None]) -> bool | None:
     return False if False in answers else (None if None in answers else True)
 
 
+def true_of_any(answers: Iterable[bool | None]) -> bool | None:
+    """Return True if one answer is, else None if one is missing."""
+    answers = set(answers)
+    return True if True in answers else (None if None in answers else False)
+
+
 def lies_between(found: Band, low: float, high: float) -> bool | None:
     """Return whether the whole interval lies between two thresholds, None where it reaches across one of them."""
     if low < found.low and found.high < high:

@@ -24,7 +24,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sight:
-    """What every layer of a network lets its T positions (sentinels included) see of each other."""
+    """The views that every layer of a network gives its T positions (sentinels included) of each other."""
 
     start: Places  # (T,) colours of the inputs of the first layer
     visible: NDArray[np.bool_]  # (T, T) the mask: True where i sees j

@@ -1,4 +1,4 @@
-"""What the layers of an architecture see of positions, derived from the literals that its components declare.
+"""Views of positions by the layers of an architecture, derived from the literals that its components declare.
 
 ROWS of an attention or a normaliser says what rows of weights sum to. SEES of a position or a normaliser says what its numbers depend
 on, and TOUCHES of a position where they enter. The mask and the sentinels are evaluated. Where a component does not declare what is

@@ -81,7 +81,7 @@ def within(centre: float, reach: float, quantity: str, where: str = "") -> tuple
 
 @dataclass(frozen=True)
 class Extension:
-    """Whether a statement is true in a setting that the benchmark adds to the source's, such as another mask; None: not decided."""
+    """The answer for a setting that the benchmark adds to the source's, such as another mask; None: not decided."""
 
     setting: str  # completes "extends to ...", numbers in brackets
     true: bool | None

@@ -65,7 +65,7 @@ class Headline:
 
     @property
     def components(self) -> bool:
-        """Whether it is a number of components and not of networks."""
+        """Return whether it is a number of components and not of networks."""
         return self.parts is not None
 
 

@@ -54,7 +54,7 @@ class Evidence:
 
     @property
     def decidable(self) -> Series:
-        """Whether a row has enough seeds for an interval; numbers with a separate interval need none."""
+        """Return for each row whether it has enough seeds for an interval; numbers with a separate interval need none."""
         return (self.values.notna().sum(axis=1) >= FEWEST) | (self.low is not None)
 
 

@@ -46,7 +46,7 @@ def decide(read: Read) -> Decision:
             "above": ".",
             "below": ": a window delays it, but in the end all lose what the second token does, which sees two tokens that have become "
             "alike.",
-            "undecided": "; whether that is slower is not told.",
+            "undecided": "; whether the window makes it slower is undecided.",
         }[slower]
     )
     return judge(

@@ -117,7 +117,7 @@ def decide_linear(read: Read) -> Decision:
     said = (
         "At birth the size of what layers have added (root of the mean square) grows like "
         + " and ".join(f"l^{found[line].mean:.2f} for {line}" for line in STARTS)
-        + "; independent branches have l^0.50. No faster than linear is what O(L) says."
+        + "; independent branches have l^0.50. O(L) allows any growth up to linear."
     )
     bounded = {is_on(found[line], AT_MOST) for line in STARTS}
     extends = [Extension(f"{line}: l^{found[line].mean:.2f}", answers[line]) for line in others(rows)]

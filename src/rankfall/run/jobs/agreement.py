@@ -48,7 +48,7 @@ def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable
             batches = ends_of_epoch(cell, data)
             for kind, component in [*components_of(cell.architecture), ("objective", cell.training.objective)]:
                 components.load(kind, component.name)
-            # Programs are kept by the planned digests: what an edit changed before it was imported must not be traced under them.
+            # Programs are kept under the planned digests, so an edited text that was imported here must not be traced.
             check_unchanged(cell.code)
             what = disagreement(
                 cell.architecture,
