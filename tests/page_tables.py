@@ -180,21 +180,29 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
     base = {column.name: None if column.nullable else TYPED[column.type] for column in about_table.columns}
     fixed = {name: value for name, value in (*chart.start.items(), *chart.where.items()) if name in types}
     line = "source" if chart.line == "curve" else chart.line
-    own_seed = not about_table.cells and "seed" in types
+    of_networks = "key" in types  # also where the table has a row a network and is no table of cells
+    own_seed = not of_networks and "seed" in types
     base |= ({"network": "none"} if chart.line == "curve" else {}) | fixed
     base |= {"floor": False} if "clear" in chart.where else {}
     rng, rows, drawn = np.random.default_rng(len(chart.title)), [], []
-    ways = cells if about_table.cells else [{"seed": seed} for seed in ((0, 1) if own_seed else (0,))]
+    by_cell = line == "architecture" and of_networks  # the line is the network's own name
+    ways = cells if of_networks else [{"seed": seed} for seed in ((0, 1) if own_seed else (0,))]
     for way, name, number in itertools.product(ways, ("one", "other"), (1, 2)):
         place = {"int": number, "float": float(number)}.get(types[chart.x], f"place {number}")
-        if chart.kind == "points":
+        if chart.kind == "points" and types[chart.x] == "text":
             place = name
-        row = base | (about(way) if about_table.cells else way if own_seed else {})
+        row = base | (
+            {name: value for name, value in about(way).items() if name in types}
+            if of_networks
+            else way
+            if own_seed
+            else {}
+        )
         row |= {
             chart.x: place,
             chart.measured: int(rng.integers(1, 99)) if types[chart.measured] == "int" else rng.random() + 0.1,
-        } | ({line: name} if line != "architecture" else {})
-        if (chart.kind == "points" and number == 2) or (line == "architecture" and name == "other"):
+        } | ({} if by_cell else {line: name})
+        if (chart.kind == "points" and number == 2) or (by_cell and name == "other"):
             continue
         if "own" in chart.where:
             row["trained_layer"] = number
@@ -203,20 +211,20 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
         rows.append(row)
         drawn.append(
             (
-                way["architecture"] if line == "architecture" else name,
+                way["architecture"] if by_cell else name,
                 None if chart.kind == "points" else place,
                 row[chart.measured],
             )
         )
         column = next((column for column in chart.where if column in types), None)
         if "own" in chart.where:
-            rows.append(row | {"trained_layer": number + 5, chart.measured: -1})
+            rows.append(row | {"trained_layer": number + 5, chart.measured: 0})
         elif "clear" in chart.where:
-            rows.append(row | {"floor": True, chart.x: number + 10, chart.measured: -1})
+            rows.append(row | {"floor": True, chart.x: number + 10, chart.measured: 0})
         elif column is not None:
             other = {"bool": False, "text": "something else"}[types[column]]
             apart = {} if column in about_table.key else {chart.x: number + 10}
-            rows.append(row | {column: other, chart.measured: -1} | apart)
+            rows.append(row | {column: other, chart.measured: 0} | apart)
     return rows, drawn
 
 

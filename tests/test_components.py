@@ -92,7 +92,7 @@ def test_help_lists_verbs_without_importing_them() -> None:
         "except SystemExit: print(sorted(m for m in sys.modules if 'commands' in m))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "Show what would run and why" in done.stdout
+    assert "Show what a run would compute and why" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -2,8 +2,7 @@
 
     from rankfall import residuals, order_of_contraction, collapse_law, token_identity, attribution, watch
 
-All but the last are in `rankfall/api`, the last is `rankfall/watch`; they are imported when they are asked for: `import rankfall` takes
-milliseconds.
+`watch` is in `rankfall/watch`, the others are in `rankfall/api`. Each is imported on first use, so `import rankfall` takes milliseconds.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Types of libraries that take long to import, for annotations alone: while a program runs they stand for anything."""
+"""Types of libraries that take long to import, for annotations only: at run time each of them is `Any`."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 else:
     Axes = DataFrame = FacetGrid = Figure = Series = Any
 
-Read = Callable[[str], DataFrame]  # a name -> the table, as a figure is given it
+Read = Callable[[str], DataFrame]  # name of a table -> the table, as figures receive it
 
 __all__ = ["Axes", "DataFrame", "FacetGrid", "Figure", "Read", "Series"]

@@ -1,9 +1,9 @@
-"""What is kept in the user's cache folder, and for how long: whatever nobody has used for two months goes, above all what earlier versions
-left. What is used says so by its time, once a day.
+"""Removal of old entries from the user's cache folder: an entry that was not used for two months is deleted, for example one of an earlier
+version. A use updates the entry's modification time, at most once a day.
 
-Everything there can be made again, so a reader that finds nothing makes it. A file is removed as it is: who has it open reads on. A folder
-has a file `lock`; it is moved away only by who holds that lock, and who has waited for the lock of a folder that is gone makes it again
-(`train/machine/cache.py`).
+Every entry can be rebuilt, so a reader that misses one rebuilds it. A file is unlinked directly: a process that has it open keeps reading.
+A folder contains a file `lock`. Only the holder of that lock moves the folder away, and a process that waited for the lock of a removed
+folder creates the folder again (`train/machine/cache.py`).
 """
 
 import fcntl
@@ -22,14 +22,14 @@ GONE = ".gone-"  # a folder that is being removed
 
 
 def use(path: Path) -> None:
-    """Note that a cached file was used. The time need not be exact, so this seldom writes."""
+    """Record that a cached file was used. Its time is updated at most once a day."""
     with suppress(OSError):
         if time.time() - path.stat().st_mtime > DAY:
             os.utime(path)
 
 
 def tidy() -> list[Path]:
-    """Remove what has not been used for long; at most once a day. Returns what was removed."""
+    """Remove entries that were not used for `AGE`, at most once a day, and return their paths."""
     home = cache_home()
     if home is None or not home.is_dir():
         return []
@@ -43,14 +43,14 @@ def tidy() -> list[Path]:
 
 
 def _entries(home: Path) -> list[Path]:
-    """Everything that is kept, two levels down: kind and entry."""
+    """Return the paths of all entries, which lie two levels down: `kind/entry`."""
     with suppress(OSError):
         return [path for kind in home.iterdir() if kind.is_dir() and not kind.is_symlink() for path in kind.iterdir()]
     return []
 
 
 def _is_old(path: Path) -> bool:
-    """By the latest time of the entry's files."""
+    """Return whether the newest file of an entry is older than `AGE`."""
     try:
         files = list(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
         return time.time() - max(one.lstat().st_mtime for one in [path, *files]) > AGE
@@ -63,7 +63,7 @@ def _remove(path: Path) -> bool:
         if path.is_symlink() or not path.is_dir():
             path.unlink()
             return True
-        if path.name.startswith(GONE):  # of a process that was killed while it removed
+        if path.name.startswith(GONE):  # left by a process that was killed during a removal
             shutil.rmtree(path)
             return True
         aside = path.with_name(f"{GONE}{os.getpid()}-{path.name}")
@@ -72,5 +72,5 @@ def _remove(path: Path) -> bool:
             os.rename(path, aside)
         shutil.rmtree(aside)
         return True
-    except OSError:  # somebody uses it, or removes it too
+    except OSError:  # another process uses it or removes it
         return False

@@ -1,6 +1,6 @@
 """The command line: `rankfall <verb>`. A verb is a file in `rankfall/commands`, imported only when it is called.
 
-A job whose work a fork does needs nothing but to ask for it: what a verb needs is imported by then, which takes as long as Python to start.
+If a fork of the run's server does the work of a job, this process imports nothing but the client that asks for it.
 """
 
 import errno
@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
 
     from rankfall.terminal import Cleaning
 
-    if sys.stdout is None:  # closed by who started this: what is printed is wanted by nobody
+    if sys.stdout is None:  # the parent process closed it, so nobody reads the output
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
     errors = sys.stderr and Cleaning(sys.stderr)
     with redirect_stdout(cast(TextIO, Cleaning(sys.stdout))), redirect_stderr(cast(TextIO, errors)):
@@ -26,14 +26,15 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(arguments: list[str]) -> int:
-    """One verb with its arguments."""
+    """Parse the arguments, run the verb and return its exit code."""
     import argparse
     import importlib
 
     from rankfall import __version__
     from rankfall.errors import RankfallError
 
-    of_model = arguments[:2] == ["measure", "model"]  # one model, without a plan: the verb `model`
+    # `measure model` measures one model without a plan: the verb `model`
+    of_model = arguments[:2] == ["measure", "model"]
     arguments = arguments[1:] if of_model else arguments
     verbs = _verbs(arguments[0] if arguments else "")
     parser = argparse.ArgumentParser(prog="rankfall", description="What attention loses with depth.")
@@ -63,11 +64,13 @@ def run(arguments: list[str]) -> int:
         return end_with_error(error)
 
 
-UNWRITTEN = (errno.ENOSPC, errno.EDQUOT)  # of a stream
+UNWRITTEN = (errno.ENOSPC, errno.EDQUOT)  # errors of writing to a stream, which have no file name
 
 
 def end_with_error(error: OSError) -> int:
-    """The exit code where nothing more can be printed, or a file cannot be read or written, which is told in one line; else a bug."""
+    """Return the exit code for an `OSError`. A closed pipe is no error; a file that cannot be read or written is reported in one line.
+    Any other error is a bug and is raised again.
+    """
     from rankfall.disk import CAUSES, cause, silence
 
     if isinstance(error, BrokenPipeError):  # `rankfall plan | head`: the reader has closed the pipe
@@ -82,7 +85,7 @@ def end_with_error(error: OSError) -> int:
 
 
 def _verbs(first: str) -> dict[str, str]:
-    """Verb -> first line of its module's docstring, read without importing the module; of the one that is called, or of all."""
+    """Return verb -> first line of its module's docstring, read without importing the module. If `first` is a verb, it is the only key."""
     import ast
     from pathlib import Path
 
@@ -94,14 +97,14 @@ def _verbs(first: str) -> dict[str, str]:
 
 
 def describe_use() -> str:
-    """What this process has used so far, for the end of a job's log."""
+    """Return processor time and memory that this process has used, for the end of a job's log."""
     own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     seconds = sum(one.ru_utime + one.ru_stime for one in (own, others))
     return f"{seconds:.2f} s of processors, {own.ru_maxrss // 1024} MB"
 
 
 def program() -> int:
-    """A job of a run: by a fork of the run's server, if there is one."""
+    """Run the command line, as a job of a run in a fork of the run's server if there is one, and return the exit code."""
     code = run_in_fork(sys.argv[1:])
     return main() if code is None else code
 

@@ -1,15 +1,15 @@
-"""Components: a part of the benchmark is a file, found by its name and loaded only when a cell names it.
+"""Components: each part of the benchmark is a file, located by its name and loaded only when a cell names it.
 
 `nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A quantity has a folder
-in its study: `rank/law/` holds the measure, the table and the figure `law`, as `measure.py`, `columns.py` and `figure.py`, and what the
-scorecard and the page say of it. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module,
+in its study: `rank/law/` holds the measure, the table and the figure `law`, as `measure.py`, `columns.py` and `figure.py`, and its texts
+for the scorecard and the page. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module,
 `mylab.entropy`: a folder with the same files, or one file. There is no registry: adding a component is adding a file.
 
 Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch:
 
 - options are the keyword-only parameters of the function (or of the class's `__init__`), with their defaults and annotations;
-- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`run/config/rules.py` and `run/plan/build.py` say which the
-  plan reads).
+- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`run/config/rules.py` and `run/plan/build.py` list those that
+  the plan reads).
 """
 
 import ast
@@ -28,17 +28,17 @@ from typing import Any
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
 
-AUTO = "auto"  # the component that fits the task, for kinds that depend on its inputs and targets
+AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
 STUDIES = ("rank", "position", "identity", "use", "claims", "overview")
 OF_A_STUDY = {
     "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
     "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "claim.py", "published": "published.py",
 }  # fmt: skip
-LISTS = {  # of these a file declares several, under this name
+LISTS = {  # kinds of which a file declares several, and the name of its list
     "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "CLAIMS", "published": "PUBLISHED",
 }  # fmt: skip
-KINDS: Mapping[str, tuple[str, ...]] = {  # where the files of a kind may be, with * for the name
+KINDS: Mapping[str, tuple[str, ...]] = {  # kind -> patterns of its files, with * for the name
     **{kind: (f"{about['folder']}/*.py",) for kind, about in field_declarations(Task, Architecture, Training).items()},
     **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
 }
@@ -46,7 +46,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {  # where the files of a kind may be, wi
 
 @dataclass(frozen=True)
 class Location:
-    """Where a component lives: enough to import it, or to read it without importing."""
+    """The module and file of a component: enough to import it, or to read it without importing."""
 
     module: str
     file: Path
@@ -70,11 +70,11 @@ class Description:
     location: Location
     options: Mapping[str, Option]
     facts: Mapping[str, Any]
-    computed: tuple[str, ...] = ()  # names in capitals that are no literals
+    computed: tuple[str, ...] = ()  # names in capitals whose values are not literals
 
 
 def names(kind: str) -> list[str]:
-    """Names of the kind's files, sorted; plus `auto` for kinds that have it."""
+    """Return the names of a kind's components, sorted; `auto` is included for kinds that support it."""
     found = {AUTO} if kind in AUTO_KINDS else set()
     for place in KINDS[kind]:
         before, _, after = place.partition("*")
@@ -84,15 +84,15 @@ def names(kind: str) -> list[str]:
 
 
 def locate(kind: str, name: str) -> Location | None:
-    """Find a component's file without importing it; None for `auto`, which has no file."""
+    """Locate a component's file without importing it; return None for `auto`, which has no file."""
     if ":" in name:
         return _locate_external(name)
     if "." in name and kind in OF_A_STUDY:
         return _locate_in_quantity(kind, name)
     places = [] if name.startswith("_") else _own_locations(kind, name)
     for place in places:
-        if os.path.isfile(place.file):  # asked anew each time; a plan asks a hundred thousand times
-            if place is not places[0]:  # where it was is asked first the next time
+        if os.path.isfile(place.file):  # not cached: the file may vanish
+            if place is not places[0]:  # tried first next time: a plan locates components a hundred thousand times
                 places.remove(place)
                 places.insert(0, place)
             return place
@@ -102,7 +102,7 @@ def locate(kind: str, name: str) -> Location | None:
 
 
 def describe(kind: str, name: str) -> Description | None:
-    """Options and facts of a component, read from its syntax tree; None for `auto`."""
+    """Return the options and facts of a component, read from its syntax tree; None for `auto`."""
     location = locate(kind, name)
     if location is None:
         return None
@@ -111,25 +111,26 @@ def describe(kind: str, name: str) -> Description | None:
 
 
 def facts_of(kind: str, name: str) -> Mapping[str, Any]:
-    """The facts of a component; of `auto`, or where there is no name, there are none."""
+    """Return the facts of a component; empty for `auto` and for an empty name."""
     found = describe(kind, name) if name else None
     return found.facts if found else {}
 
 
 def facts(location: Location) -> dict[str, Any]:
-    """The facts of a file, whatever it defines."""
+    """Return the facts of a file, which need not define a component."""
     return _facts(ast.parse(location.file.read_bytes()))
 
 
 def load(kind: str, name: str) -> Any:
-    """Import a component and return its function or class. The one place where a module is imported by a computed name."""
+    """Import a component and return its function or class. No other code imports components."""
     location = locate(kind, name)
     if location is None:
         raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
     if os.getcwd() not in sys.path:  # for components of users and what they import
         sys.path.append(os.getcwd())  # last, so that a file lying around cannot shadow an installed package
     before = sys.dont_write_bytecode
-    # Python takes a compiled file for current if the source has its size and time: an archive or `touch -r` gives an edit the old ones.
+    # Python trusts a compiled file whose source has the recorded size and time, and an archive or `touch -r` can give these to an edited
+    # source. So no compiled file is written.
     sys.dont_write_bytecode = True
     try:
         module = importlib.import_module(location.module)
@@ -142,13 +143,13 @@ def load(kind: str, name: str) -> Any:
 
 
 def bound(kind: str, component: Any) -> Any:
-    """A component with its options: a class is made, a function has them bound."""
+    """Load a component and bind its options: return an instance of a class, or a partial function."""
     found = load(kind, component.name)
     return found(**component.options) if inspect.isclass(found) else functools.partial(found, **component.options)
 
 
 def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
-    """Like `importlib.util.find_spec`, but imports no parent package; looks in the working directory last."""
+    """Return the spec of a module like `importlib.util.find_spec`, but import no parent package and search the working directory last."""
     top, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(top)
@@ -165,10 +166,10 @@ def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
 
 
 def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSpec | None:
-    """A module in the folders of its parent package, which need not be imported."""
+    """Return the spec of a module in the folders of its parent package, which need not be imported."""
     try:
         return importlib.machinery.PathFinder.find_spec(module, folders)
-    except KeyError:  # a folder without `__init__.py` in another such folder: Python asks for the parent
+    except KeyError:  # a namespace package in another one, for which Python needs the parent
         spec = importlib.machinery.ModuleSpec(module, None, is_package=True)
         inside = (os.path.join(folder, module.rpartition(".")[2]) for folder in folders)
         spec.submodule_search_locations = [folder for folder in inside if os.path.isdir(folder)]
@@ -177,7 +178,7 @@ def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSp
 
 @functools.lru_cache(maxsize=4096)
 def _own_locations(kind: str, name: str) -> list[Location]:
-    """Where a component of this package may be, first where it was when it was last asked for."""
+    """Return the possible locations of a component of this package. `locate` moves the last match to the front of this cached list."""
     attributes = (LISTS[kind],) if kind in LISTS else (name, _camel(name) + _camel(kind), _camel(name))
     files = (place.replace("*", name) for place in KINDS[kind])
     return [
@@ -205,8 +206,8 @@ def _locate_external(name: str) -> Location:
 
 
 def _locate_in_quantity(kind: str, quantity: str) -> Location:
-    """In the folder of a user's quantity a file of the same name as in ours, or its one file, where functions are named by their kind:
-    `measure`, `columns`, `figure`."""
+    """Locate a component of a user's quantity: the file of the kind in its folder, or its single file, where functions are named by their
+    kind: `measure`, `columns`, `figure`."""
     word, last = OF_A_STUDY[kind].removesuffix(".py"), quantity.rpartition(".")[2]
     in_file = (LISTS.get(kind, word),)
     in_folder = in_file if kind in LISTS else (last, _camel(last) + _camel(kind), _camel(last), word)
@@ -226,7 +227,7 @@ def _locate_in_quantity(kind: str, quantity: str) -> Location:
 
 @functools.lru_cache(maxsize=4096)
 def _describe_file(location: Location, mtime: int, size: int) -> Description:
-    """Keyed by the file's stamp too, so that a long-lived process sees an edit."""
+    """Describe a component. Time and size of its file are part of the cache's key, so a long-lived process sees an edit."""
     return _describe(location, location.file.read_bytes())
 
 
@@ -245,7 +246,7 @@ def _describe(location: Location, content: bytes) -> Description:
 
 
 def _lacking(location: Location, defined: Iterable[str]) -> RankfallError:
-    """A file without the function or class that it is named for."""
+    """Return the error of a file that does not define the function or class that it is named for."""
     names = [name for name in defined if not name.startswith("_")]
     hint = suggest(location.attributes[0], names)
     wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
@@ -271,7 +272,7 @@ def _facts(tree: ast.Module) -> dict[str, Any]:
 
 
 def _capitals(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
-    """What a file sets in capitals."""
+    """Yield the names in capitals that a module assigns, and their values."""
     for node in (node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         if isinstance(target, ast.Name) and target.id.isupper():

@@ -2,7 +2,7 @@
 
 A field's type, its default and the string under it serve everywhere: the configuration is checked against them (`run/config/entries.py`),
 tables have a column for each (`report/schema.py`), and a field made by `part` declares a kind of component with its folder. The strings
-are documentation: like comments, they count in no key.
+are documentation: like comments, they do not affect keys.
 """
 
 # ruff: noqa: RUF009  (`part` and `another` make fields)
@@ -35,37 +35,37 @@ class Component:
 
     @functools.cached_property
     def _content(self) -> tuple[str, str]:
-        """Name and options; 1, 1.0 and true are three values, as in keys."""
+        """Name and canonical options, in which 1, 1.0 and true differ, as in keys."""
         return self.name, canonical(self.options)
 
     def __str__(self) -> str:
-        """`name`, or `name(option=value, ...)`: as tables have it."""
+        """Return `name`, or `name(option=value, ...)`, the form that tables use."""
         options = ", ".join(f"{name}={json.dumps(option)}" for name, option in sorted(self.options.items()))
         return f"{self.name}({options})" if options else self.name
 
     @staticmethod
-    def of(written: "str | Mapping[str, Any]") -> "Component":
-        """From `name` or `{name: ..., option: value}`."""
+    def parse(written: "str | Mapping[str, Any]") -> "Component":
+        """Parse `name` or `{name: ..., option: value}`."""
         if isinstance(written, str):
             return Component(written)
         return Component(written["name"], {key: item for key, item in written.items() if key != "name"})
 
 
 def canonical(value: Any) -> str:
-    """JSON with one spelling for one meaning; what keys are hashes of."""
+    """Return canonical JSON, which is the same for equal values. Keys are its hashes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def part(folder: str, default: str, *, sized: bool = False) -> Any:
-    """A field that names a component, and with it a kind: its name is the field's, its components are the files of `folder`.
+    """Declare a field that names a component. The field declares a kind of the same name, whose components are the files of `folder`.
 
-    `sized`: a function of this kind is given the sizes and makes a module; else only its options are bound.
+    `sized`: a function of this kind receives the sizes and returns a module; otherwise only its options are bound.
     """
     return field(default=Component(default), metadata={"folder": folder, "sized": sized})
 
 
 def another(kind: str) -> Any:
-    """A second field for a kind that is declared elsewhere; null until something fills it."""
+    """Declare a further field for a kind that another field declares; null by default."""
     return field(default=None, metadata={"kind": kind})
 
 
@@ -156,7 +156,7 @@ class Training:
     """number format of matrix products in training; full: that of dtype; tf32: on GPUs only"""
 
 
-# Kind -> fields of an architecture that only its component reads; where that ignores them too, they are None in a cell.
+# Kind -> fields of an architecture that only its component reads. If the component ignores them as well, they are None in a cell.
 UNREAD = {
     "attention": ("normaliser", "mask", "heads", "head_width"),
     "mlp": ("mlp_residual", "mlp_width"),
@@ -164,7 +164,7 @@ UNREAD = {
 
 
 class Described(Protocol):
-    """Anything with a task, an architecture and a training."""
+    """An object with a task, an architecture and a training."""
 
     @property
     def task(self) -> Task: ...
@@ -175,7 +175,7 @@ class Described(Protocol):
 
 
 class Designed(Described, Protocol):
-    """And with a seed, such as a cell."""
+    """An object with a task, an architecture, a training and a seed, such as a cell."""
 
     @property
     def seed(self) -> int: ...
@@ -183,12 +183,12 @@ class Designed(Described, Protocol):
 
 @functools.cache
 def names(design: type) -> tuple[str, ...]:
-    """The fields of one of these types, without its label."""
+    """Return the field names of `Task`, `Architecture` or `Training`, without `name`."""
     return tuple(item.name for item in fields(design) if item.name != "name")
 
 
 def parts(design: type) -> Mapping[str, str]:
-    """Field -> kind, of those fields that name a component."""
+    """Return field -> kind for the fields that name a component."""
     return _parts(design)
 
 
@@ -199,24 +199,24 @@ def _parts(design: type) -> Mapping[str, str]:
 
 
 def components_of(architecture: Architecture) -> list[tuple[str, Component]]:
-    """(kind, component) of all that a network is made of."""
+    """Return (kind, component) for all components of an architecture."""
     named = ((kind, getattr(architecture, field)) for field, kind in parts(Architecture).items())
     return [(kind, component) for kind, component in named if component is not None]
 
 
 def field_declarations(*designs: type) -> dict[str, Mapping[str, Any]]:
-    """Kind -> what its field declares, `folder` above all."""
+    """Return kind -> metadata of its field, such as `folder`."""
     return {item.name: item.metadata for design in designs for item in fields(design) if "folder" in item.metadata}
 
 
 def with_default(design: type, default: str) -> frozenset[str]:
-    """Kinds whose default is a component of this name."""
+    """Return the kinds whose default is a component of this name."""
     return frozenset(item.name for item in fields(design) if item.default == Component(default))
 
 
 @functools.cache
 def meanings(design: type) -> dict[str, str]:
-    """Field -> the string that stands under it."""
+    """Return field -> the string literal below its declaration."""
     (tree,) = ast.parse(inspect.getsource(design)).body
     assert isinstance(tree, ast.ClassDef)
     found = {}

@@ -1,4 +1,4 @@
-"""Atomic writing: a file appears complete or not at all. And failed system calls, explained in plain words."""
+"""Atomic writing, where a file appears complete or not at all, and plain descriptions of failed system calls."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ CAUSES = {
 
 
 def cache_home() -> Path | None:
-    """The folder of this package in the user's cache folder ($XDG_CACHE_HOME or ~/.cache); None where there is no home."""
+    """Return this package's folder in the user's cache folder ($XDG_CACHE_HOME or ~/.cache); None if there is no home directory."""
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankfall"
     except RuntimeError:
@@ -40,12 +40,12 @@ class StoreError(RankfallError):
 
 
 def cause(error: OSError) -> str:
-    """Why a system call failed, in plain words."""
+    """Return why a system call failed, in plain words."""
     return CAUSES.get(error.errno or 0, error.strerror or str(error))
 
 
 def describe_non_file(path: Path | str) -> str | None:
-    """What lies at a path instead of a file, in words, for example a pipe; None for a file and for an empty path."""
+    """Return in words what lies at a path instead of a regular file, such as a pipe; None for a regular file or a missing path."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
@@ -57,38 +57,36 @@ def describe_non_file(path: Path | str) -> str | None:
 
 
 def cannot(action: str, path: Path, error: OSError) -> StoreError:
-    """A failed system call as one line: what could not be done, with which path, why, and that nothing else was affected."""
+    """Return the error of a failed system call in one line: the action, the path, the cause, and that finished results are untouched."""
     return StoreError(
         f"cannot {action} {path}: {cause(error)}; finished results are untouched, mend this and run again"
     )
 
 
 def silence() -> None:
-    """What is left to print has nowhere to go, and Python would complain of it at its end."""
+    """Redirect stdout to /dev/null, so that Python does not complain at exit about output that it cannot flush."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def not_ahead(folders: Iterable[Path]) -> None:
-    """Set the time stamps of files that lie in the future, because another machine's clock is ahead, to the present: Snakemake fails a job
-    whose input is newer than its output. Nothing else depends on these times.
+    """Set modification times that lie in the future to the present. They occur where another machine's clock is ahead, and Snakemake fails
+    a job whose input is newer than its output. Nothing else depends on these times.
     """
     now = time.time()
     for path in (path for folder in folders for path in folder.rglob("*")):
-        with suppress(OSError):  # gone meanwhile, or somebody else's
+        with suppress(OSError):  # removed meanwhile, or owned by another user
             if path.stat().st_mtime > now:
                 os.utime(path, (now, now))
 
 
 @contextmanager
 def atomic(path: Path) -> Iterator[BinaryIO]:
-    """A file handle whose content appears under `path` at once and complete, or never. The temporary name contains the
-    writing process.
-    """
+    """Open a file for writing whose content appears under `path` complete or never. The temporary name contains host and process."""
     temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     what = describe_non_file(path)
-    if what in ("a device", "a named pipe", "a socket"):  # which the file would replace
-        raise StoreError(f"cannot write {path}: it is {what} and no file")
+    if what in ("a device", "a named pipe", "a socket"):  # the file would replace it
+        raise StoreError(f"cannot write {path}: it is {what}, not a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "xb") as handle:

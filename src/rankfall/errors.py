@@ -1,4 +1,4 @@
-"""The exception for errors that users see: one line that says what is wrong and what to do about it."""
+"""Errors that users see: one line that says what is wrong and how to fix it."""
 
 import difflib
 import re
@@ -7,15 +7,15 @@ from typing import Any
 
 
 class RankfallError(Exception):
-    """Bad input or a broken environment, found before any work starts. The command line prints it without a traceback."""
+    """Bad input or a broken environment. The command line prints it without a traceback."""
 
 
 class NoKernel(RankfallError):
-    """A GPU for which no kernel can be compiled: no cell's fault."""
+    """A GPU for which no kernel can be compiled, which is not the fault of a cell."""
 
 
 def nearest(given: Any, allowed: Iterable[str]) -> str | None:
-    """The allowed name most similar to the given one, or None."""
+    """Return the allowed name most similar to `given`, or None."""
     if not isinstance(given, str):
         return None
     lowered = {name.lower(): name for name in allowed}
@@ -24,12 +24,12 @@ def nearest(given: Any, allowed: Iterable[str]) -> str | None:
 
 
 def suggest(given: Any, allowed: Iterable[str]) -> str:
-    """The end of an error: which allowed name may have been meant. Empty where none is similar."""
+    """Return the end of an error message that suggests a similar allowed name; empty if none is similar."""
     near = nearest(given, allowed)
     return f"; did you mean {near!r}?" if near else ""
 
 
 def describe_error(error: BaseException, longest: int = 200) -> str:
-    """An error in one line, without memory addresses of functions and objects, so that it is the same in every run."""
+    """Return an error as one line, without memory addresses, so that it is the same in every run."""
     line = " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", str(error)).split())
     return f"{type(error).__name__}: {line}"[:longest]

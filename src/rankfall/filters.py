@@ -1,4 +1,4 @@
-"""Whether a value is what a filter asks for: one rule for the fields of cells and for the columns of tables."""
+"""Matching of values against filters, by the same rule for fields of cells and for columns of tables."""
 
 import json
 import re
@@ -11,9 +11,9 @@ OPTION = re.compile(r"(\w+)=((?:[^,\[\]{}\"]|\[[^]]*\]|\{[^}]*\}|\"[^\"]*\")+)")
 
 
 def matches(found: Any, wanted: Any) -> bool:
-    """Whether a field of a cell has a wanted value.
+    """Return whether a field of a cell has a wanted value.
 
-    A component is wanted by its name, or by its name and some of its options; the other options may have any value.
+    A wanted component is a name, or a name with some options; the other options may have any value.
     """
     if isinstance(found, Component):
         name, options = _name_and_options(wanted)
@@ -26,7 +26,7 @@ def matches(found: Any, wanted: Any) -> bool:
 
 
 def matches_in_table(found: Any, wanted: Any) -> bool:
-    """The same for a value of a table, where components are text, `scaled(scale=0.1)`, and numbers are numpy's."""
+    """Return whether a value of a table matches. Tables have components as text, `scaled(scale=0.1)`, and numbers of NumPy."""
     if isinstance(found, str):
         name, options = _name_and_options(found)
         return matches(Component(name, options), wanted)
@@ -34,7 +34,7 @@ def matches_in_table(found: Any, wanted: Any) -> bool:
 
 
 def parts(value: Any) -> tuple[str, dict[str, str]]:
-    """Name and options, each option as JSON, of a component as a table or a configuration has it; of anything else its text."""
+    """Return the name of a component and its options as JSON, from a mapping or text. Other values give their text and no options."""
     if isinstance(value, Mapping):
         return value["name"], {key: json.dumps(option) for key, option in value.items() if key != "name"}
     name, _, rest = str(value).partition("(")
@@ -42,7 +42,7 @@ def parts(value: Any) -> tuple[str, dict[str, str]]:
 
 
 def as_list(value: Any) -> list[Any]:
-    """An option that may be one value or a list of them."""
+    """Return a list as it is and any other value as a list of one item."""
     return value if isinstance(value, list) else [value]
 
 
@@ -63,7 +63,7 @@ def _from_json(text: str) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """1 and the text 1e-5, as YAML 1.1 reads it, as the numbers they mean; anything else as it is."""
+    """Convert a value to float if possible, including text such as 1e-5 (which YAML 1.1 reads as text); return others unchanged."""
     try:
         return value if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

@@ -1,27 +1,29 @@
-"""Whether a process of this machine still runs, by its number and the time when it began."""
+"""Checks whether a process of this machine still runs, by its number (PID) and start time."""
 
 import os
 from pathlib import Path
 
 
 def still_runs(pid: int, began: str | None) -> bool:
-    """Whether the process that had this number, and began at that time by `start_of`, has not ended."""
+    """Return whether the process with this number and this start time, as returned by `start_of`, still runs."""
     return is_running(pid) and start_of(pid) == began
 
 
 def is_running(pid: int) -> bool:
-    """Whether some process has this number; not by force the one that had it."""
+    """Return whether any process has this number. Numbers are reused, so it may be a later process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's
+    except PermissionError:  # it belongs to another user
         pass
     return True
 
 
 def start_of(pid: int) -> str | None:
-    """When a process began, in the system's count, which tells it from a later one with the same number; None where it does not say."""
+    """Return the start time of a process in clock ticks since boot, which distinguishes it from a later process with the same number; None
+    where `/proc` does not have it.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -1,10 +1,10 @@
-"""Compute with power series, as arrays of their coefficients."""
+"""Power series as arrays of their coefficients."""
 
 import numpy as np
 
 
 def power(series: np.ndarray, exponent: int) -> np.ndarray:
-    """A power of a power series, to its own degree."""
+    """Return a power of a power series, truncated to the length of `series`."""
     result = np.eye(1, len(series))[0]
     while exponent:
         if exponent & 1:

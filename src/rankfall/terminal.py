@@ -1,19 +1,19 @@
-"""What is written for people to read: a name or a message that holds control characters must not steer their terminal."""
+"""Output for terminals, in which control characters of names and messages are escaped so that they cannot steer the terminal."""
 
 import re
 from typing import Any
 
-# All but line breaks and tabs; and what turns the direction of writing round, so that a name looks like another.
+# Control characters except line breaks and tabs, and those that reverse the direction of writing, which can disguise a name.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: str) -> str:
-    """Each control character as it would stand in a program."""
+    """Replace each control character by its escape sequence."""
     return CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class Cleaning:
-    """A stream to which everything is written clean."""
+    """A wrapper of a stream that escapes control characters in everything written to it."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -28,7 +28,7 @@ class Cleaning:
 
     @property
     def rich_proxied_file(self) -> Any:
-        """Where rich writes colours; it is given texts that are clean."""
+        """The stream to which rich writes colours; rich receives text that is already clean."""
         return self.stream
 
     def __getattr__(self, name: str) -> Any:

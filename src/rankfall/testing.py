@@ -1,4 +1,4 @@
-"""For tests of models and components: `assert_keeps_rank(model, inputs, at_least=...)`, `check_component("attention", Mine)`."""
+"""Assertions for tests of models and components: `assert_keeps_rank(model, inputs, at_least=...)`, `check_component("attention", Mine)`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 
 
 def check_component(kind: str, component: Any, options: Mapping[str, Any] | None = None, **network: Any) -> None:
-    """Raise an error in two lines, what was found and the likely fix, if a component is not what its kind must be.
+    """Raise an error of two lines, the problem and the likely fix, if a component does not meet the requirements of its kind.
 
-    It is called as networks call it, on small random numbers: results have the right shape and are finite, gradients come through and are
-    finite, a second call gives the same, members of a stack and samples of a batch are independent, nothing is drawn from global random
-    generators, and precision flags stay as they are. A run does the same before it trains. A measure needs networks, so a job tries it.
+    The component is called as networks call it, on small random numbers. Results must have the right shape and be finite, gradients must
+    reach the inputs and be finite, a second call must give the same result, members of a stack and samples of a batch must be independent,
+    nothing may be drawn from global random generators, and precision flags must stay unchanged. A run makes the same checks before it
+    trains. Measures need networks, so they are checked in jobs instead.
 
     `kind`: a key of an architecture, task or training, such as "normaliser"; `component`: a class or function in an importable module, or
-    its name as a configuration has it; `options`: what a configuration would give it; `network`: sizes that differ from the usual,
-    such as `width=48, heads=6, tokens=33`.
+    its name as in a configuration; `options`: its options; `network`: sizes other than the defaults, such as
+    `width=48, heads=6, tokens=33`.
     """
     from rankfall import components
     from rankfall.design import Component
@@ -25,16 +26,14 @@ def check_component(kind: str, component: Any, options: Mapping[str, Any] | None
 
     if kind not in KINDS:
         raise RankfallError(
-            f"{kind!r} is no kind of component that can be checked{suggest(kind, KINDS)}\n  kinds: {', '.join(KINDS)}"
+            f"{kind!r} is not a kind of component that can be checked{suggest(kind, KINDS)}\n  kinds: {', '.join(KINDS)}"
         )
     unknown = sorted(network.keys() - vars(Surroundings()).keys())
     if unknown:
-        raise RankfallError(f"{unknown[0]!r} is no size of a network\n  sizes: {', '.join(vars(Surroundings()))}")
+        raise RankfallError(f"{unknown[0]!r} is not a size of a network\n  sizes: {', '.join(vars(Surroundings()))}")
     name = component if isinstance(component, str) else f"{component.__module__}:{component.__qualname__}"
     if name.startswith("__main__:"):
-        raise RankfallError(
-            f"{name} is in no module that can be imported\n  fix: move it to a file of its own and import it"
-        )
+        raise RankfallError(f"{name} cannot be imported\n  fix: move it to its own file and import it")
     accepts = components.facts_of(kind, name).get("ACCEPTS", "vectors")
     if kind == "embedding":
         network = {"inputs": accepts if isinstance(accepts, str) else accepts[0]} | network
@@ -42,10 +41,10 @@ def check_component(kind: str, component: Any, options: Mapping[str, Any] | None
 
 
 def assert_keeps_rank(model: Any, inputs: Any, *, at_least: float = 0.1, blocks: Any = None) -> None:
-    """An AssertionError, with the table of `rankfall check` in its message, if the residual of a last layer is below `at_least`.
+    """Raise AssertionError, with the table of `rankfall check` in its message, if the residual of a last layer is below `at_least`.
 
-    It fails, too, where only a part of the model is measured, or where samples touch each other: then no residual says that all is well.
-    `inputs`: a tensor, a tuple of arguments, or a dict of keyword arguments; `blocks`: the layers, where they have to be named.
+    It also fails if only a part of the model can be measured or if samples influence each other, because residuals prove nothing then.
+    `inputs`: a tensor, a tuple of arguments, or a dict of keyword arguments; `blocks`: the layers, if they have to be named.
     """
     from rankfall.check.report import check
     from rankfall.check.table import text

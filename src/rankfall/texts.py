@@ -1,13 +1,13 @@
-"""Real English text as lists of token numbers: its sources, and its tokenizers.
+"""English text as lists of token numbers: sources and tokenizers.
 
 A source yields texts, each a tuple of parts (a pair of sentences has two):
 
     topics      CPython's documentation topics, 465 kB that come with every installation
-    rte         GLUE's RTE, training split, through the `datasets` library; wikitext-2 and wikitext-103 likewise, a text an article
-    a path      .tsv with columns sentence1 and sentence2 (GLUE's own files); any other file: paragraphs between blank lines
+    rte         GLUE's RTE, training split, through the `datasets` library; wikitext-2 and wikitext-103 likewise, one text per article
+    a path      .tsv with columns sentence1 and sentence2 (the format of GLUE); any other file: paragraphs between blank lines
 
-`rows` reads any other data set of the `datasets` library. A cutter turns a part into token numbers: WordPiece learned from the source
-itself, or a named pretrained tokenizer.
+`read_dataset` reads any other data set of the `datasets` library. A cutter turns a part into token numbers: WordPiece learned from the
+source itself, or a named pretrained tokenizer.
 """
 
 import csv
@@ -34,7 +34,7 @@ SPECIAL = (PADDING, UNKNOWN, START, END)
 
 @dataclass(frozen=True)
 class Cutter:
-    """Text to token numbers below `size`; `padding`, `start` and `end` are the numbers of the special tokens."""
+    """A tokenizer to numbers below `size`; `padding`, `start`, `end` and `unknown` are the numbers of the special tokens."""
 
     cut: Callable[[str], list[int]]
     size: int
@@ -44,12 +44,12 @@ class Cutter:
     unknown: int
 
     def whole(self, text: Text) -> list[int]:
-        """start part end part end"""
+        """Return the numbers of a whole text: start, part, end, part, end, ..."""
         return [self.start] + [number for part in text for number in (*self.cut(part), self.end)]
 
 
 def read(source: str, key: str = "text") -> Iterator[Text]:
-    """The texts of a source in its order; `key` is what errors call it."""
+    """Return the texts of a source in its order; error messages name the source by `key`."""
     if source == "topics":
         from pydoc_data.topics import topics  # type: ignore[import-untyped]
 
@@ -66,7 +66,7 @@ def read(source: str, key: str = "text") -> Iterator[Text]:
 
 
 def from_hub(source: str, key: str) -> Iterator[Text]:
-    """Rows of a data set of the Hugging Face hub, or of its local cache."""
+    """Return the texts of a data set of the Hugging Face hub or its local cache."""
     name, split, columns = HUB[source]
     found = read_dataset(name, split, columns, key, source)
     return articles(found) if source.startswith("wikitext") else found
@@ -75,8 +75,8 @@ def from_hub(source: str, key: str) -> Iterator[Text]:
 def read_dataset(
     name: Sequence[str], split: str, columns: Sequence[str], key: str = "dataset", source: str | None = None
 ) -> Iterator[Text]:
-    """Rows of any data set of the `datasets` library: its name on the hub, with or without a configuration, or a folder of text, JSON,
-    CSV or Parquet files. `source` is what errors call it."""
+    """Return the rows of any data set of the `datasets` library: `name` is its name on the hub, with or without a configuration, or a
+    folder of text, JSON, CSV or Parquet files. Error messages use `key` and `source`."""
     source = source or "/".join(name)
     stay_offline_without_a_network()
     try:
@@ -97,7 +97,7 @@ def read_dataset(
 
 
 def articles(rows: Iterator[Text]) -> Iterator[Text]:
-    """WikiText has a row for each paragraph and heading; an article begins with a heading of the first level, ` = Title = `."""
+    """Join rows to articles. WikiText has a row per paragraph and heading; an article begins with a first-level heading, ` = Title = `."""
     article: list[str] = []
     for (row,) in rows:
         if re.fullmatch(r"\s*= [^=].*[^=] =\s*|\s*= [^=\s] =\s*", row) and article:
@@ -109,7 +109,7 @@ def articles(rows: Iterator[Text]) -> Iterator[Text]:
 
 
 def from_tsv(path: Path, key: str) -> Iterator[Text]:
-    """GLUE's own format: a header, tabs, no quoting."""
+    """Return pairs of sentences from a file in GLUE's format: a header, tabs, no quoting."""
     lines = content(path, key).splitlines()
     header = lines[0].split("\t") if lines else []
     missing = {"sentence1", "sentence2"} - set(header)
@@ -138,11 +138,11 @@ def content(path: Path, key: str) -> str:
 
 
 def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutter:
-    """A WordPiece vocabulary of at most `size` entries, learned from these texts, as BERT's was from its own.
+    """Learn a WordPiece vocabulary of at most `size` entries from texts. It has more if the characters alone need more.
 
     The trainer breaks ties between equally frequent pairs by the numbers of their pieces, and numbers inner characters ("##a") in the order
-    of a hash table, which differs from run to run. Giving it all of them beforehand, as special tokens, fixes the numbers and with
-    them the result; the tokenizer is then made from the vocabulary alone, without special tokens.
+    of a hash table, which differs from run to run. Passing all of them as special tokens fixes the numbers and with them the result. The
+    tokenizer is then built from the vocabulary alone, without special tokens.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -175,7 +175,7 @@ def wordpiece(texts: Sequence[Text], size: int, lowercase: bool = True) -> Cutte
 
 
 def load_tokenizer(name: str, key: str = "tokenizer") -> Cutter:
-    """A named tokenizer, with its whole vocabulary."""
+    """Load a pretrained tokenizer by name, with its whole vocabulary."""
     stay_offline_without_a_network()
     try:
         from transformers import AutoTokenizer
@@ -201,7 +201,7 @@ def load_tokenizer(name: str, key: str = "tokenizer") -> Cutter:
 
 
 def stay_offline_without_a_network() -> None:
-    """Where the hub's name does not resolve, its libraries use their caches at once instead of retrying for half a minute."""
+    """Set HF_HUB_OFFLINE if the hub's name does not resolve, so that its libraries use their caches instead of retrying for 30 seconds."""
     try:
         socket.getaddrinfo(urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname, 443)
     except OSError:

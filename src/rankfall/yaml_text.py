@@ -1,7 +1,7 @@
-"""YAML as version 1.2 reads it (its core schema), which is as it looks: 1e-5 is a number, 2024-01-01 a text, 0o17 fifteen.
+"""Reading and writing of YAML 1.2 (core schema): 1e-5 is a number, 2024-01-01 a text, 0o17 fifteen.
 
-What version 1.1 reads as another number, or as true or false, is refused with a line that says what to write: `010` is 8 there and 10
-here, `1:30` is 90 and a text, `yes` is true and a text, and whoever wrote one of them may have meant either. `<<` merges as ever.
+A value that YAML 1.1 reads as another number, or as true or false, is ambiguous and raises an error that says what to write: `010` is 8 in
+version 1.1 and 10 in version 1.2, `1:30` is 90 or a text, `yes` is true or a text. `<<` merges as in version 1.1.
 """
 
 import re
@@ -15,7 +15,7 @@ from rankfall.errors import RankfallError
 STR, INT, FLOAT, BOOL, NULL, MERGE = (
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "merge")
 )
-# Of version 1.2, with the signs that each may begin with.
+# The tags of YAML 1.2, their patterns, and the characters with which a value may begin.
 CORE = [
     (BOOL, re.compile(r"true|True|TRUE|false|False|FALSE"), "tTfF"),
     (INT, re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"), "-+0123456789"),
@@ -27,11 +27,11 @@ CORE = [
 OLD = yaml.SafeLoader("")  # version 1.1
 MEANT = {INT: OLD.construct_yaml_int, FLOAT: OLD.construct_yaml_float, BOOL: OLD.construct_yaml_bool}
 LONGEST = 60  # characters of a value that are shown
-DEEPEST = 200  # values within values: each is a call within a call, and the parser of twenty thousand of them takes seconds to fail
+DEEPEST = 200  # levels of nesting: the parser is recursive, and takes seconds to fail on twenty thousand levels
 
 
 class _Core(yaml.SafeLoader):
-    """Version 1.2; a key that is written twice is an error."""
+    """A loader of YAML 1.2 for which a duplicate key is an error."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
     depth = 0
@@ -64,7 +64,7 @@ class _Core(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Text that either version would read as something else is put in quotes."""
+    """A dumper that quotes text which either version would read as something else."""
 
 
 for tag, pattern, first in CORE:
@@ -83,7 +83,7 @@ _Core.add_constructor(INT, _integer)
 
 
 def load(text: str, check: Callable[[yaml.Node], None] | None = None) -> Any:
-    """The value of a document. `check`: is shown what was parsed, before any value is made of it."""
+    """Return the value of a document. `check` receives the parsed node before its value is constructed."""
     loader = _Core(text)
     try:
         node = loader.get_single_node()
@@ -97,14 +97,14 @@ def load(text: str, check: Callable[[yaml.Node], None] | None = None) -> Any:
 
 
 def dump(value: Any) -> str:
-    """A document that every reader of YAML reads alike."""
+    """Return a document that readers of YAML 1.1 and 1.2 read alike."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=100, default_flow_style=None)
 
 
 def _check_same(node: yaml.ScalarNode, value: Any, tag: str) -> None:
-    """Raise where version 1.1 reads a number, or true or false, and version 1.2 another value."""
+    """Raise an error if version 1.1 reads a number, true or false, and version 1.2 reads another value."""
     before = OLD.resolve(yaml.ScalarNode, node.value, (True, False))
-    if before not in MEANT or node.tag != tag:  # a tag that is written says what is meant
+    if before not in MEANT or node.tag != tag:  # an explicit tag is unambiguous
         return
     other = MEANT[before](yaml.ScalarNode(before, node.value))
     if type(other) is type(value) and (other == value or other != other):
@@ -120,7 +120,7 @@ def _error(what: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
 
 
 def load_value(text: str, where: str) -> Any:
-    """One value of a command line."""
+    """Parse one value of the command line; `where` names it in errors."""
     try:
         return load(text)
     except (yaml.YAMLError, ValueError) as error:

@@ -198,7 +198,7 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
     [
         (lambda: order_of_contraction(lambda q, k: q), "takes 2 arguments"),
         (lambda: order_of_contraction(F.scaled_dot_product_attention, mask="causal"), "not for a function"),
-        (lambda: order_of_contraction(lambda x: x[:, :1]), "returns (96, 1, 8) where (96, 6, 8) is"),
+        (lambda: order_of_contraction(lambda x: x[:, :1]), "returns (96, 1, 8), expected (96, 6, 8)"),
         (lambda: order_of_contraction(nn.Linear(4, 4)), "(states are 8 wide here; width=... says otherwise"),
         (
             lambda: order_of_contraction(nn.TransformerEncoderLayer(16, 2, 32)),
@@ -228,9 +228,9 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
         (lambda: collapse_law(lambda x: x / 0), "layer 1 returns values that are not finite"),
         (
             lambda: collapse_law(lambda x: x.type(torch.float32)),
-            "casts what it is given from float64 to float32 inside",
+            "casts its input from float64 to float32 inside",
         ),
-        (lambda: order_of_contraction(lambda x: x.half().double()), "casts what it is given from float64 to float16"),
+        (lambda: order_of_contraction(lambda x: x.half().double()), "casts its input from float64 to float16"),
         (lambda: residuals(lambda x: F.dropout(x, 0.5)), "gives two answers for the same input"),
         (lambda: collapse_law(lambda x: F.dropout(x, 0.5)), "gives two answers for the same input"),
         (lambda: order_of_contraction(Counts()), "gives two answers for the same input"),
@@ -262,15 +262,15 @@ def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
             lambda: residuals(nn.Sequential(nn.Linear(6, 9), nn.Linear(9, 6)), torch.randn(2, 7, 6)),
             "each child of a Sequential is a layer: to measure it as one layer, give a list of it",
         ),
-        (lambda: residuals(Remembers(), torch.randn(2, 7, 6)), "or does it keep something between two calls"),
-        (lambda: residuals(lambda x: KEPT.setdefault(0, x)), "or does it keep something between two calls"),
+        (lambda: residuals(Remembers(), torch.randn(2, 7, 6)), "or does it keep state between calls"),
+        (lambda: residuals(lambda x: KEPT.setdefault(0, x)), "or does it keep state between calls"),
         (
             lambda: residuals(lambda x: torch.from_numpy(x.numpy().astype("f4")).double(), depth=1),
-            "casts what it is given",
+            "casts its input",
         ),
         (
             lambda: residuals(lambda x: (x.float() @ torch.ones(6, 6)).double(), torch.randn(2, 7, 6)),
-            "casts what it is given",
+            "casts its input",
         ),
         (lambda: residuals(lambda x: x @ torch.ones(6, 6), torch.randn(2, 7, 6)), "must be float64 too"),
         (lambda: residuals(nn.MultiheadAttention(6, 2)), "MultiheadAttention fails on float64"),

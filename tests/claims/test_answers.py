@@ -2,7 +2,7 @@
 
 import pytest
 
-from rankfall.claims.answers import by_parts, true_of_all
+from rankfall.claims.answers import by_parts, true_of_all, true_of_any
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, judge
 
 
@@ -25,3 +25,9 @@ def test_one_part_that_fails_is_enough_and_one_without_an_answer_is_not():
     assert true_of_all((True, True)) is True
     assert true_of_all((True, None)) is None
     assert true_of_all((None, False)) is False
+
+
+def test_one_part_that_holds_is_enough_for_any() -> None:
+    assert true_of_any((None, True)) is True
+    assert true_of_any((None, False)) is None
+    assert true_of_any((False, False)) is False

@@ -125,7 +125,7 @@ def test_last_rows_are_those_of_the_whole_products() -> None:
     init = {"name": "normal", "deviation": 0.3}
     network = make([0], 7, mask="causal", norm="layer", position="alibi", depth=4, width=5, init=init)
     x = draw([0], 1, 7, 5, name="rows")
-    state, product, whole = network.place(x), torch.eye(7, dtype=x.dtype), []
+    state, product, whole = network.first_state(x), torch.eye(7, dtype=x.dtype), []
     for block in network.blocks:
         product = block.attention.weights(state)[0, 0, 0] @ product
         state = block(state)

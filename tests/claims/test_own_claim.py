@@ -96,7 +96,7 @@ def test_a_misspelt_name_is_refused_before_anything_runs(section: str, tmp_path:
         if section == "measures"
         else {"figures": {"evidence": options}}
     )
-    with pytest.raises(RankfallError, match=r"'squares_grew' is no claim.*did you mean 'squares_grow'"):
+    with pytest.raises(RankfallError, match=r"'squares_grew' is not a claim.*did you mean 'squares_grow'"):
         make_plan(CONFIG | changes)
 
 

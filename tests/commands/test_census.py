@@ -58,7 +58,7 @@ def test_a_few_types_are_measured_kept_and_compared(tmp_path: Path, capsys: pyte
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "b.csv").write_text(text.replace(bert["init_std"], "0.04"))
     code, said = census(capsys, *types, *about, "--against", tmp_path / "b.csv")
-    assert code == 0 and "census_layers: in store" in said and "bert: init_std 0.04 -> 0.02" in said
+    assert code == 0 and "census_layers: in store" in said and "bert: init_std 0.04 -> 0.0199" in said
 
 
 def test_a_type_that_there_is_not_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,7 +71,7 @@ def test_the_rows_of_a_claim_are_its_own(results: Path, capsys: pytest.CaptureFi
 
 
 def test_rows_of_no_claim_are_refused(results: Path) -> None:
-    with pytest.raises(RankfallError, match="say of which claim"):
+    with pytest.raises(RankfallError, match="--rows needs a claim"):
         run(results, "--rows")
     with pytest.raises(RankfallError, match="did you mean 'deep'"):
         run(results, "deeep", "--rows")

@@ -88,7 +88,7 @@ def test_the_snippet_is_a_configuration_of_this_cell(results: Path, capsys: pyte
 
 @pytest.mark.parametrize(
     ("start", "said"),
-    [("", "key '': 8 cells have keys that start so"), ("xyz", "key 'xyz': no cell of "), ("*", "no cell of")],
+    [("", "key '': 8 cells have keys that start with it"), ("xyz", "key 'xyz': no cell of "), ("*", "no cell of")],
 )
 def test_a_start_that_fits_none_or_several_is_refused(
     results: Path, capsys: pytest.CaptureFixture[str], start: str, said: str
@@ -100,7 +100,7 @@ def test_a_start_that_fits_none_or_several_is_refused(
 
 def test_a_folder_without_a_store_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show(tmp_path, "abc") == 2
-    assert "say --results FOLDER" in capsys.readouterr().err
+    assert "pass --results FOLDER" in capsys.readouterr().err
     assert not (tmp_path / "store").exists()
 
 

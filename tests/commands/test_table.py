@@ -81,7 +81,7 @@ def test_a_table_that_is_not_there_is_named_with_the_nearest(results: Path, caps
     assert table(results, "dataset", "--csv") == 2
     assert "the nearest is 'datasets'" in capsys.readouterr().err
     assert table(results / "none", "datasets") == 2
-    assert "say --results FOLDER" in capsys.readouterr().err
+    assert "pass --results FOLDER" in capsys.readouterr().err
 
 
 def test_a_page_is_opened_where_there_is_a_screen(
@@ -124,7 +124,7 @@ def test_a_device_is_not_replaced_by_a_table(results: Path, capsys: pytest.Captu
     pipe = results / "pipe"
     os.mkfifo(pipe)
     assert table(results, "datasets", "--csv", "--out", str(pipe)) == 2
-    assert "it is a named pipe and no file" in capsys.readouterr().err
+    assert "it is a named pipe, not a file" in capsys.readouterr().err
     assert pipe.is_fifo()
 
 

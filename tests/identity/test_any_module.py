@@ -199,7 +199,10 @@ def test_the_module_is_left_as_it_was():
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [((lambda x: x, torch.zeros(1, 2, 3)), "is no nn.Module"), ((nn.Linear(2, 2),), "needs an example of its inputs")],
+    [
+        ((lambda x: x, torch.zeros(1, 2, 3)), "is not an nn.Module"),
+        ((nn.Linear(2, 2),), "needs an example of its inputs"),
+    ],
 )
 def test_what_is_no_module_or_has_no_inputs_is_told(given, said):
     with pytest.raises(RankfallError, match=said):

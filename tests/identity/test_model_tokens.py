@@ -39,7 +39,7 @@ def test_any_word_is_what_the_model_makes_of_it(family: str) -> None:
 def test_words_that_are_not_layer_0_are_refused() -> None:
     it = subject(Request(ModelSource("bert", config=CONFIGS["bert"]), Texts("zipf", 4, 9), variants=("SAN",)), 0)
     words = it.batch.inputs["input_ids"]
-    with pytest.raises(RankfallError, match="are not those of layer 0"):
+    with pytest.raises(RankfallError, match="does not receive the states of layer 0"):
         vocabulary(it, [1], words, entering(it, words) + 1)
 
 
@@ -59,7 +59,7 @@ def test_rows_are_complete_and_fit_the_table() -> None:
 
 
 def test_pictures_have_no_words() -> None:
-    with pytest.raises(RankfallError, match="it has no words to find again"):
+    with pytest.raises(RankfallError, match="it has no words to identify"):
         model_token_identity(Context(), model="vit", config=CONFIGS["vit"], **FEW | {"text": "topics"})
 
 

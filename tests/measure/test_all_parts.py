@@ -79,7 +79,7 @@ def test_the_centred_pass_is_the_plain_one(kind: str, name: str) -> None:
 def test_measures_of_values_refuse_positions_that_add_to_them() -> None:
     changes = {"architecture": {"norm": "none", "position": "shaw"}, "measures": {"decomposition": {}}}
     with pytest.raises(
-        RankfallError, match=r"^[^\n]*uses values, which position 'shaw' makes an incomplete account of[^\n]*$"
+        RankfallError, match=r"^[^\n]*uses values, which is an incomplete account of[^\n]* with position 'shaw'[^\n]*$"
     ):
         make_plan(config(**changes))
 

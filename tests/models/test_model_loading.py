@@ -212,7 +212,7 @@ def test_layers_that_the_config_does_not_know_are_not_left_out(saved):
     """A config of two layers beside weights of three gave the states of two; a head may be left out."""
     config = json.loads((saved / "config.json").read_text())
     (saved / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 2}))
-    assert "no place for the weights encoder.layer.2." in refused(ModelSource(str(saved), "pretrained"))
+    assert "no layer for the weights encoder.layer.2." in refused(ModelSource(str(saved), "pretrained"))
 
 
 def test_the_head_of_a_checkpoint_is_left_out(tmp_path):

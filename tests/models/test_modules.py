@@ -230,8 +230,8 @@ class Halfway(own.Decoder):
 
 REFUSED = {
     "another kind": (own.Decoder, own.vectors(2, 3, 4), r"Decoder fails on inputs \(float32 \(2, 3, 4\)\): .*inputs="),
-    "nothing": (own.Decoder, {}, "inputs has no tensor in it: pass an example of its inputs"),
-    "text": (own.Decoder, {"tokens": "abc"}, "inputs has no tensor"),
+    "nothing": (own.Decoder, {}, "inputs contains no tensor: pass an example of its inputs"),
+    "text": (own.Decoder, {"tokens": "abc"}, "inputs contains no tensor"),
     "meta": (own.Decoder, torch.zeros(2, 3, dtype=torch.long, device="meta"), "on the device meta"),
     "wrong name": (own.Decoder, {"ids": own.tokens()}, "unexpected keyword argument 'ids'"),
     "pyramid": (Pyramid, own.vectors(2, 5, 8), r"changes its width from 8 to 16: .*blocks="),

@@ -105,11 +105,11 @@ def test_a_pass_leaves_nothing_for_the_next_and_members_stay_apart(name: str) ->
 @pytest.mark.parametrize("name", KINDS)
 def test_a_layer_alone_says_what_it_lacks(name: str) -> None:
     made, x = network(depth=2, **KINDS[name]), states(5)
-    with pytest.raises(RankfallError, match=r"reads what earlier layers made, and a layer alone has none"):
+    with pytest.raises(RankfallError, match=r"reads tensors of earlier layers, which a single layer lacks"):
         made.blocks[1](x)
     first, second = made.maps()
     torch.testing.assert_close(second(first(x)), made.run(x))
-    with pytest.raises(RankfallError, match="computed once in a pass"):
+    with pytest.raises(RankfallError, match="computed only once in a pass"):
         first(x)
 
 
@@ -129,5 +129,5 @@ def test_the_state_that_attention_over_layers_stands_for_may_not_be_changed() ->
 @pytest.mark.parametrize(("measure", "parts"), [("paths", KINDS["dense mean"]), ("decomposition", {"block": "hyper"})])
 def test_measures_that_take_layers_apart_are_refused_in_the_plan(measure: str, parts: dict[str, Any]) -> None:
     plan = config(architecture={"norm": "none", "residual": "add"} | parts, measures={measure: {}})
-    with pytest.raises(RankfallError, match=r"makes an incomplete account of the network"):
+    with pytest.raises(RankfallError, match=r"is an incomplete account of the network"):
         make_plan(plan)

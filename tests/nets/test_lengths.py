@@ -50,7 +50,7 @@ def test_farther_distances_than_the_trained_use_the_farthest() -> None:
 def test_learned_positions_end_where_training_did() -> None:
     made = network(position="learned")
     assert made(LONG[..., :3]).shape[2] == 3
-    with pytest.raises(RankfallError, match=r"learned positions: 9 tokens, but places for 5 were learned"):
+    with pytest.raises(RankfallError, match=r"learned positions: 9 tokens, but only 5 positions were trained"):
         made(LONG)
 
 
@@ -63,7 +63,7 @@ def test_from_vectors(architecture: dict[str, Any]) -> None:
     states = made.states(inputs)
     assert torch.equal(states[0], vectors) and torch.equal(states[-1], made.run(vectors))
     assert len(states) == 3
-    assert torch.equal(made.place(made.embedding(inputs)), vectors)
+    assert torch.equal(made.first_state(made.embedding(inputs)), vectors)
 
 
 @pytest.mark.parametrize("attention", ["multihead", "gau", "linear"])

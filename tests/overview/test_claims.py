@@ -25,9 +25,9 @@ from rankfall.report.claim import (
     check_claims,
     claims,
     compare,
+    evidence_rows,
     is_on,
     judge,
-    of,
     within,
 )
 from rankfall.report.claim_text import as_lines, as_page, in_full
@@ -91,7 +91,7 @@ def test_a_threshold_is_a_number_that_says_what_it_is_of() -> None:
     ) == "power of depth below 1.25"
     with pytest.raises(RankfallError, match="side is 'over'; allowed: above, below, at, split at"):
         Threshold(1.0, "over", "power of depth")
-    with pytest.raises(RankfallError, match="a quantity has a name"):
+    with pytest.raises(RankfallError, match="the quantity must not be empty"):
         Threshold(1.0, "above", " ")
 
 
@@ -105,7 +105,8 @@ def test_rows_of_a_point() -> None:
             "value": [1.0, 2.0, 3.0],
         }
     )
-    assert of(rows, "a", "l", 0.3).value.tolist() == [1.0] and of(rows, "a").value.tolist() == [1.0, 2.0]
+    assert evidence_rows(rows, "a", "l", 0.3).value.tolist() == [1.0]
+    assert evidence_rows(rows, "a").value.tolist() == [1.0, 2.0]
 
 
 def test_an_undecided_claim_says_what_it_wants() -> None:
@@ -113,7 +114,7 @@ def test_an_undecided_claim_says_what_it_wants() -> None:
         Decision(UNDECIDED, "So close.")
     with pytest.raises(RankfallError, match="wants"):
         Decision(HOLDS, "Yes.", wants="more seeds")
-    with pytest.raises(RankfallError, match="'perhaps' is no verdict; allowed: holds"):
+    with pytest.raises(RankfallError, match="'perhaps' is not a verdict; allowed: holds"):
         Decision("perhaps", "?")
 
 
@@ -130,14 +131,14 @@ def test_ours_are_right() -> None:
 
 VALUE = Published("q, by x", "line", 1.0, 0.5, "figure", "figure 2")
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "no link": ({"link": "arXiv 1"}, "link 'arXiv 1' leads nowhere"),
+    "no link": ({"link": "arXiv 1"}, "link 'arXiv 1' is not a web address"),
     "no source": ({"paper": " "}, "'paper' is empty"),
     "no threshold": ({"threshold": ""}, "'threshold' is empty"),
     "not read": ({"seen": ()}, "seen is nothing; allowed: table"),
     "remembered": ({"seen": ("memory",)}, "seen is 'memory'; allowed: table"),
     "a remembered value": ({"published": (replace(VALUE, seen="second-hand"),)}, "published value of 'q, by x': seen is 'second-hand'"),
-    "no table": ({"reads": {"residual": ()}}, "reads table 'residual', which there is not"),
-    "a number of what": ({"thresholds": (0.5,)}, "thresholds has 0.5, which does not say what it is of; write Threshold(0.5"),
+    "no table": ({"reads": {"residual": ()}}, "reads table 'residual', which does not exist"),
+    "a number of what": ({"thresholds": (0.5,)}, "thresholds has 0.5, which names no quantity; write Threshold(0.5"),
     "no column": ({"reads": {"residuals": ("valeu",)}}, "reads column 'valeu' of table residuals, which has key"),
 }  # fmt: skip
 

@@ -38,6 +38,7 @@ def cell(architecture: str, seed: int, lr: float, accuracy: float, **fields: Any
         "training": f"lr {lr}" if lr else "birth",
     }
     row |= {"steps": 100 if lr else 0, "seconds": 0.0, "step_ms": math.nan, "threads": 1, "together": 2, "chance": 0.2}
+    row["attainable"] = None
     row |= {"train_loss": 0.0, "train_accuracy": 0.0, "test_loss": 0.0, "test_accuracy": accuracy} | fields
     about = (row["task"], architecture, row["depth"], seed, lr)
     return row | {"key": "-".join(map(str, about))}
@@ -62,6 +63,19 @@ def test_accuracy_over_chance() -> None:
         pd.DataFrame([cell("a", 0, 0.1, 0.6), cell("a", 1, 0.1, 1.0), cell("a", 2, 0.1, 1.0, status="diverged")])
     )
     assert found.tolist()[:2] == pytest.approx([0.5, 1]) and math.isnan(found.iloc[2])
+
+
+def test_a_network_is_compared_with_what_its_mask_leaves_attainable() -> None:
+    cells = pd.DataFrame([cell("a", 0, 0.1, 0.6, attainable=0.6), cell("a", 1, 0.1, 0.4, attainable=0.6)])
+    assert over_chance(cells).tolist() == pytest.approx([1.0, 0.5])
+    hopeless = pd.DataFrame([cell("a", 0, 0.1, 0.24, attainable=0.2)])  # of a mask that leaves chance alone
+    assert over_chance(hopeless).tolist() == pytest.approx([0.05])
+    curves = [
+        {"key": cells.key[0], "task": "sorting", "epoch": epoch, "split": "test", "metric": "accuracy", "value": value}
+        for epoch, value in enumerate([0.3, 0.41, 0.6], 1)
+    ]
+    batch = int(cells.batch[0])
+    assert steps_to(pd.DataFrame(curves), cells, {"sorting": 10 * batch}, {}, 0.5).iloc[0] == 20
 
 
 def test_steps_are_those_of_the_first_epoch_at_the_threshold() -> None:

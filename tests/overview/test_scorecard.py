@@ -198,7 +198,7 @@ def test_a_table_of_several_settings_is_not_ranked() -> None:
     rows = pd.DataFrame(scores_of(cells=CELLS, residuals=lines(VALUES, CELLS)))
     setting = find_setting(rows, FLAT, "here")
     for use in (shade, lambda *given: find_extreme(*given, most=True)):
-        with pytest.raises(RankfallError, match="numbers of one setting are compared"):
+        with pytest.raises(RankfallError, match="numbers of one setting can be compared"):
             use(rows, by_name("residual_last"), setting)
         use(rows_at(rows, setting), by_name("residual_last"), setting)
     with pytest.raises(RankfallError, match="here: there is no setting 'sorting, init, depth 3'; there is: "):

@@ -25,7 +25,7 @@ MASKS: list[Any] = [
 
 
 def architecture(mask: Any = "none", depth: int = 1, **fields: Any) -> Architecture:
-    return Architecture("a", mask=Component.of(mask), depth=depth, **fields)
+    return Architecture("a", mask=Component.parse(mask), depth=depth, **fields)
 
 
 def brute_force(sequences: Weighted, answers: Any, reads: Sequence[frozenset[int]]) -> float:
@@ -99,7 +99,7 @@ def test_a_place_reads_what_a_network_answers_to(mask: Any, sentinels: str, dept
     """The derivatives of a network's outputs by its embedded tokens, at random weights."""
     length, width = 7, 8
     design = Architecture(
-        "a", mask=Component.of(mask), sentinels=Component(sentinels), depth=depth, width=width, heads=2,
+        "a", mask=Component.parse(mask), sentinels=Component(sentinels), depth=depth, width=width, heads=2,
         embedding=Component("token"), head=Component("classifier"), mlp=Component("gelu"), mlp_width=8,
     )  # fmt: skip
     network = build(design, Shape("tokens", "classes", length, 4, 4), 1, torch.float64)
@@ -107,7 +107,7 @@ def test_a_place_reads_what_a_network_answers_to(mask: Any, sentinels: str, dept
     start = torch.randn(1, 1, length, width, dtype=torch.float64)
 
     def outputs(x: torch.Tensor) -> torch.Tensor:
-        return network.readout(network.run(network.place(x))).sum(-1)[0, 0]
+        return network.readout(network.run(network.first_state(x))).sum(-1)[0, 0]
 
     slopes = torch.autograd.functional.jacobian(outputs, start)[:, 0, 0].abs().amax(-1)  # (T, T)
     answered = [frozenset(torch.nonzero(row)[:, 0].tolist()) for row in slopes]

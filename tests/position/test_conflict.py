@@ -124,7 +124,7 @@ def test_an_ambiguous_join_is_refused(given: Tables, tmp_path: Path) -> None:
     ]
     given["probe"] = [row for row in given["probe"] if row is not gated] + others
     with pytest.raises(
-        RankfallError, match=r"2 rows of the table probe fit gau\(.*attention: gau.*key_width=16.*key_width=32"
+        RankfallError, match=r"2 rows of the table probe match gau\(.*attention: gau.*key_width=16.*key_width=32"
     ) as said:
         drawn(given, tmp_path)
     assert "\n" not in str(said.value)

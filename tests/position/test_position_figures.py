@@ -110,6 +110,6 @@ def test_matrices_are_those_of_the_head_that_differs_most() -> None:
     caption = offsets(lambda name: pd.concat([table, later])).caption
     assert "a line a head of seed 0 (1 of later), shared" in caption
     own = table.assign(layer=pd.array([1] * len(table), dtype="Int64"))
-    with pytest.raises(RankfallError, match="every layer has terms of its own"):
+    with pytest.raises(RankfallError, match="every layer has its own terms"):
         offsets(lambda name: own)
     assert [text.get_text() for text in picture.figure.legends[0].get_texts()] == ["head 1", "head 2"]

@@ -157,7 +157,7 @@ def test_different_networks_are_not_lumped_together_as_seeds() -> None:
     wide = table(0.9, [0.5, 0.7]).assign(width=64)
     both = pd.concat([wide.assign(width=32), wide.assign(key=wide.key + " wide")])
     with pytest.raises(
-        RankfallError, match=r"net, converged, 1 is 2 networks a seed, which differ in width: 32, 64; pick one"
+        RankfallError, match=r"net, converged, 1 has 2 networks per seed, which differ in width: 32, 64; pick one"
     ):
         paths(lambda name: both)
     assert "over 3 seeds" in paths(lambda name: both, where={"width": 32}).caption

@@ -381,16 +381,16 @@ def test_a_sweep_names_all_that_tie_and_compares_within_a_panel() -> None:
         ).caption
         return caption
 
-    near = {"a": [-8.0, -9.0], "b": [-8.2, -9.2], "c": [-3.0, -3.1]}
+    near = {"a": [-8.0, -9.0], "b": [-8.3, -8.9], "c": [-3.0, -3.6]}
     assert (
-        "The residual is smallest in b and a (10^-8.7 to 10^-8.5, a tie) and largest in c (10^-3.0) at layer 2."
+        "The residual is smallest in b and a (10^-8.6 to 10^-8.5, a tie) and largest in c (10^-3.3) at layer 2."
         in said(near)
     )
     assert "The residual is in a (10^-8.5) at layer 2." in said({"a": near["a"]})
     assert "at layer 2, of the 2 of 3 lines that reach it." in said(near | {"c": [0.0, 0.0]})
     tasks = said(near, a="one", b="two", c="two")
     assert (
-        "The residual is in a (10^-8.5) at layer 2 (one); smallest in b (10^-8.7) and largest in c (10^-3.0) at layer 2 (two)."
+        "The residual is in a (10^-8.5) at layer 2 (one); smallest in b (10^-8.6) and largest in c (10^-3.3) at layer 2 (two)."
         in tasks
     )
     many = {f"{name}{task}": values for task in range(5) for name, values in near.items()}

@@ -106,7 +106,7 @@ def test_a_spread_is_over_numbers_of_one_seed_alone(results, tmp_path):
     assert compute_spread("share", numbers, at) == (pytest.approx(0.75 / 2**0.5), 2)  # of 0.25 and 1
     assert [write_number(name, numbers, at) for name in ("sum", "share")] == ["1.50 ± 0.354", "50% ± 53%"]
     one = read(the_file(tmp_path, "  n: {table: path_counts, value: sum length, where: heads == 1, spread: heads}\n"))
-    with pytest.raises(RankfallError, match="n: its spread is over heads, and its rows have 1 of it"):
+    with pytest.raises(RankfallError, match="n: its spread needs two values of heads, but its rows have 1"):
         write_number("n", one, at)
 
 
@@ -229,7 +229,7 @@ def test_the_command_writes_tables_and_finds_a_cell_that_differs(results, tmp_pa
         ("table: path_counts, value: rows, wher: depth == 6", "no key 'wher'; the nearest is 'where'"),
         ("table: path_counts, value: rows, run: bigg", "no run 'bigg'; the nearest is 'big'"),
         ("value: other * 2", "no number 'other'"),
-        ("table: path_counts, value: 'min length, max length', by: heads", "with `by` there is one value"),
+        ("table: path_counts, value: 'min length, max length', by: heads", "with `by`, `value` has one statistic"),
         (
             "table: path_counts, value: min length, by: heads, of: 'mean, sdt'",
             "no statistic 'sdt'; the nearest is 'std'",
@@ -247,8 +247,8 @@ def test_what_cannot_be_computed_is_refused_before_a_table_is_read(tmp_path, num
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        ("where: heads == 9, value: mean proportion", "no row of path_counts has heads == 9"),
-        ("value: only proportion", "its rows have 5 values"),
+        ("where: heads == 9, value: mean proportion", "no row of path_counts matches heads == 9"),
+        ("value: only proportion", "needs a single value, but its rows have 5"),
         ("where: heads == 2 and length == 0, value: std proportion", "the std of 1 rows is missing"),
     ],
 )
@@ -293,7 +293,7 @@ def test_a_number_that_cannot_be_computed_is_kept_and_said(results, tmp_path, mo
     assert cli.main(["docs", "--results", str(results)]) == 1
     assert page.read_text() == "<!--=m-->7<!--/--> <!--=n-->5<!--/-->"
     said = capsys.readouterr().out
-    assert "m: its rows have 3 values" in said
+    assert "m: `only` needs a single value, but its rows have 3" in said
     assert "1 written anew, 1 cannot be computed" in said
 
 
@@ -324,7 +324,7 @@ def test_a_table_that_no_run_made_is_not_beside_those_of_a_run(tmp_path):
     assert len(at.frame("default", "path_counts")) == 5
     assert len(at.frame("default", "orders")) == 0
     for _ in range(2):  # nor the second time
-        with pytest.raises(RankfallError, match=r"cells.parquet and path_counts.parquet one was made by a run"):
+        with pytest.raises(RankfallError, match=r"cells.parquet and path_counts.parquet: one was made by a run"):
             at.frame("default", "cells")
 
 

@@ -98,14 +98,14 @@ def test_an_edit_of_the_file_makes_the_comparison_stale_and_nothing_else(own: Pa
 
 
 WRONG = {
-    "0.5,equal": ("half,equal", "published 'half' is no number"),
-    "equal": ("equals", "sense 'equals' is none; allowed: equal, magnitude"),
-    "measured": ("seen", "kind 'seen' is none; allowed: measured"),
-    "small,architecture": ("smal,architecture", "setting 'smal' is none; allowed: any, small; did you mean 'small'?"),
+    "0.5,equal": ("half,equal", "published 'half' is not a number"),
+    "equal": ("equals", "sense 'equals' is unknown; allowed: equal, magnitude"),
+    "measured": ("seen", "kind 'seen' is unknown; allowed: measured"),
+    "small,architecture": ("smal,architecture", "setting 'smal' is unknown; allowed: any, small; did you mean 'small'?"),
     ",entropy,table": (",,table", "it has no source"),
     "entropy: Nobody": ("enthropy: Nobody", "source 'entropy' is not explained; did you mean 'enthropy'?"),
     "; https": (", https", "write a name, a title and a link between semicolons"),
-    ",,,,,": (",", "it has not 16 fields"),
+    ",,,,,": (",", "expected 16 fields"),
     "name,": ("title,", "its columns are title"),
 }  # fmt: skip
 

@@ -29,8 +29,8 @@ def test_means_are_those_of_pandas(seed: int, cells: bool) -> None:
         for name, wanted in asked:
             fits &= pd.Series([reads(one, wanted) for one in frame[name]]) | (cells and frame.status != "done")
         expected = frame[fits & (not cells or frame.status != "missing")]
-        assert list(searched.rows(asked)) == list(expected.index)
-        means = searched.means(searched.rows(asked), searched.column("value"), keys)
+        assert list(searched.find_rows(asked)) == list(expected.index)
+        means = searched.means(searched.find_rows(asked), searched.column("value"), keys)
         found = searched.name_means(means, keys)
         grouped = [(key, part.value) for key, part in expected.groupby(list(keys), dropna=False)]
         assert len(found) == len(grouped)

@@ -97,11 +97,11 @@ def test_combining_shards_is_the_same_as_writing_at_once_and_none_make_an_empty_
 
 WRONG = [
     ({"lenght": 1}, r"column 'lenght' is not declared; the nearest is 'length'"),
-    ({"accuracy": "0.5"}, r"column 'accuracy' is not all double"),
-    ({"length": 1.5}, r"column 'length' is not all int64"),
-    ({"length": True}, r"column 'length' is not all int64"),
-    ({"kind": 3}, r"column 'kind' is not all string"),
-    ({"shuffle": 1}, r"column 'shuffle' is not all bool"),
+    ({"accuracy": "0.5"}, r"column 'accuracy' has values that are not double"),
+    ({"length": 1.5}, r"column 'length' has values that are not int64"),
+    ({"length": True}, r"column 'length' has values that are not int64"),
+    ({"kind": 3}, r"column 'kind' has values that are not string"),
+    ({"shuffle": 1}, r"column 'shuffle' has values that are not bool"),
     ({"accuracy": None}, r"column 'accuracy' has a null"),
     ({"seed": None}, r"column 'seed' has a null"),
     ({"lr": math.nan}, r"column 'lr' has a NaN, row \d+, task \S+, architecture .*, seed \d+"),
@@ -276,7 +276,7 @@ def test_a_config_has_one_digest_however_it_is_written(tmp_path):
         ({"value": -3.0}, "column 'value' has -3.0, below 0"),
         ({"layer": 99}, "column 'layer' has 99, above depth"),
         ({"layer": -1}, "column 'layer' has -1, below 0"),
-        ({"layer": 2**70}, "column 'layer' is not all int64"),
+        ({"layer": 2**70}, "column 'layer' has values that are not int64"),
     ],
 )
 def test_a_number_beyond_its_column_is_refused(changes, said):

@@ -40,7 +40,7 @@ TARGETS = "classes"
 
 
 class Endless:
-    def __init__(self, *, train: int = 25, length: int = 6, longer: int = 9):
+    def __init__(self, *, train: int = 25, length: int = 16, longer: int = 19):
         self.train, self.length, self.longer = train, length, longer
 
     def __call__(self, rng):
@@ -132,7 +132,7 @@ def test_each_is_one_file(lab: Path) -> None:
         **{("longer", metric): [2] for metric in ("loss", "known")},  # at the end alone
     }
     sets = read_frame(lab / "datasets.parquet", "datasets")
-    assert dict(zip(sets.split, sets.length)) == {"train": 6, "test": 6, "longer": 9}
+    assert dict(zip(sets.split, sets.length)) == {"train": 16, "test": 16, "longer": 19}
     rows = read_frame(lab / "paths.parquet", "paths")
     assert len(rows) == 3 and (rows.accuracy < math.log(2)).all()
 

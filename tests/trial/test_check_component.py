@@ -51,9 +51,9 @@ def test_a_mistake_is_an_error_of_two_lines(kind: str, name: str, said: str) -> 
     [
         (
             ("normalizer", "softmax"),
-            "'normalizer' is no kind of component that can be checked; did you mean 'normaliser'?",
+            "'normalizer' is not a kind of component that can be checked; did you mean 'normaliser'?",
         ),
-        (("norm", "layer", None, {"widht": 3}), "'widht' is no size of a network"),
+        (("norm", "layer", None, {"widht": 3}), "'widht' is not a size of a network"),
         (("norm", "laier"), "laier"),
     ],
 )
@@ -66,4 +66,4 @@ def test_what_cannot_be_checked_says_why(arguments: tuple[Any, ...], said: str) 
 def test_a_class_of_a_script_has_no_module_to_be_imported_from() -> None:
     text = "from rankfall.testing import check_component\nclass Mine: pass\ncheck_component('attention', Mine)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-    assert "__main__:Mine is in no module that can be imported\n  fix: " in done.stderr
+    assert "__main__:Mine cannot be imported\n  fix: " in done.stderr

@@ -413,8 +413,8 @@ def test_blocks_that_nobody_calls_who_contains_them():
     ("change", "options", "said"),
     [
         ("dict", {}, r"block transformer.h.0 \(Changed\) returns a dict with hidden, other: say states="),
-        ("words", {}, "returns str, no tensor of states"),
-        ("nothing", {}, "returns NoneType, no tensor of states"),
+        ("words", {}, "returns str, not a tensor of states"),
+        ("nothing", {}, "returns NoneType, not a tensor of states"),
         (
             "flat",
             {},
@@ -612,8 +612,8 @@ def test_a_watcher_that_saw_no_step_says_so():
         ({"start": -1}, "start is -1: it must be a whole number of at least 0"),
         ({"passes": "eval"}, "passes is 'eval'"),
         ({"mask": 3}, "mask is 3"),
-        ({"to": "run.csv"}, "to='run.csv' is no place for rows: allowed are"),
-        ({"to": 3}, "to=3 is no place"),
+        ({"to": "run.csv"}, "to='run.csv' is not a destination for rows; supported are"),
+        ({"to": 3}, "to=3 is not a destination"),
         ({"queries": "*.wq"}, r"\*.wq names no weight of a block.*attn.c_attn.weight"),
         ({"raise_if": "residual < 1"}, "is not understood: say COLUMN"),
         ({"raise_if": "residul[0] < 1"}, "did you mean 'residual'"),

@@ -150,7 +150,8 @@ def test_open_makes_the_page(run, tmp_path, monkeypatch, capsys, undrawn):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("none", "is no file"), ("other", "is no table of a watched run"), ("empty", "has no rows yet")]
+    ("name", "said"),
+    [("none", "is not a file"), ("other", "is not a table of a watched run"), ("empty", "has no rows yet")],
 )
 def test_what_is_no_run_is_one_line(name, said, tmp_path, capsys):
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "other.parquet")

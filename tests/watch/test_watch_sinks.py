@@ -47,7 +47,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "text.parquet").write_text("no table")
     (tmp_path / "folder.parquet").mkdir()
     for name, said in (
-        ("other", "is no table of a watched run: its columns are x"),
+        ("other", "is not a table of a watched run: its columns are x"),
         ("text", "cannot be read"),
         ("folder", "a folder"),
     ):

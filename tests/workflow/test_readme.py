@@ -39,9 +39,9 @@ def test_every_example_of_a_component_runs(tmp_path: Path) -> None:
     """Each file of docs/components.md is written where the page says, and all of them take part in one benchmark."""
     page = (ROOT / "docs/components.md").read_text()
     files = re.findall(r"`src/rankfall/([\w/]+\.py)`[^\n]*:\n\n```python\n(.*?)```", page, re.DOTALL)
-    # The rule beside a normaliser and the call of `fit` are parts of files; three are of a quantity elsewhere (`test_own_quantity.py`),
-    # one is of a claim (`test_own_claim.py`), and one of published numbers (`test_published_numbers.py`).
-    assert len(files) == page.count("```python") - 7 == 9
+    # The rule beside a normaliser, the call of `fit` and that of `check_component` are parts of files; three are of a quantity elsewhere
+    # (`test_own_quantity.py`), one is of a claim (`test_own_claim.py`), and one of published numbers (`test_published_numbers.py`).
+    assert len(files) == page.count("```python") - 8 == 9
     checkout = Checkout.make(tmp_path / "checkout")
     for place, code in files:
         file = checkout.source(place)

@@ -1,4 +1,4 @@
-"""What `from rankfall import ...` gives: the rank study on any attention function, stack of layers or Hugging Face model.
+"""The public functions of `from rankfall import ...`: the rank study of any attention function, stack of layers or Hugging Face model.
 
-The numbers are those of `rank/` and `models/`; here is only what turns a function or a model into what they are given.
+`rank/` and `models/` compute the numbers; the modules here convert a function or a model into their inputs.
 """

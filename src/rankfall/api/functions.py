@@ -1,7 +1,7 @@
-"""What is given, as functions that can be measured without a trace: copies of modules in float64 and evaluation mode, on the CPU.
+"""Copies of users' functions and modules, so that measuring has no side effects: modules in float64 and evaluation mode, on the CPU.
 
-A function that reaches modules by its closure, its defaults, its arguments (`functools.partial`) or its globals is given copies of them
-too. The random state of Python, NumPy and torch is afterwards as it was.
+A function that reaches modules by its closure, its defaults, its arguments (`functools.partial`) or its globals receives copies of them
+too. The random state of Python, NumPy and torch is restored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AS_ONE = "; each child of a Sequential is a layer: to measure it as one layer, g
 
 @contextmanager
 def keep_random_state() -> Iterator[None]:
-    """Restores the random state that the functions of others may draw from."""
+    """Restore the random state of Python, NumPy and torch, from which users' functions may draw."""
     python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     try:
@@ -42,7 +42,7 @@ def keep_random_state() -> Iterator[None]:
 
 
 def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:
-    """The functions of a stack, whether they are the children of a module, and a note where one function is repeated."""
+    """Return the functions of a stack, whether they are children of a module, and a note if one module is repeated."""
     given = original(given)
     if isinstance(given, nn.Sequential | nn.ModuleList):
         functions = list(children(given))
@@ -57,14 +57,14 @@ def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:
             f"{name(given)} is applied {count} times, with the same weights" if several else "",
         )
     if not functions:
-        raise RankfallError("an empty list has no layers: give it a function for each layer")
+        raise RankfallError("an empty list has no layers: pass a function for each layer")
     if depth not in (None, len(functions)):
         raise RankfallError(f"depth is {depth}, but {len(functions)} layers are given: leave it out")
     return functions, isinstance(given, nn.Module), ""
 
 
 def children(module: Any) -> Iterator[Any]:
-    """The layers of a stack, and of the stacks in it."""
+    """Yield the layers of a stack, including those of nested stacks."""
     for child in map(original, module):
         if isinstance(child, nn.Sequential | nn.ModuleList):
             yield from children(child)
@@ -73,7 +73,7 @@ def children(module: Any) -> Iterator[Any]:
 
 
 def original(function: Any) -> Any:
-    """The function that `torch.compile` was given: its arguments can be read, and it runs in any number format."""
+    """Return the function before `torch.compile`, whose signature can be read and which runs in any number format."""
     while True:
         inner = getattr(function, "_orig_mod", None) or getattr(function, "_torchdynamo_orig_callable", None)
         if inner is None:
@@ -82,14 +82,14 @@ def original(function: Any) -> Any:
 
 
 def copy_function(function: Any) -> Any:
-    """A function whose modules are copies."""
+    """Return a function with copies of all modules that it reaches."""
     function = original(function)
     if isinstance(function, nn.Module):
         try:
             return copy.deepcopy(function).double().cpu().eval()
         except Exception as error:  # whatever its own __deepcopy__ raises
             line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-            raise RankfallError(f"{name(function)} cannot be copied, and is not measured itself: {line}") from error
+            raise RankfallError(f"{name(function)} cannot be copied, and only copies are measured: {line}") from error
     if inspect.ismethod(function):
         owner = copy_value(function.__self__)
         return function if owner is function.__self__ else types.MethodType(function.__func__, owner)
@@ -102,7 +102,7 @@ def copy_function(function: Any) -> Any:
 
 
 def copy_code(function: types.FunctionType) -> Any:
-    """The same code with copies of the modules that it reaches; the function itself where it reaches none."""
+    """Return a function with the same code and copies of the modules that it reaches, or the function itself if it reaches none."""
     cells = function.__closure__ or ()
     reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
     before = [
@@ -133,7 +133,7 @@ def is_filled(cell: types.CellType) -> bool:
 
 
 def copy_value(value: Any) -> Any:
-    """A module, or a list or tuple of modules, as copies; anything else as it is."""
+    """Copy a module, or a list or tuple with modules; return any other value unchanged."""
     if isinstance(original(value), nn.Module):
         return copy_function(value)
     if type(value) in (list, tuple) and any(isinstance(original(one), nn.Module) for one in value):

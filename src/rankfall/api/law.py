@@ -35,13 +35,13 @@ from rankfall.rank.rounding import NOISE, relative_difference
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-SMALLER = math.exp(-0.1)  # by this factor R is made smaller for the local exponent
-STEADY = 5e-4  # a residual of which more is rounding has no exponent: an error of this share is one of 0.01 in it
+SMALLER = math.exp(-0.1)  # the factor by which R is scaled down for the local exponent
+STEADY = 5e-4  # largest share of rounding in a residual that has an exponent: this share causes an error of 0.01 in the exponent
 
 
 @dataclass(frozen=True)
 class Law:
-    """The law by layer 0 .. L, means over samples. A number is None where rounding hides it or rows are identical; `reason` says which."""
+    """The law of layers 0 .. L, as means over samples. A number is None where rounding hides it or rows are identical; see `reason`."""
 
     log10_residual: list[float | None]
     exponent: list[float | None]  # 3: the cubic law; 1: a constant factor a layer; None at layer 0
@@ -71,12 +71,12 @@ def collapse_law(
     seed: int | None = None,
     **parts: Any,
 ) -> Law:
-    """The law of rank collapse: is log res multiplied by 3 a layer, or does it fall by a constant?
+    """Measure the law of rank collapse: is log res multiplied by 3 in each layer, or does it fall by a constant?
 
-    `given` is a function, a list of them or an `nn.Sequential`, as for `residuals`, or a model of Hugging Face that is built like BERT
-    (options `variant`, `text`, `length`, `config`). Without it the network is made of the components that `parts` names,
-    `normaliser="l2", residual="add"`: attention alone, unless they say otherwise. Networks of components and models have no rounding floor.
-    Unless said otherwise: `depth` 6, `tokens` 16, `width` 32, `heads` 2.
+    `given` is a function, a list of functions or an `nn.Sequential`, as for `residuals`, or a model of Hugging Face that is built like BERT
+    (options `variant`, `text`, `length`, `config`). If it is None, the network is built from the components in `parts`, such as
+    `normaliser="l2", residual="add"`; by default it is attention alone. Networks of components and models have no rounding floor.
+    Defaults: `depth` 6, `tokens` 16, `width` 32, `heads` 2.
     """
     check_whole_numbers(samples=samples)
     if is_model(given):
@@ -117,7 +117,7 @@ def collapse_law(
 
 
 def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
-    """Means by layer, over the rows that have a number."""
+    """Average the rows of each layer that have a number above the rounding floor."""
     depth = max(row["layer"] for row in rows)
     columns: dict[str, list[float | None]] = {"log10_residual": [], "exponent": []}
     chosen = [[row for row in rows if row["layer"] == layer] for layer in range(depth + 1)]
@@ -132,22 +132,22 @@ def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
 
 
 def of_layers(found: Layers, x: Tensor) -> Law:
-    """The law of functions as far as plain passes in float64 resolve it. x (1, B, T, D)."""
-    state, other = begin(x), begin(shake(x))  # and a second pass that rounds differently
+    """Measure the law of functions by plain passes, as far as float64 resolves it. x (1, B, T, D)."""
+    state, other = begin(x), begin(shake(x))  # the second pass rounds differently
     logs: list[float | None] = [relative_residual(x).log10().mean().item()]
     exponents: list[float | None] = [None]
     lost = [False]
     for number, layer in enumerate(found.layers, 1):
         what = f"layer {number} returns"
         (after,), step = through(lambda x, layer=layer, what=what: [check_finite(layer(x), what)], state)  # type: ignore[misc]
-        less = state.unit - (1 - SMALLER) * residual(state.unit)  # the same common row, R smaller
+        less = state.unit - (1 - SMALLER) * residual(state.unit)  # same common row, smaller R
         moved, smaller = (
             again(lambda x, layer=layer: [layer(x)], Carried(unit, state.exponent, state.lost), step, [after])[0]  # type: ignore[misc]
             for unit in (other.unit, less)
         )
         gap = relative_difference(
             residual(after.unit), residual(moved.unit), "composite"
-        )  # (1, B), the share that is rounding
+        )  # (1, B), the share of rounding
         relative = after.mask_lost(relative_residual(after.unit))
         clear = ~at_floor(relative, x.dtype) & (gap <= NOISE) & ~after.lost
         sizes = [matrix_norm(residual(one.unit), "composite") for one in (after, smaller)]  # (1, B)

@@ -1,10 +1,9 @@
-"""Functions of anyone's as layers: what is given states (K, B, T, D) and returns states, in float64.
+"""Users' functions as layers, which map states (K, B, T, D) to states in float64.
 
 A function of three arguments is an attention function, called with queries, keys and values (N, H, T, d), like
-`torch.nn.functional.scaled_dot_product_attention`. Around it stand random maps: SA(X) = f(X W_Q, X W_K, X W_V) W_O, with entries from
-N(0, 1 / D). A function of one argument maps states (N, T, D) to states, with weights of its own. A function may change what it is
-given: it is given copies. It must give the same answer when it is asked again, and in float64: else what is measured is chance or rounding
-(`steady.py`).
+`torch.nn.functional.scaled_dot_product_attention`. Random maps surround it: SA(X) = f(X W_Q, X W_K, X W_V) W_O, with entries from
+N(0, 1 / D). A function of one argument maps states (N, T, D) to states and has its own weights. Functions receive copies, so they may
+change their arguments. They must be deterministic and compute in float64; otherwise chance or rounding would be measured (`steady.py`).
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ class Layers:
     """The layers of a stack, and notes on them for the reader."""
 
     layers: list[Layer]
-    drawn: bool  # whether there are random maps around them, of a seed and so many heads
+    drawn: bool  # whether a layer is an attention function with random maps, which depend on seed and heads
     parts: list[Steady]
     repeated: str
 
     def note(self) -> str:
-        """Known once they were called."""
+        """Return the notes of the layers, which are complete once the layers were called."""
         return "; ".join(dict.fromkeys([self.repeated, *(part.note for part in self.parts)]).keys() - {""})
 
 
 def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int, seed: int) -> Layers:
-    """A layer for each function of a list or child of a Sequential; else one function, `depth` times."""
+    """Return a layer for each function of a list or child of a Sequential; any other function is repeated `depth` times."""
     check_whole_numbers(draws=draws, width=width, heads=heads, **({} if depth is None else {"depth": depth}))
     functions, unrolled, repeated = functions_of(given, depth)
     parts = [steady(one) for one in functions]
@@ -56,7 +55,7 @@ def layers_of(given: Any, depth: int | None, draws: int, width: int, heads: int,
 
 
 def add_hint(layer: Layer) -> Layer:
-    """A layer whose errors say that it is a child of a module."""
+    """Wrap a layer so that its errors mention that it is a child of a module."""
 
     def child(x: Tensor) -> Tensor:
         try:
@@ -70,13 +69,13 @@ def add_hint(layer: Layer) -> Layer:
 def steady(function: Any) -> Steady:
     if not callable(function):
         raise RankfallError(
-            f"{function!r} is not a function of states, or of queries, keys and values; a model of Hugging Face is named by a text"
+            f"{function!r} is not a function of states, or of queries, keys and values; pass a model of Hugging Face by its name"
         )
     return Steady(function)
 
 
 def layer_of(function: Steady, draws: int, width: int, heads: int, seed: int, number: int = 0) -> Layer:
-    """A function as a layer on (K, B, T, D), for K draws of weights where it has none of its own."""
+    """Return a function as a layer on (K, B, T, D). An attention function has K draws of random maps."""
     if arguments(function.function) == 1:
         return lambda x: call(function, x.flatten(0, 1)).reshape(x.shape)
     if width % heads:
@@ -96,12 +95,12 @@ def layer_of(function: Steady, draws: int, width: int, heads: int, seed: int, nu
 
 
 def split(x: Tensor, heads: int) -> Tensor:
-    """(K, B, T, H*d) -> (K*B, H, T, d)"""
+    """Split states into heads: (K, B, T, H*d) -> (K*B, H, T, d)."""
     return x.view(*x.shape[:-1], heads, -1).transpose(2, 3).flatten(0, 1)
 
 
 def arguments(function: Function) -> int:
-    """How many arguments a function takes: one (states) or three (queries, keys, values). A function of C that does not say takes three."""
+    """Return how many arguments a function takes: 1 (states) or 3 (queries, keys, values). A function without a signature takes 3."""
     schema = getattr(getattr(function, "forward", function), "schema", None)  # of TorchScript
     if schema is not None:
         inputs = [one for one in schema.arguments if one.name != "self" and not one.has_default_value()]
@@ -120,7 +119,7 @@ def arguments(function: Function) -> int:
 
 
 def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> Tensor:
-    """The output of a function, checked: a tensor of the right shape, in float64."""
+    """Call a function and check that its output is a tensor of the right shape in float64."""
     try:
         output = function(*given)
     except RankfallError:
@@ -137,32 +136,31 @@ def call(function: Steady, *given: Tensor, shape: torch.Size | None = None) -> T
     wanted = shape or given[0].shape
     if not isinstance(output, Tensor) or output.shape != wanted:
         found = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        raise RankfallError(f"{name(function)} returns {found} where {tuple(wanted)} is needed")
+        raise RankfallError(f"{name(function)} returns {found}, expected {tuple(wanted)}")
     if output.dtype != torch.float64:
         found = str(output.dtype).removeprefix("torch.")
         raise RankfallError(
-            f"{name(function)} returns {found} for float64, and small residuals would be its rounding: let it compute in the type that it "
-            "is given"
+            f"{name(function)} returns {found} for float64 input, so small residuals would be rounding: compute in the type of the input"
         )
     return output
 
 
 def check_finite(x: Tensor, what: str) -> Tensor:
-    """Check that states are finite, so that they have a residual."""
+    """Return the states, or raise an error if they are not finite and so have no residual."""
     if not bool(x.isfinite().all()):
         raise RankfallError(f"{what} values that are not finite (NaN or infinite)")
     return x
 
 
 def check_whole_numbers(**given: Any) -> None:
-    """Raise if one of these is not a whole number from 1."""
+    """Raise an error if a value is not a whole number of at least 1."""
     for named, value in given.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise RankfallError(f"{named} is {value!r}: it must be a whole number of at least 1")
 
 
 def refuse_unused(why: str, **given: Any) -> None:
-    """Raise if an argument is given that would not be used."""
+    """Raise an error if an argument is given that would not be used."""
     for named, value in given.items():
         if value is not None:
             shown = "given" if isinstance(value, Tensor) else repr(value)
@@ -170,7 +168,7 @@ def refuse_unused(why: str, **given: Any) -> None:
 
 
 def options_of(function: Function) -> list[str]:
-    """The names of a function's keyword-only parameters."""
+    """Return the names of a function's keyword-only parameters."""
     return [
         name
         for name, one in inspect.signature(function).parameters.items()
@@ -179,7 +177,7 @@ def options_of(function: Function) -> list[str]:
 
 
 def check_options(function: str, given: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise if there is no such option; the error names the nearest one."""
+    """Raise an error that suggests the nearest name if an option is unknown."""
     allowed = list(allowed)
     for named in given:
         if named not in allowed:
@@ -194,7 +192,7 @@ def check_seed(seed: Any) -> int:
 
 
 def draw_states(draws: int, samples: int, tokens: int, width: int, seed: int) -> Tensor:
-    """Random states (K, B, T, D): entries from N(0, 1), plus a row from N(0, 1) that all tokens share."""
+    """Draw random states (K, B, T, D): entries from N(0, 1), plus a row from N(0, 1) that all tokens of a sample share."""
     check_whole_numbers(draws=draws, samples=samples, tokens=tokens, width=width)
     rngs = [stream(seed + draw, "api", "states", tokens, width) for draw in range(draws)]
     common = [torch.from_numpy(rng.normal(size=(samples, 1, width))) for rng in rngs]
@@ -204,7 +202,7 @@ def draw_states(draws: int, samples: int, tokens: int, width: int, seed: int) ->
 
 
 def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
-    """An architecture from its parts, as a configuration has them: attention alone, unless the parts say otherwise."""
+    """Build an architecture from parts as in a configuration. Parts that are missing are those of attention alone."""
     from rankfall.rank.orders.measure import ALONE
     from rankfall.run.config.options import resolve
 
@@ -221,8 +219,8 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
             check_whole_numbers(**{field: value})
         if field == "norm_placement":
             _check_known("norm_placement", value, ["post", "pre"])
-        values[field] = Component.of(value) if field in kinds else value
-        if field in kinds and ":" not in values[field].name:  # otherwise a component that lies elsewhere
+        values[field] = Component.parse(value) if field in kinds else value
+        if field in kinds and ":" not in values[field].name:  # with a colon: a component outside the package
             _check_known(field, values[field].name, components.names(field))
         for option in values[field].options if field in kinds else ():
             known = components.describe(field, values[field].name)
@@ -230,7 +228,7 @@ def architecture(parts: dict[str, Any], **sizes: int) -> Architecture:
                 f"option of {field} {values[field].name!r} called", option, list(known.options if known else ())
             )
         if field in kinds:
-            resolve(field, values[field], field)  # raises where a value is none that the option takes
+            resolve(field, values[field], field)  # raises an error if a value is not allowed
     return replace(ALONE, **(sizes | values))
 
 
@@ -242,7 +240,7 @@ def _check_known(kind: str, name: str, names: Sequence[str]) -> None:
 
 
 def network_of(design: Architecture, draws: int, tokens: int, seed: int) -> Network:
-    """K networks of an architecture, at initialisation, in float64, whose input are states."""
+    """Build K networks of an architecture at initialisation, in float64, with states as inputs."""
     shape = Shape("vectors", "values", length=tokens, size_in=design.width, size_out=1)
     network = build(design, shape, draws, torch.float64)
     network.initialise([seed + draw for draw in range(draws)])

@@ -1,4 +1,4 @@
-"""Models of Hugging Face, by name or as objects, as requests to `models/`."""
+"""Requests to `models/` for models of Hugging Face, by name or as objects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def request(
     config: Any,
     seed: int | None,
 ) -> Iterator[Request]:
-    """A request for a model. A model object is first written to a folder, with its weights as they are."""
+    """Build the request for a model. A model object is first saved to a temporary folder."""
     check_whole_numbers(samples=samples, length=length)
     if phase not in (None, "init", "pretrained"):
         raise RankfallError(f"phase is {phase!r}: it must be 'init' or 'pretrained'")
@@ -64,7 +64,7 @@ def residuals_of(
     seeds: int = 1,
     config: dict[str, Any] | None = None,
 ) -> dict[str, Residuals]:
-    """Variant -> relative residual by layer, means over seeds and samples."""
+    """Return variant -> relative residual by layer, as means over seeds and samples."""
     from rankfall.rank.model_residuals.profile import profile
 
     check_whole_numbers(seeds=seeds)
@@ -75,24 +75,22 @@ def residuals_of(
         except RankfallError as error:
             if variants is not None or seeds != 1 or not any(said in str(error) for said in OTHERWISE_BUILT):
                 raise
-            return of_any_build(given, config or {}, norm, length, check_seed(seed), error)
+            return of_any_build(given, config or {}, norm, length, check_seed(seed))
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
     return {name: mean([rows for _, rows in sorted(by.items())]) for name, by in found.items()}
 
 
-# of models that have not an attention and an MLP in each of the layers that their configuration counts
+# Errors of models that do not have one attention and one MLP in each layer that their configuration counts.
 OTHERWISE_BUILT = (
     "cannot identify this model's residual additions", "no residual addition of width", "so additions cannot be counted",
     "an encoder-decoder with cross-attention", "no module returns the state after",
 )  # fmt: skip
 
 
-def of_any_build(
-    given: Any, config: dict[str, Any], norm: str, length: int, seed: int, before: RankfallError
-) -> dict[str, Residuals]:
-    """A model of the library by the residual stream of its own, on random tokens."""
+def of_any_build(given: Any, config: dict[str, Any], norm: str, length: int, seed: int) -> dict[str, Residuals]:
+    """Measure a model of Transformers as any module, by its residual stream, on random inputs."""
     from rankfall.api.modules import residuals_of_examined
     from rankfall.check.library import of_library
     from rankfall.models.families.example import example_inputs
@@ -110,7 +108,7 @@ def of_any_build(
 
 
 def mean(layers: list[list[dict[str, Any]]]) -> Residuals:
-    """Means over the rows of each layer; None for a layer in which a row has no value."""
+    """Average the rows of each layer; a layer in which a row has no value has None."""
     values, floor, reasons = [], [], []
     for rows in layers:
         lacking = [row["value_reason"] for row in rows if row["value"] is None]
@@ -131,7 +129,7 @@ def law_rows(
     seed: int | None = None,
     config: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """The rows of `model_law` of one variant; none for models whose layers are not plain post-norm attention."""
+    """Return the rows of `model_law` of one variant; empty for models whose layers are not plain post-norm attention."""
     from rankfall.rank.model_law.theory import law
 
     with request(given, samples, length, text, phase, (variant,), config, seed) as made:

@@ -1,4 +1,4 @@
-"""`residuals` of any module and an example of its inputs."""
+"""`residuals` of any module, measured on an example of its inputs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from rankfall.rank.residual import at_floor, relative_residual
 
 
 def residuals_of_module(model: nn.Module, inputs: Any, *, norm: str, blocks: Any = None) -> dict[str, Residuals]:
-    """Variant -> relative residual by layer, means over samples; with several streams, "encoder transformer" and so on."""
+    """Return variant -> relative residual by layer, as means over samples. With several streams the keys begin with the stream's name, as
+    in "encoder transformer".
+    """
     return residuals_of_examined(examine(model, inputs, blocks=blocks), norm)
 
 
 def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
-    """The residuals of every variant of every stream."""
+    """Return the residuals of every variant of every stream."""
     made = {}
     for flow in found.flows:
         for variant in variants_of(flow):
@@ -32,7 +34,7 @@ def residuals_of_examined(found: Examined, norm: str) -> dict[str, Residuals]:
 
 
 def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
-    """States (S, T, D) of layers 0 .. L."""
+    """Return the residuals of states (S, T, D) of layers 0 .. L."""
     values: list[float | None] = []
     floor, reasons = [], []
     for state in states:
@@ -46,7 +48,7 @@ def by_layer(states: list[Tensor], norm: str, note: str = "") -> Residuals:
 
 
 def describe_flow(flow: Flow) -> str:
-    """A note that a reader of the numbers needs, or nothing."""
+    """Return a note for readers of the numbers, which may be empty."""
     mixes = any(branch.mixes for branch in flow.branches)
     cut = f"it begins behind {flow.joins[0]}, which no skip passes" if flow.follows is not None and flow.joins else ""
     return "; ".join(filter(None, (*flow.missing, cut, "" if mixes else "no branch of it mixes tokens")))

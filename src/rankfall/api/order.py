@@ -25,11 +25,11 @@ from rankfall.errors import RankfallError
 
 @dataclass(frozen=True)
 class Order:
-    """p in res_out ~ C res_in^p for nearly identical rows; None, with the reason, where no power law was found."""
+    """The exponent p in res_out ~ C res_in^p for nearly identical rows; None, with the reason, if no power law fits."""
 
     order: float | None
     uncertainty: float | None  # from the fit and over the draws
-    decades: float | None  # that the fit spans
+    decades: float | None  # the range of the fit
     method: str  # centred: without a rounding floor; float64: plain passes
     reason: str
 
@@ -68,14 +68,15 @@ def order_of_contraction(
     seed: int | None = None,
     **parts: Any,
 ) -> Order | dict[str, Order]:
-    """3: rank is lost doubly exponentially with depth; 1: exponentially; 0: rows come out different however similar they went in.
+    """Measure the order of contraction of one layer. 3: rank is lost doubly exponentially with depth; 1: exponentially; 0: rows come out
+    different however similar they went in.
 
-    `attention` is a function of queries, keys and values (N, H, T, d), of 2 heads unless `heads` says so, or of states (N, T, D). Without
-    one, or with the name of one (`attention="gau"`), the layer is made of the components that `parts` names, `normaliser="l2",
-    position="rope"`, and measured without a rounding floor. Sizes are `draws` 8, `tokens` 6 and `width` 8 unless they are said.
+    `attention` is a function of queries, keys and values (N, H, T, d), with 2 heads by default, or a function of states (N, T, D). If it is
+    None or the name of a component (`attention="gau"`), the layer is built from the components in `parts`, such as `normaliser="l2",
+    position="rope"`, and measured without a rounding floor. Defaults: `draws` 8, `tokens` 6, `width` 8.
 
-    A module with an example of its `inputs`, as for `residuals`, has an order for each branch that mixes tokens, on states of its own that
-    are made nearly equal; the answer is a dict. `blocks` names its layers where they are not found.
+    A module with an example of its `inputs`, as for `residuals`, has an order for each branch that mixes tokens, measured on its own states
+    that are moved close together; the result is a dict. `blocks` names its layers if they cannot be detected.
     """
     if inputs is not None or blocks is not None or hasattr(getattr(attention, "config", None), "model_type"):
         from rankfall.api.order_of_module import orders_of_module
@@ -116,6 +117,6 @@ def order_of_contraction(
 
 
 def order_from(found: Mapping[str, Any], note: str) -> Order:
-    """The `Order` that a fit has found."""
+    """Convert the result of a fit to an `Order`."""
     reason = "; ".join(filter(None, [found["reason"], note]))
     return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method")}, reason=reason)

@@ -1,4 +1,4 @@
-"""`order_of_contraction` of a module: one for each branch that mixes tokens, as the recorded graph finds them."""
+"""`order_of_contraction` of a module: an order for each branch of the recorded graph that mixes tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankfall.models.modules.given import keep_random_state
 
 
 def orders_of_module(given: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
-    """Layer and branch -> the fit, in the order in which they are computed."""
+    """Return layer and branch -> result of the fit, in order of computation."""
     examined = examine_given(given, inputs, blocks)
     found: dict[str, dict[str, Any]] = {}
     with keep_random_state(), torch.no_grad():

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 class Residuals(list[float | None]):
-    """|res(X)| / |X| at layers 0 .. L. None: the state is beyond the range of its number format, and `reason` says so."""
+    """The relative residuals |res(X)| / |X| at layers 0 .. L. None: the state has no residual in its number format; see `reason`."""
 
     def __init__(
         self, values: Iterable[float | None], floor: Iterable[bool], reason: Iterable[str], note: str = ""
     ) -> None:
         super().__init__(values)
-        self.floor = list(floor)  # whether a value is rounding
-        self.reason = list(reason)  # why there is none; empty where there is one
-        self.note = note  # what was done that was not asked for: a layer repeated, float64 kept
+        self.floor = list(floor)  # whether a value is rounding noise
+        self.reason = list(reason)  # why a value is None; empty for other values
+        self.note = note  # what was done without being requested, such as repeating a layer or keeping float64
 
     def __repr__(self) -> str:
-        """The numbers, with ~ before those that are rounding noise."""
+        """Return the numbers as text, with ~ before those that are rounding noise."""
         shown = ["None" if value is None else f"{'~' * low}{value:.3g}" for value, low in zip(self, self.floor)]
         return f"[{', '.join(shown)}]" + (f"  ({self.note})" if self.note else "")
 
@@ -81,16 +81,16 @@ def residuals(
     seed: int | None = None,
     **options: Any,
 ) -> Residuals | dict[str, Residuals]:
-    """|res(X)| / |X| of the states at layers 0 .. L: 1 for unrelated tokens, 0 for equal ones; means over samples.
+    """Return |res(X)| / |X| of the states at layers 0 .. L, as means over samples: 1 for unrelated tokens, 0 for equal ones.
 
-    A module that has a residual stream is measured by its own layers, given an example of its inputs (a tensor, a tuple of arguments, a
-    dict of keyword arguments): residuals(model, inputs), with `blocks` where its layers have to be named; a list for each variant.
+    A module that has a residual stream is measured by its own layers with an example of its inputs (a tensor, a tuple of arguments, a
+    dict of keyword arguments): residuals(model, inputs). `blocks` names its layers if necessary. The result has a list for each variant.
 
-    `given` is an attention function f(q, k, v), used `depth` times (6) with random maps; a function of states, used `depth` times; a list
-    of functions, or an `nn.Sequential`, each a layer; or a model of Hugging Face, by name or as an object, for which the answer has a
-    list for each variant: whole, and without skip connections or MLPs (docs/models.md). `states` (B, T, D) are drawn if there are none:
-    `samples` (4), `tokens` (32), `width` (64); of a model, `samples` texts of `length` tokens from `text`. Modules are measured as copies.
-    All is computed in float64, and what is rounding is marked, by `floor` and by ~ where it is printed.
+    `given` is an attention function f(q, k, v), applied `depth` times (6) with random maps; a function of states, applied `depth` times; a
+    list of functions or an `nn.Sequential`, each of which is a layer; or a model of Hugging Face, by name or as an object, for which the
+    result has a list for each variant: whole, and without skip connections or MLPs (docs/models.md). By default `states` (B, T, D) are
+    drawn, with `samples` (4), `tokens` (32) and `width` (64); a model reads `samples` texts of `length` tokens from `text`. Modules are
+    measured as copies. Everything is computed in float64, and rounding noise is marked by `floor` and by ~ in print.
     """
     if not isinstance(norm, str) or norm not in NORMS:
         raise RankfallError(f"there is no norm {norm!r}: {', '.join(NORMS)}")
@@ -132,7 +132,7 @@ def residuals(
 
 
 def has_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
-    """Whether a module is given with an example of its inputs, to be read by its own residual stream, and not a layer with states."""
+    """Return whether the arguments are a module and an example of its inputs, and not a layer and its states."""
     given = original(given)
     if not isinstance(given, torch.nn.Module) or states is None or any(size is not None for size in sizes.values()):
         return False
@@ -147,7 +147,7 @@ def has_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
 
 
 def of_module(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Residuals] | None:
-    """The residuals of a module by its own stream; None where it has none and what is given can be states for a layer."""
+    """Return the residuals of a module by its own stream; None if it has no stream and `inputs` can be states of a layer."""
     from rankfall.api.modules import residuals_of_module
     from rankfall.models.modules.given import NoStream
 
@@ -163,7 +163,7 @@ def of_module(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Resi
 
 
 def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
-    """Layer after layer, with a second pass that rounds differently. x (1, B, T, D)"""
+    """Measure layer by layer, with a second pass that rounds differently and shows what is noise. x (1, B, T, D)"""
     state, other = begin(x), begin(shake(x))
     values, floor, reasons = [], [], []
     for number, layer in enumerate([None, *found.layers]):
@@ -183,14 +183,14 @@ def by_layer(found: Layers, x: Tensor, norm: str) -> Residuals:
 
 
 def shake(x: Tensor) -> Tensor:
-    """States (1, B, T, D) changed by a few units of rounding, of random sign."""
+    """Change states (1, B, T, D) by a few units of rounding with random signs."""
     draws, samples, tokens, width = x.shape
     signs = draw_states(draws, samples, tokens, width, seed=1).sign()
     return x * (1 + UNITS * torch.finfo(x.dtype).eps * signs)
 
 
 def check_states(states: Any) -> Tensor:
-    """States (B, T, D) in float64."""
+    """Check that states are real and finite (B, T, D) and return them in float64 on the CPU."""
     if (
         not isinstance(states, Tensor)
         or states.ndim != 3
@@ -206,5 +206,5 @@ def check_states(states: Any) -> Tensor:
 
 
 def is_model(given: Any) -> bool:
-    """Whether this is a model: a name, or an object with a configuration that says its type."""
+    """Return whether `given` is a model of Hugging Face: a name, or an object whose configuration has a `model_type`."""
     return isinstance(given, str) or hasattr(getattr(given, "config", None), "model_type")

@@ -1,7 +1,7 @@
-"""A function of anyone's, called with copies of float64 states, and tried the first time: does it answer twice the same, and in float64?
+"""Users' functions, called with copies of float64 states. The first call checks that a function is deterministic and computes in float64.
 
-Where it asks for float32 inside (`x.float()`, `softmax(dtype=torch.float32)`), float64 is kept instead, and that is said: exponents of
-float32's rounding would look like a law. Where it casts in a way that cannot be kept, it is refused.
+If it requests float32 inside (`x.float()`, `softmax(dtype=torch.float32)`), float64 is kept instead and a note says so, because exponents
+of float32 rounding would look like a law. A cast that cannot be avoided raises an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT = "asks for float32 inside; float64 was kept instead"
 
 
 class Steady:
-    """A function that works on copies of its modules. Its first call tries whether it gives the same again, also after other inputs."""
+    """A function that works on copies of its modules. Its first call checks that results repeat, also after other inputs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.asked, self.__name__, self.note = copy_function(function), False, name(function), ""
@@ -48,30 +48,30 @@ class Steady:
             self.within, self.note = Wide, f"{self.__name__} {KEPT}"
             try:
                 wide = self.casts(given)
-            except RuntimeError:  # float32 numbers of its own meet float64
+            except RuntimeError:  # its own float32 numbers meet float64
                 wide = cast
             if wide:
                 raise RankfallError(self.refusal(wide))
-        others = tuple(one.flip(-1) / 3 for one in given)  # not numbers of float32
+        others = tuple(one.flip(-1) / 3 for one in given)  # not representable in float32
         first, elsewhere = self.answer(self.function, given), self.answer(self.function, others)
         again = self.answer(self.function, given)
-        kept = isinstance(first, Tensor) and first is elsewhere  # one object for whatever is given
+        kept = isinstance(first, Tensor) and first is elsewhere  # the same object for any input
         if kept or not (same(first, again) and same(elsewhere, self.answer(fresh, others))):
             raise RankfallError(
                 f"{self.__name__} gives two answers for the same input: is it in training mode, with dropout (module.eval()), "
-                "or does it keep something between two calls?"
+                "or does it keep state between calls?"
             )
         if is_rounded(elsewhere):
             raise RankfallError(self.refusal("float32"))
 
     def refusal(self, cast: str) -> str:
         return (
-            f"{self.__name__} casts what it is given from float64 to {cast} inside, and small residuals would be its rounding: let it "
-            "compute in the type that it is given"
+            f"{self.__name__} casts its input from float64 to {cast} inside, so small residuals would be rounding: compute in the type of "
+            "the input"
         )
 
     def casts(self, given: tuple[Tensor, ...]) -> str:
-        """The narrower format that the function casts states to, or nothing."""
+        """Return the narrower format to which the function casts states, or an empty string."""
         clones = tuple(one.clone(memory_format=torch.contiguous_format) for one in given)
         with self.within(), Casts(clones) as watched:
             self.function(*clones)
@@ -79,7 +79,7 @@ class Steady:
 
 
 class Casts(TorchDispatchMode):
-    """Finds operations that turn float64 numbers which depend on the input into numbers of fewer digits."""
+    """A dispatch mode that detects operations which cast float64 numbers that depend on the input to a narrower format."""
 
     def __init__(self, given: tuple[Tensor, ...]) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class Casts(TorchDispatchMode):
 
 
 def is_rounded(output: Any) -> bool:
-    """Whether float64 numbers have only the digits of float32: they were computed where torch does not see it, such as in NumPy."""
+    """Return whether float64 numbers have only the digits of float32, as when they were computed outside of torch, for example in NumPy."""
     output = output[0] if isinstance(output, tuple) and output else output
     if not isinstance(output, Tensor) or output.dtype != torch.float64 or not output.numel():
         return False
@@ -112,7 +112,7 @@ def is_rounded(output: Any) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two outputs are equal but for rounding; what is not two tensors of one shape is told elsewhere."""
+    """Return whether two outputs are equal except for rounding. Outputs other than tensors count as equal; `call` rejects them."""
     one, other = (output[0] if isinstance(output, tuple) and output else output for output in (one, other))
     if not (isinstance(one, Tensor) and isinstance(other, Tensor)):
         return True

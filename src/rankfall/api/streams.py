@@ -1,4 +1,4 @@
-"""Which module, and which of its residual streams, a function of the API is asked about."""
+"""Selection of the module and the residual stream that a function of the API measures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from rankfall.errors import RankfallError
 from rankfall.models.modules.examine import Examined, examine
 from rankfall.models.modules.flow import Flow
 
-LENGTH = 32  # tokens, where inputs are drawn
+LENGTH = 32  # tokens of inputs that are drawn
 
 
 def examine_given(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) -> Examined:
-    """A module with an example of its inputs; or a model of Hugging Face, by name or object, with inputs that are drawn if need be."""
+    """Examine a module with an example of its inputs, or a model of Hugging Face, by name or object. Inputs of a model default to drawn
+    ones.
+    """
     given = original(given)
     if inputs is None and is_model(given):
         from rankfall.check.library import of_library
@@ -27,7 +29,7 @@ def examine_given(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) ->
             return examine(model, inputs, blocks=blocks, name=name)
         inputs = example_inputs(given, given.config, tokens=LENGTH, seed=seed)
     if not isinstance(given, nn.Module):
-        raise RankfallError(f"{type(given).__name__} is no nn.Module: give one, and an example of its inputs")
+        raise RankfallError(f"{type(given).__name__} is not an nn.Module: pass a module and an example of its inputs")
     if inputs is None:
         raise RankfallError(
             f"{type(given).__name__} needs an example of its inputs: a tensor, a tuple of arguments or a dict of keyword arguments"
@@ -36,7 +38,7 @@ def examine_given(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) ->
 
 
 def stream_of(examined: Examined, name: str | None) -> Flow:
-    """The stream that is asked for, of one or several."""
+    """Return the stream of this name; None selects the only stream."""
     names = [flow.name for flow in examined.flows]
     if name is None and len(names) == 1:
         return examined.flows[0]
@@ -47,5 +49,5 @@ def stream_of(examined: Examined, name: str | None) -> Flow:
 
 
 def name_of(stream: str, name: str) -> str:
-    """What a branch is called; with several streams also which one: "encoder layers.0 attention"."""
+    """Return the name of a branch, preceded by a stream's name if there is one: "encoder layers.0 attention"."""
     return f"{stream} {name}".strip()

@@ -1,4 +1,4 @@
-"""`token_identity` and `attribution` of any module: is a state still nearest to its own token, and which tokens did it come from?"""
+"""`token_identity` and `attribution` of any module: whether a state is still nearest to its own token, and which tokens it comes from."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rankfall.models.modules.given import keep_random_state
 
 @dataclass(frozen=True)
 class TokenIdentity:
-    """By layer 0 .. L: the share of tokens whose state is nearer to their own first state than to that of any other token of the sample."""
+    """The share of tokens whose state is nearer to their own first state than to those of other tokens of the sample, at layers 0 .. L."""
 
     cosine: list[float]
     l2: list[float]
-    chance: float  # of a guess: one over the number of tokens
+    chance: float  # level of a guess: one over the number of tokens
 
     def __repr__(self) -> str:
         return f"cosine {show_values(self.cosine)}, l2 {show_values(self.l2)}, chance {self.chance:.3g}"
@@ -30,20 +30,20 @@ class TokenIdentity:
 
 @dataclass(frozen=True)
 class Attribution:
-    """How much of a state comes from each token of the first state, as shares that sum to one: norms of blocks of the Jacobian."""
+    """The shares of the first states' tokens in a state, which sum to one: norms of blocks of the Jacobian."""
 
     own: list[float | None]  # by layer 0 .. L: the share of a token in its own state, mean over tokens and samples
-    shares: Tensor  # (L + 1, S, N, T): of the states of N tokens, from each of T
-    tokens: list[int]  # the places of the N tokens
-    note: str  # exact, or from how many directions it is estimated
+    shares: Tensor  # (L + 1, S, N, T): share of each of T tokens in the states of N tokens
+    tokens: list[int]  # positions of the N tokens
+    note: str  # exact, or the number of directions of the estimate
 
     def __repr__(self) -> str:
         return f"own share {show_values(self.own)} ({self.note})"
 
 
 def token_identity(given: Any, inputs: Any = None, *, blocks: Any = None, stream: str | None = None) -> TokenIdentity:
-    """Which states are still nearest to their own token's first state. A module and an example of its inputs, as for `residuals`; `stream`:
-    which one, where a module has several. First states that are equal share what is found.
+    """Return the share of states that are still nearest to their own token's first state. `given` is a module and `inputs` an example of
+    its inputs, as for `residuals`. `stream` selects one of several streams. Tokens with equal first states share a match.
     """
     from rankfall.identity.of_module import token_identity_of
 
@@ -64,8 +64,9 @@ def attribution(
     directions: int | None = 4,
     seed: int | None = None,
 ) -> Attribution:
-    """Which tokens a state came from. Of each sample `tokens` places, evenly spaced; norms are estimated from `directions` random
-    directions of a state, without bias; None: exactly, which takes a pass back for each feature.
+    """Return the shares of tokens in the states of later layers, at `tokens` evenly spaced positions of each sample. Norms are estimated
+    without bias from `directions` random directions of a state. `directions=None` computes them exactly, with a backward pass for each
+    feature.
     """
     from rankfall.identity.of_module import contributions, own_shares
     from rankfall.identity.shares import shares
@@ -97,7 +98,7 @@ def token_count(flow: Any) -> int:
 
 
 def pick_evenly(count: int, wanted: int) -> Tensor:
-    """At most so many places of `count`, the first and the last among them."""
+    """Return at most `wanted` evenly spaced positions below `count`, including the first and the last."""
     return torch.linspace(0, count - 1, min(wanted, count)).round().long()
 
 

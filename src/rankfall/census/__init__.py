@@ -1,1 +1,1 @@
-"""Every model type of the transformers library: built small, measured as it is initialised in a process of its own, and described."""
+"""The census of the transformers library: each model type built small and measured at initialisation in its own process."""

@@ -1,6 +1,6 @@
-"""What changed between two censuses, one line a type and column: other inits, defaults or parts in another version of the library.
+"""Comparison of two censuses, one line per type and column: other inits, defaults or parts in another version of the library.
 
-Times and memory differ in every run, and so do they not count. A number counts as changed where it differs by more than rounding: another
+Times and memory differ in every run and do not count. A number counts as changed if it differs by more than rounding, since another
 processor adds in another order.
 """
 
@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 
 def write_census(path: Path, rows: Sequence[Row]) -> None:
-    """CSV with 8 digits; null is an empty field."""
+    """Write a census as CSV with 8 digits. Null is an empty field."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
@@ -38,7 +38,7 @@ def write_value(value: Any) -> str:
 
 
 def read_census(path: Path) -> list[dict[str, str]]:
-    """Rows of a census as text, from .csv or .parquet."""
+    """Read the rows of a census as text, from .csv or .parquet."""
     if not path.is_file():
         raise RankfallError(f"--against {path}: there is no such file")
     if path.suffix == ".parquet":
@@ -49,13 +49,13 @@ def read_census(path: Path) -> list[dict[str, str]]:
         rows = list(csv.DictReader(file))
     if rows and "type" not in rows[0]:
         raise RankfallError(
-            f"--against {path} is no census: it has no column 'type'; `rankfall census --out` writes one"
+            f"--against {path} is not a census: it has no column 'type'; `rankfall census --out` writes one"
         )
     return rows
 
 
 def changes(before: Iterable[Row], after: Iterable[Row], chosen: Sequence[str] = ()) -> list[str]:
-    """Lines, by type. `chosen`: only these types were measured, so that others are not gone."""
+    """Return the changes as lines, by type. `chosen`: only these types were measured, so others do not count as gone."""
     old = {str(row["type"]): row for row in before}
     new = {str(row["type"]): row for row in after}
     said = versions(old.values(), new.values())
@@ -72,13 +72,13 @@ def changes(before: Iterable[Row], after: Iterable[Row], chosen: Sequence[str] =
 
 
 def versions(old: Iterable[Row], new: Iterable[Row]) -> list[str]:
-    """One line where the versions differ."""
+    """Return a line if the versions of the library differ."""
     each = [sorted({str(row.get("transformers") or "") for row in rows} - {""}) for rows in (old, new)]
     return [] if each[0] == each[1] else [f"transformers: {', '.join(each[0])} -> {', '.join(each[1])}"]
 
 
 def find_changed_columns(old: Row, new: Row) -> list[str]:
-    """Columns of one type that both have."""
+    """Return a line for each column of one type that both censuses have and that changed."""
     found = []
     for name in old:
         if name in new and name not in UNCOMPARED:
@@ -93,7 +93,7 @@ def as_text(value: Any) -> str:
 
 
 def close(one: str, other: str) -> bool:
-    """Whether two numbers are equal but for rounding."""
+    """Return whether two texts are numbers that are equal up to rounding."""
     try:
         return math.isclose(float(one), float(other), rel_tol=ROUNDING, abs_tol=1e-15)
     except ValueError:

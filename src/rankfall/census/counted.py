@@ -1,4 +1,4 @@
-"""How many types were measured, and which not and why."""
+"""Counts of measured types, and the reasons for those that are not measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 def count_outcomes(rows: Sequence[Row]) -> str:
-    """How many of each outcome, and the share of those that are eligible."""
+    """Return the count of each outcome and the measured share of eligible types, in one line."""
     tally = Counter(row["outcome"] for row in rows)
     eligible = [row for row in rows if row["outcome"] not in NOT_ELIGIBLE]
     said = ", ".join(f"{count} {name}" for name, count in tally.most_common())
@@ -24,7 +24,7 @@ def count_outcomes(rows: Sequence[Row]) -> str:
 
 
 def refusals(rows: Iterable[Row]) -> list[str]:
-    """A line for each eligible type that is not measured."""
+    """Return a line for each eligible type that is not measured."""
     return [
         f"{row['type']}: {row['outcome']}: {row['reason'][:160]}"
         for row in rows

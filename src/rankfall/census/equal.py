@@ -1,4 +1,4 @@
-"""What becomes of equal tokens, from the inputs on: numbers of tokens that are all the same, or pictures and sound that are constant."""
+"""The number of distinct rows that equal inputs become: equal token numbers, or constant pictures and sound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONSTANT = "in the inputs, which are constant"
 
 @dataclass(frozen=True)
 class Equal:
-    """Rows that differ in the first and in the last state, and where tokens were made equal; None where they cannot be."""
+    """Numbers of distinct rows in the first and last state, None if tokens cannot be set equal, and where they were set equal."""
 
     first: int | None
     last: int | None
@@ -28,8 +28,10 @@ class Equal:
 
 
 def constant_inputs(examined: Examined, flow: Flow, report: StreamReport) -> Equal:
-    """As the check has it where tokens are numbers. Where inputs are real numbers they are made constant, so that positions that are
-    added before the first layer show."""
+    """Return the check's result if the inputs are token numbers. Otherwise make floating-point inputs constant.
+
+    Constant inputs also show positions that are added before the first layer.
+    """
     checked = Equal(report.layers[0].distinct, report.layers[-1].distinct, report.equal_tokens)
     if report.equal_tokens == "in the inputs":
         return checked
@@ -41,12 +43,12 @@ def constant_inputs(examined: Examined, flow: Flow, report: StreamReport) -> Equ
             states = run_through(examined.model, inputs, flow, Edits()).states
     except (*FAILURES, RankfallError):
         return checked
-    first, last = (distinct_rows(flow.layout.rows(state)[0]) for state in (states[0], states[-1]))
+    first, last = (distinct_rows(flow.layout.to_rows(state)[0]) for state in (states[0], states[-1]))
     return Equal(first, last, CONSTANT)
 
 
 def constant(arguments: Arguments) -> Arguments | None:
-    """The same with one number, 0.5, in all pictures, sounds and states; None where there are no such inputs."""
+    """Return the arguments with 0.5 in all pictures, sounds and states, or None if there are no such inputs."""
     changed = 0
 
     def change(value: object, name: str = "") -> object:

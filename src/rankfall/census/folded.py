@@ -1,4 +1,4 @@
-"""One row a type, made of its rows by layer."""
+"""One row per type, computed from its rows by layer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ FIRST = ("gradient", "influence_first", "influence_middle", "influence_last")
 
 
 def fold(rows: Iterable[Row], shared: Sequence[str]) -> list[dict[str, Any]]:
-    """Return one row a type, of its small or released model. `shared`: columns that all rows of a stream have alike. Of several streams the
-    one with the most layers is taken, of these the first by name."""
+    """Return one row per type, for its small or released model.
+
+    `shared`: columns that are equal in all rows of a stream. Of several streams the one with the most layers counts, and of these the
+    first by name.
+    """
     by_type: dict[str, list[Row]] = {}
     for row in rows:
         if row["size"] != WIDE:
@@ -35,7 +38,7 @@ def layers_of_main_stream(rows: Iterable[Row]) -> list[Row]:
 
 
 def beside_wide(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return what a small and a wide model of each type keep, where both are measured with as many layers."""
+    """Return the shares that a small and a wide model of each type keep, if both are measured with the same number of layers."""
     by_type: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         if row["layer"] is not None:
@@ -62,11 +65,15 @@ def one_of(layers: Sequence[Row], shared: Sequence[str]) -> dict[str, Any]:
     about = {name: layers[0][name] for name in shared}
     if layers[0]["layer"] is None:
         return about
-    return about | numbers(layers) | {"reasons": "; ".join(filter(None, [layers[0]["reasons"], *reasons_of(layers)]))}
+    return (
+        about
+        | numbers_of_layers(layers)
+        | {"reasons": "; ".join(filter(None, [layers[0]["reasons"], *reasons_of(layers)]))}
+    )
 
 
 def reasons_of(layers: Sequence[Row]) -> list[str]:
-    """Why the first or the last state has no residual, or no share is kept."""
+    """Return why the first or last state has no residual, or why no share is kept."""
     found = [
         f"residual_{name}: the state is not finite, or zero"
         for name, row in (("first", layers[0]), ("last", layers[-1]))
@@ -75,8 +82,8 @@ def reasons_of(layers: Sequence[Row]) -> list[str]:
     return found + ["kept: tokens are equal in the first state"] * (layers[0]["residual"] == 0)
 
 
-def numbers(layers: Sequence[Row]) -> dict[str, Any]:
-    """Rows of layers 0 .. L."""
+def numbers_of_layers(layers: Sequence[Row]) -> dict[str, Any]:
+    """Return the numbers of a type from its rows of layers 0 .. L."""
     first, last = layers[0], layers[-1]
     orders = known_values(layers, "order")
     found = {

@@ -1,12 +1,12 @@
-"""The initial weights of a small model, brought to the size that the released model's weights have.
+"""Scaling of a small model's initial weights to the size of the released model's weights.
 
-At initialisation a layer sees the width of a model only through the sums that its maps form: an output of a map is std x sqrt(fan in)
-as large as its input. The library draws most maps with a fixed std of 0.02, whose
-std x sqrt(fan in) is 0.11 at width 32 and 0.55 at width 768. A small model says what the released one does if every map has the released
-std x sqrt(fan in), and every table (whose rows are read one at a time, as an embedding is) the released std.
+At initialisation the width of a model affects a layer only through the sums in its maps: the output of a map is std x sqrt(fan in) as
+large as its input. The library draws most maps with a fixed std of 0.02, so std x sqrt(fan in) is 0.11 at width 32 and 0.55 at width 768.
+A small model represents the released one if every map has the released std x sqrt(fan in), and every table (whose rows are read one at a
+time, like an embedding) the released std.
 
-The released model is built without storage, and the library's own initialisation is run on it; what it writes into a weight is followed
-on a sample of numbers, so that a map of any size costs the same.
+The released model is built without storage, and the library's initialisation runs on it. A sample of numbers stands for each weight, so
+that a map of any size costs the same.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from rankfall.models.families.small import configure, cut, small_values
 from rankfall.models.hub import quiet
 from rankfall.models.weights import numberless, prepare_config
 
-SAMPLE = 16384  # numbers: a std that is known to 0.6%
-TABLE = re.compile(r"embed|token|position|bias|latent|queries|prompt")  # names of weights of no module of PyTorch
+SAMPLE = 16384  # numbers, which give a std to 0.6%
+TABLE = re.compile(r"embed|token|position|bias|latent|queries|prompt")  # tables among weights outside PyTorch's modules
 CONSTANT = re.compile(
     r"(embed|input)_scale$|^normalizer$|^mla_scale|lora_scale$"
 )  # factors of a state, often sqrt(width)
@@ -38,7 +38,7 @@ CONSTANT = re.compile(
 
 @dataclass(frozen=True)
 class Gain:
-    """How large a weight is: `fan_in` is the count of numbers that an output sums, None for a table."""
+    """The size of a weight. `fan_in` is the count of numbers that an output sums, None for a table."""
 
     std: float
     fan_in: int | None
@@ -49,7 +49,7 @@ class Gain:
 
 
 class InitialSamples(TorchDispatchMode):
-    """Follow what is written into tensors without storage, on a sample of each."""
+    """Mode that tracks initialisation of tensors without storage on a sample of each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,19 +64,19 @@ class InitialSamples(TorchDispatchMode):
             storage = target.untyped_storage()
             if (
                 target.numel() * target.element_size() == storage.nbytes()
-            ):  # else a part of it: the row of a padding token
+            ):  # else only a part, such as the row of a padding token
                 sample = self._samples.pop(storage, torch.zeros(SAMPLE))
                 if not any(
                     isinstance(one, Tensor) and (one.is_meta or one.dim()) for one in args[1:]
-                ):  # what comes from
-                    self._samples[storage] = func(sample, *args[1:], **kwargs)  # another tensor is not known
+                ):  # values that come
+                    self._samples[storage] = func(sample, *args[1:], **kwargs)  # from another tensor are unknown
         return output
 
     def find(self, weight: Tensor) -> Tensor | None:
         return self._samples.get(weight.untyped_storage())
 
     def truncate(self, tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Draw a truncated normal distribution, which PyTorch leaves out where there is no storage."""
+        """Draw a truncated normal distribution, which PyTorch skips for tensors without storage."""
         if tensor.is_meta:
             self._samples[tensor.untyped_storage()] = nn.init.trunc_normal_(
                 torch.empty(SAMPLE, device="cpu"), *args, **kwargs
@@ -85,7 +85,7 @@ class InitialSamples(TorchDispatchMode):
 
 
 def fan_in(module: nn.Module, name: str, weight: Tensor) -> int | None:
-    """Return how many numbers an output of a weight sums; None for a table, or a shift."""
+    """Return how many numbers an output of a weight sums, or None for a table or a shift."""
     from transformers.pytorch_utils import Conv1D
 
     if weight.dim() < 2 or isinstance(module, nn.Embedding):
@@ -103,7 +103,7 @@ def fan_in(module: nn.Module, name: str, weight: Tensor) -> int | None:
 
 
 def weights_of(model: nn.Module) -> Iterator[tuple[str, nn.Module, Tensor]]:
-    """Yield the name of each weight, the module that has it, and the weight; a weight that several modules share once."""
+    """Yield the name of each weight, its module and the weight. A shared weight comes once."""
     seen: set[int] = set()
     for prefix, module in model.named_modules():
         for name, weight in module.named_parameters(recurse=False):
@@ -113,14 +113,14 @@ def weights_of(model: nn.Module) -> Iterator[tuple[str, nn.Module, Tensor]]:
 
 
 def gain_of(module: nn.Module, name: str, weight: Tensor, sample: Tensor) -> Gain | None:
-    """Return the gain of a weight with these numbers; None where they are not drawn about zero."""
+    """Return the gain of a weight with these numbers, or None if they are not drawn about zero."""
     if not is_drawn(sample):
         return None
     return Gain(float(sample.double().std(unbiased=False)), fan_in(module, name.rpartition(".")[2], weight))
 
 
 def is_drawn(values: Tensor) -> bool:
-    """Return whether numbers are not constant, and about zero."""
+    """Return whether numbers vary about zero."""
     wide = values.double()
     std, mean = float(wide.std(unbiased=False)), float(wide.mean())
     return std > 0 and abs(mean) < std
@@ -132,13 +132,13 @@ def is_within(name: str, layers: tuple[str, ...]) -> bool:
 
 
 def gains_of(model: nn.Module) -> dict[str, Gain]:
-    """Return the gains of a model's weights as they are, by name."""
+    """Return the gains of a model's present weights, by name."""
     found = {name: gain_of(module, name, weight, weight.detach()) for name, module, weight in weights_of(model)}
     return {name: gain for name, gain in found.items() if gain is not None}
 
 
 def hollow_model(config: Any) -> tuple[nn.Module, InitialSamples]:
-    """Return a model without storage, and what the library's initialisation would write into it."""
+    """Return a model without storage, and samples of the library's initialisation of its weights."""
     from transformers.initialization import TORCH_INIT_FUNCTIONS
 
     prepare_config(config)
@@ -147,12 +147,12 @@ def hollow_model(config: Any) -> tuple[nn.Module, InitialSamples]:
     with quiet(), torch.random.fork_rng(devices=[]), torch.device("meta"), samples, truncated:
         torch.manual_seed(0)
         model = maker(config)(config)
-        model.initialize_weights()  # type: ignore[operator]  # which the library leaves out where there is no storage
+        model.initialize_weights()  # type: ignore[operator]  # skipped by the library without storage
     return model, samples
 
 
 def released_model(kind: str, depth: int) -> tuple[nn.Module, InitialSamples]:
-    """Return the model of the library's own sizes, of at most `depth` layers where its configuration can be cut."""
+    """Return the model at the library's default sizes, cut to at most `depth` layers if its configuration allows."""
     from transformers import CONFIG_MAPPING
 
     cls = CONFIG_MAPPING[kind]
@@ -163,9 +163,10 @@ def released_model(kind: str, depth: int) -> tuple[nn.Module, InitialSamples]:
 
 
 def released_gains(kind: str, model: nn.Module, depth: int) -> tuple[dict[str, Gain], str]:
-    """Return the gains that the weights of a small model have at the released size, by their names in the small model, and why weights
-    have none. A model that is a part of the type's whole has those of that part. Where a layer has no counterpart it has the median of
-    the others."""
+    """Return the released gains of a small model's weights, by their names in the small model, and the reason if there are none.
+
+    A model that is a part of the whole has the gains of that part. A layer without a counterpart has the median of the others.
+    """
     try:
         whole, samples = released_model(kind, depth)
     except Exception as error:  # whatever the library raises
@@ -193,7 +194,7 @@ def released_gains(kind: str, model: nn.Module, depth: int) -> tuple[dict[str, G
 
 
 def copy_constants(released: nn.Module, samples: InitialSamples, model: nn.Module) -> None:
-    """Give the embeddings of a small model the factor that they are multiplied by at the released size."""
+    """Copy constant factors of the state, such as that of the embeddings, from the released model to a small one."""
     known = dict(released.named_modules())
     for name, module in model.named_modules():
         buffers = dict(module.named_buffers(recurse=False))
@@ -206,7 +207,7 @@ def copy_constants(released: nn.Module, samples: InitialSamples, model: nn.Modul
 
 
 def bring_to_released(model: nn.Module, gains: Mapping[str, Gain]) -> None:
-    """Multiply each weight of a small model, so that its size is that of the released one."""
+    """Scale each weight of a small model to the size of the released one."""
     now = gains_of(model)
     with torch.no_grad():
         for name, _, weight in weights_of(model):

@@ -1,7 +1,7 @@
-"""What a stream keeps if its weights begin larger or smaller: changes of one model, not comparisons of models.
+"""The residuals of a stream whose initial weights are scaled. These are interventions on one model, not comparisons of models.
 
-`weights` multiplies every weight matrix and every embedding, as a larger `initializer_range` does; `layers` only the matrices of the
-layers, so that the state that enters stays as it is.
+`weights` scales every weight matrix and every embedding, as a larger `initializer_range` does. `layers` scales only the matrices of the
+layers, so that the state that enters them stays the same.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_matrix(weight: Tensor) -> bool:
 
 @contextmanager
 def multiplied(weights: list[Tensor], factor: float) -> Iterator[None]:
-    """Multiply weights in place, and put them back."""
+    """Multiply weights in place, and restore them afterwards."""
     before = [weight.detach().clone() for weight in weights]
     with torch.no_grad():
         for weight in weights:

@@ -1,6 +1,6 @@
-"""A function called in a process of its own, with limits of time and memory: one that hangs, is killed, or raises costs no other.
+"""A function call in a separate process with limits of time and memory. A call that hangs, is killed or raises does not affect others.
 
-The process is a fork, so that what is imported is there at once. What it may use beyond what it begins with is limited.
+The process is a fork, so modules are already imported. The limits apply to time and memory beyond the initial use.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SLACK = 16  # times the seconds of a processor that may pass on the clock: only what hangs takes them, also where many share a processor
+SLACK = 16  # limit of elapsed over processor seconds; only a hanging call reaches it, even if many processes share a processor
 TIME, MEMORY = "time", "memory"
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What a call gave, or why it gave nothing, and what it used."""
+    """The value of a call, or the reason if there is none, and the time and memory used."""
 
-    value: Any  # None where there is a reason
+    value: Any  # None if there is a reason
     reason: str
-    limit: str  # which limit ended it, if one did
-    seconds: float  # of a processor
-    megabytes: int  # the most at any moment
+    limit: str  # the limit that ended the call, if any
+    seconds: float  # processor time
+    megabytes: int  # peak memory
 
 
 class Escaped(Exception):
@@ -38,14 +38,14 @@ class Escaped(Exception):
 def run_within(
     function: Callable[..., Any], *arguments: Any, seconds: int, gigabytes: float, escape: tuple[str, ...] = ()
 ) -> Spent:
-    """`function(*arguments)`, whose value is one that JSON has. Errors of the classes named in `escape` are raised here too."""
+    """Call `function(*arguments)`, whose value must be JSON. Errors of the classes named in `escape` are raised here as `Escaped`."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         child = os.fork()
         if child == 0:
             answer(Path(file.name), function, arguments, seconds, int(gigabytes * 2**30), escape)
         try:
             _, status, used = os.wait4(child, 0)
-        except BaseException:  # this process is told to end
+        except BaseException:  # this process has to end
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             raise
@@ -71,19 +71,19 @@ def answer(
     most: int,
     escape: tuple[str, ...],
 ) -> None:
-    """In the fork: compute, write what came of it, and end."""
+    """Compute in the fork, write the result or the reason, and end the process."""
     try:
         for number in (signal.SIGALRM, signal.SIGXCPU):
             signal.signal(number, signal.SIG_DFL)
         for (
             number
-        ) in STOPS:  # sent to a whole group: the caller decides, or a type would have a row that says it was killed
+        ) in STOPS:  # sent to the whole group; the caller handles them, else a row would report a killed process
             signal.signal(number, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         signal.alarm(SLACK * seconds)
         found = {"value": function(*arguments)}
-    except BaseException as error:  # whatever a library raises, and whatever it takes to end
+    except BaseException as error:  # whatever a library raises, SystemExit included
         line = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         names = {one.__name__ for one in type(error).__mro__}
         full = isinstance(error, MemoryError) or "can't allocate memory" in line or "Cannot allocate memory" in line
@@ -94,7 +94,7 @@ def answer(
         signal.alarm(0)
         resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     except (ValueError, OSError):
-        pass  # a hard limit cannot be raised; what is written is small
+        pass  # a hard limit cannot be raised; the file is small
     try:
         file.write_text(json.dumps(found))
     finally:

@@ -1,9 +1,9 @@
-"""The norms of a stream, measured: which modules do not see the size of what they are given, and where they stand.
+"""The norms of a stream, measured: modules that ignore the scale of their input, and their positions.
 
-A module is a norm if it returns the same for inputs that are 7 times as large, and not the same for all rows; a layer norm if it does not
-see a constant that is added to all features either. It stands before a branch if it is given the state, behind it if it returns the
-branch, after the addition if it is given the sum and returns the next state; else, in a layer, inside the branch (of queries and keys,
-or behind a first map). A norm that no module computes shows in `free`: branches that do not see the size of the state.
+A module is a norm if it returns the same for inputs that are 7 times as large, and not the same for all rows. It is a layer norm if it also
+ignores a constant added to all features. It stands before a branch if its input is the state, behind it if its output is the branch, and
+after the addition if its input is the sum and its output the next state. Any other norm in a layer is inside the branch (of queries and
+keys, or behind a first map). A norm that no module computes shows in `free`: branches that ignore the scale of the state.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BEFORE, BEHIND, AFTER, INSIDE, NONE = (
 
 @dataclass
 class Norms:
-    """What was seen."""
+    """The norms of a stream."""
 
     kinds: list[str] = field(default_factory=list)  # layer, rms; the most frequent first
     classes: list[str] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
-    free: float | None = None  # share of the branches that do not see the size of the state
+    free: float | None = None  # share of the branches that ignore the scale of the state
 
 
 @dataclass
@@ -45,7 +45,7 @@ class NormCall:
 
 
 def norms(examined: Examined, flow: Flow) -> Norms:
-    """By one pass with hooks, and one in which every branch reads a larger state."""
+    """Return the norms of a stream, from one pass with hooks and passes in which every branch reads a larger state."""
     calls, seen, totals = watch_calls(examined, flow)
     kinds: dict[nn.Module, str | None] = {}
     for call in calls:
@@ -69,7 +69,7 @@ def norms(examined: Examined, flow: Flow) -> Norms:
 
 
 def place_among(call: NormCall, flow: Flow, seen: dict[int, Pair], totals: dict[int, Tensor]) -> str | None:
-    """Where it stands by the first branch beside which it does."""
+    """Return the position of a norm at the first branch that it stands beside, or None."""
     for branch in flow.branches:
         state, value = seen[branch.number]
         found = place_of(call, state, value, totals[branch.number], seen.get(branch.number + 1), flow.post)
@@ -86,7 +86,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[int, Pair], dict[int, Tensor]]:
-    """Calls that may be norms, the state and the value of each branch, and the sums."""
+    """Run a pass and return the calls that may be norms, the state and the value of each branch, and the sums."""
     calls: list[NormCall] = []
     seen: dict[int, Pair] = {}
     totals: dict[int, Tensor] = {}
@@ -110,12 +110,12 @@ def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[in
 
 
 def may_be_norm(module: nn.Module, width: int) -> bool:
-    """One without parts, and without more than a scale and a shift a feature."""
+    """Return whether a module has no submodules and no parameters beyond a scale and a shift per feature."""
     return not list(module.children()) and all(one.dim() <= 1 for one in module.parameters())
 
 
 def kind_of_norm(call: NormCall) -> str | None:
-    """layer, rms, or None for what is no norm."""
+    """Return layer, rms, or None if the module of a call is no norm."""
     x = call.given
     if not x.is_floating_point() or x.dim() < 2:
         return None
@@ -144,5 +144,5 @@ def place_of(
 
 
 def are_equal(one: Tensor, other: Tensor) -> bool:
-    """Equal, in whatever shape."""
+    """Return whether two tensors have equal entries, whatever their shapes."""
     return one.numel() == other.numel() and bool(torch.equal(one.reshape(-1), other.reshape(-1)))

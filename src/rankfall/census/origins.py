@@ -1,4 +1,4 @@
-"""Where a model type comes from, as far as the library itself says: the folder of its code, the year of its copyright, its inputs."""
+"""The origin of a model type according to the library: the folder of its code, the year of its copyright, its inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 YEAR = re.compile(r"[Cc]opyright (?:\(c\) )?((?:19|20)\d\d)")
-INPUTS = {  # a word in the name of an input -> what it is
+INPUTS = {  # a word in the name of an input -> kind of input
     "input_ids": "text", "pixel": "pictures", "image": "pictures", "input_features": "sound", "input_values": "sound", "audio": "sound",
     "past_values": "series", "inputs_embeds": "states", "hidden_states": "states", "query_embeds": "states", "states": "states",
     "inputs": "states",
@@ -17,13 +17,13 @@ INPUTS = {  # a word in the name of an input -> what it is
 
 
 def family(cls: type) -> str:
-    """The folder of the library that a configuration or model class lies in: transformers.models.bert -> bert."""
+    """Return the library folder of a configuration or model class: transformers.models.bert -> bert."""
     parts = cls.__module__.split(".")
     return parts[parts.index("models") + 1] if "models" in parts else parts[-1]
 
 
 def year(cls: type) -> tuple[int | None, str]:
-    """The year of the copyright line at the top of a class's file, and why there is none."""
+    """Return the year of the copyright line at the top of a class's file, or None and the reason."""
     file = inspect.getsourcefile(sys.modules[cls.__module__])
     if file is None:
         return None, "its class has no source file"
@@ -32,7 +32,7 @@ def year(cls: type) -> tuple[int | None, str]:
 
 
 def kinds_of_inputs(names: Iterable[str]) -> str:
-    """Text, pictures, sound, ... by the names of the inputs on which it ran."""
+    """Return the kinds of inputs (text, pictures, sound, ...) by their names."""
     found = []
     for name in names:
         kind = next((kind for word, kind in INPUTS.items() if name.startswith(word) or f"_{word}" in name), None)

@@ -1,5 +1,6 @@
-"""A model type as the library's own default configuration makes it: whole where it fits into the memory that it may use, else streamed
-layer by layer, by which its states are known and nothing that takes its branches apart. Its layers and its vocabulary may be cut.
+"""A model type at the sizes of its default configuration: whole if it fits into memory, else streamed layer by layer.
+
+A streamed model gives states only, and no measure of its branches. Layers and vocabulary may be cut.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Flow
 from rankfall.rank.residual import floor_of
 
-# of a whole measurement: in float32 as it is built, a copy in float64, and what a pass with gradients keeps
+# in a whole measurement: the model in float32, a copy in float64, and the tensors that a pass with gradients keeps
 BYTES_OF_A_WEIGHT = 24
-FLOOR = 1e-6  # of a residual in float32
+FLOOR = 1e-6  # a smaller residual in float32 is rounding
 STATES = "at released widths only states are measured"
 UNKNOWN = "streamed, its weights being too many to be in memory at once: only what states tell"
 
 
 class Streamed(Exception):
-    """A model that is too large to be whole."""
+    """The signal that a model is too large to be measured whole."""
 
     def __init__(self, config: Any, weights: int) -> None:
         super().__init__(f"{weights} weights")
@@ -35,8 +36,10 @@ class Streamed(Exception):
 def released_example(
     kind: str, seed: int, tokens: int, gigabytes: float, depth: int | None = None
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
-    """Return the model, its configuration and inputs on which it runs; raise `Streamed` where it does not fit whole. `depth`: at most so
-    many layers, and a small vocabulary, by which widths stay what they are."""
+    """Return the model, its configuration and inputs on which it runs, or raise `Streamed` if it does not fit.
+
+    `depth`: the most layers, with a small vocabulary; widths stay the same.
+    """
     from transformers import CONFIG_MAPPING
 
     from rankfall.check.library import build_model
@@ -55,7 +58,7 @@ def released_example(
 
 
 def hollow(config: Any) -> nn.Module:
-    """The model without storage."""
+    """Return the model without storage."""
     from rankfall.models.families.classes import maker
 
     with quiet(), torch.device("meta"):
@@ -64,7 +67,7 @@ def hollow(config: Any) -> nn.Module:
 
 
 def streamed_rows(config: Any, seed: int, tokens: int) -> list[dict[str, Any]]:
-    """One row a layer, 0 to L, of a model that reads text: size, residual and effective rank of its states."""
+    """Return one row per layer, 0 to L, of a model that reads text: norm, residual and effective rank of its states."""
     from rankfall.models.families.drawn import drawn_tokens
     from rankfall.models.streaming import Streamer, draw_weights
 
@@ -102,7 +105,7 @@ def streamed_rows(config: Any, seed: int, tokens: int) -> list[dict[str, Any]]:
 
 
 def longest_stack(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    """The layers: elements of the longest list of like modules that have weights."""
+    """Return the layers: the elements of the longest `nn.ModuleList` whose members all have weights."""
     stacks = [
         [(f"{name}.{child}", part) for child, part in module.named_children()]
         for name, module in model.named_modules()
@@ -114,7 +117,7 @@ def longest_stack(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def first_state(args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
-    """(S, T, D): the first such tensor of what a layer is given or returns."""
+    """Return the first tensor (S, T, D) among the inputs or outputs of a layer."""
     found = [*args, *named.values()]
     while found:
         one = found.pop(0)
@@ -126,7 +129,7 @@ def first_state(args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
 
 
 def rows_of_states(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
-    """Return one row a layer, 0 to L, with the columns that need the states alone."""
+    """Return one row per layer, 0 to L, with the columns that need only the states."""
     states = states_of(examined, flow)
     shared = {
         "stream": flow.name, "layers": flow.depth, "width": flow.width, "tokens": states[0].shape[1], "samples": states[0].shape[0],
@@ -141,7 +144,7 @@ def rows_of_states(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
 
 
 def of_state(state: Tensor) -> dict[str, float | None]:
-    """What the census of small types has of a state alone."""
+    """Return the columns of the census that need only a state."""
     from rankfall.check.layer import LayerReport
     from rankfall.check.report import of_state as fill
 

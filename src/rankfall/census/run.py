@@ -1,4 +1,4 @@
-"""Which types are measured, and the measurement of each within limits."""
+"""The choice of types to measure, and the measurement of each within limits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rankfall.census.outcomes import FAILS, OVER
 from rankfall.census.types import Rows, outcome_row, rows_of_type
 from rankfall.errors import RankfallError, suggest
 
-ABOUT_THE_RUN = ("Unproved",)  # errors that say that a key is not complete: they end the run
+ABOUT_THE_RUN = ("Unproved",)  # errors about an incomplete key, which end the run
 
 
 def chosen(types: Sequence[str], share: str) -> list[str]:
-    """The types of a share, in order; an error names a type that the library has not."""
+    """Return the types of a share, in order. Raise an error for a type that the library lacks."""
     from transformers import CONFIG_MAPPING
 
     known = sorted(CONFIG_MAPPING.keys())
@@ -27,26 +27,26 @@ def chosen(types: Sequence[str], share: str) -> list[str]:
             raise RankfallError(f"census: types: the transformers library has no model type {kind!r}{hint}")
     number, count = parts_of(share)
     wanted = sorted(set(types)) if types else known
-    return [kind for kind in wanted if place(kind) % count == number - 1]
+    return [kind for kind in wanted if stable_number(kind) % count == number - 1]
 
 
 def parts_of(share: str) -> tuple[int, int]:
-    """2/4 -> 2, 4"""
+    """Parse a share: 2/4 -> 2, 4."""
     found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", share)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise RankfallError(f"census: share: {share!r} is no share: write 1/4, 2/4, 3/4 or 4/4 for quarters")
     return int(found[1]), int(found[2])
 
 
-def place(kind: str) -> int:
-    """A number of the type that stays what it is when the library has more types."""
+def stable_number(kind: str) -> int:
+    """Return a number for the type that does not change when the library gains types."""
     return int(hashlib.sha256(kind.encode()).hexdigest()[:8], 16)
 
 
 def row_maker(
     layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
 ) -> Callable[[str], Rows]:
-    """A function from a type to its rows; what every type needs is imported by the first call, before the fork."""
+    """Return a function from a type to its rows. The first call imports what every type needs, before the fork."""
     ready: list[str] = []
 
     def make_rows(kind: str) -> Rows:
@@ -59,7 +59,7 @@ def row_maker(
 
 
 def prepare(tokens: int) -> str:
-    """Imports by measuring one type here; the version of the library."""
+    """Measure one type in this process, so that modules are imported, and return the library's version."""
     import transformers
 
     rows_of_type("bert", 1, tokens, 0)
@@ -69,7 +69,7 @@ def prepare(tokens: int) -> str:
 def measure_in_process(
     kind: str, layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
 ) -> Rows:
-    """The rows of a type, whatever becomes of its process."""
+    """Return the rows of a type, even if its process fails."""
     try:
         spent = run_within(
             rows_of_type,
@@ -98,5 +98,5 @@ def measure_in_process(
 
 
 def finite(value: Any) -> Any:
-    """A number that is none, or infinite, is null; the columns beside it say more."""
+    """Replace NaN and infinite numbers by None. Other columns give the reason."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

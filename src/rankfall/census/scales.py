@@ -1,4 +1,4 @@
-"""How large branches are beside the state that they are added to, by what the state is multiplied, and how large weights begin."""
+"""Scales at initialisation: branches relative to their state, the factor of the state, and the standard deviations of weights."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import CROSS, Branch, Flow
 from rankfall.models.modules.passes import Edits, run_through
 
-SAME = 1e-9  # of a state: what differs by less is proportional
+SAME = 1e-9  # relative deviation below which two states are proportional
 
 
 @dataclass
 class Scales:
-    """By layer (0-based): the size of what mixes tokens, and of what does not, over the size of the state; None where there is none."""
+    """The size of mixing and of tokenwise branches over that of the state, by layer (0-based). None: no such branch."""
 
     mixing: list[float | None]
     tokenwise: list[float | None]
-    skip: float | None  # the factor of the state from one addition to the next; None where a norm stands between
+    skip: float | None  # the factor of the state from one addition to the next; None if a norm stands between
 
 
 def scales(examined: Examined, flow: Flow) -> Scales:
@@ -55,7 +55,7 @@ def size(x: Tensor) -> Tensor:
 
 
 def factor_of(before: Tensor, after: Tensor) -> float | None:
-    """c, where after = c before."""
+    """Return c if after = c before, else None."""
     if before.numel() != after.numel():
         return None
     x, y = before.reshape(-1).double(), after.reshape(-1).double()
@@ -68,8 +68,9 @@ def factor_of(before: Tensor, after: Tensor) -> float | None:
 
 @dataclass
 class InitialStds:
-    """How large the weight matrices of a stream's layers begin: the median, the least and the most of their standard deviations; the
-    median of std x sqrt(fan in); and the share of them that have the released size."""
+    """The initial standard deviations of a stream's weight matrices: median, least and most, the median of std x sqrt(fan in), and the
+    share of matrices at the released size.
+    """
 
     std: float | None
     scaled: float | None
@@ -79,8 +80,9 @@ class InitialStds:
 
 
 def find_stds(examined: Examined, flow: Flow, released: Mapping[str, Gain] | None) -> InitialStds:
-    """Return the stds of matrices that are drawn. A matrix that was brought to the released size has the std of the released one; None:
-    the model is released."""
+    """Return the stds of drawn matrices. A matrix scaled to the released size counts with the released std. `released` is None for a
+    model of the released size.
+    """
     found, brought = [], 0
     gains = released or {}
     named = set(flow.layers) <= {name for name, _ in examined.model.named_modules()}  # else no module is a layer

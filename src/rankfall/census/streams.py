@@ -1,4 +1,4 @@
-"""All that is measured of one stream of a type: what it is made of, and its numbers by layer."""
+"""The measurement of one stream of a type: its parts, and its numbers by layer."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ class Reasons:
 def rows_of_stream(
     examined: Examined, flow: Flow, released: Mapping[str, Gain] | None = None, unbrought: str = ""
 ) -> list[dict[str, Any]]:
-    """Return one row a layer, 0 to L. `released`: gains of the weights that were brought to the released size; `unbrought`: why
-    others were not."""
+    """Return one row per layer, 0 to L.
+
+    `released`: gains of the weights that were scaled to the released size. `unbrought`: the reason why others were not.
+    """
     report = measure_stream(examined, flow)
     reasons = Reasons(dict(report.reasons))
     about = made_of(examined, flow, report) | of_norms(examined, flow, reasons)
-    about["kind"] = kind_of(flow, flow.post or about["size_free"] != 0)  # as `has_norm` has it
+    about["kind"] = kind_of(flow, flow.post or about["size_free"] != 0)  # the same test as `has_norm`
     stds = find_stds(examined, flow, released)
     about |= {
         "init_std": stds.std, "init_std_scaled": stds.scaled, "init_std_least": stds.least, "init_std_most": stds.most,
@@ -78,7 +80,7 @@ def attempt(function: Any, reasons: Reasons, name: str) -> Any:
 
 
 def made_of(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, Any]:
-    """What the stream is made of, as it was seen."""
+    """Return the columns about the stream's parts, as measured."""
     equal = constant_inputs(examined, flow, report)
     return {
         "stream": flow.name,
@@ -100,7 +102,7 @@ def made_of(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, A
 
 
 def mixer_of(flow: Flow) -> str:
-    """attention, mixing without softmax, hybrid, none."""
+    """Return the kind of mixer: attention, mixing without softmax, hybrid or none."""
     mixing = [branch.number for branch in flow.branches if branch.mixes]
     weighed = set(flow.attends.values())
     if not mixing:
@@ -111,7 +113,7 @@ def mixer_of(flow: Flow) -> str:
 
 
 def mixers(examined: Examined, flow: Flow) -> list[str]:
-    """Classes of the modules in which tokens are mixed, the most frequent first: where weights of attention are made, else the branch's."""
+    """Return the classes of modules that mix tokens, the most frequent first: the module with the attention weights, else the branch's."""
     known = dict(examined.model.named_modules())
     attending = {number: operation.call.module for operation, number in flow.attends.items()}
     found: Counter[str] = Counter()
@@ -125,7 +127,7 @@ def mixers(examined: Examined, flow: Flow) -> list[str]:
 
 
 def mask_of(flow: Flow) -> str:
-    """By which places changed when one token was changed."""
+    """Return the kind of mask, by the positions that changed with one token."""
     mixing = [branch for branch in flow.branches if branch.mixes]
     if not mixing:
         return UNMIXED
@@ -136,7 +138,7 @@ def mask_of(flow: Flow) -> str:
 
 
 def position_of(first: int | None, last: int | None, tokens: int) -> str | None:
-    """Where most equal tokens become different: in the states that enter, or in the layers; or where a few do, as at ends; or nowhere."""
+    """Return where most equal tokens become different: in the states that enter, in the layers, in a few rows only, or nowhere."""
     if first is None or last is None:
         return None
     if max(first, last) > tokens / 2:
@@ -161,7 +163,7 @@ def of_norms(examined: Examined, flow: Flow, reasons: Reasons) -> dict[str, Any]
 
 
 def of_layer(report: StreamReport, layer: LayerReport) -> dict[str, Any]:
-    """Numbers of the state that leaves a layer."""
+    """Return the numbers of the state that leaves a layer."""
     cut = {column: at(report.variants.get(name), layer.layer) for name, column in VARIANTS.items()}
     named = layer.orders
     return {

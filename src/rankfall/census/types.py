@@ -1,4 +1,4 @@
-"""One model type: built small, examined, measured; its rows, or the outcome and the reason for which it has no numbers."""
+"""The measurement of one model type: its rows, or the outcome and the reason if it has no numbers."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ FULL = re.compile(r"allocate memory|MemoryError|bad_alloc")
 
 @dataclass
 class Example:
-    """A model and inputs on which it runs. `gains`: what its weights were brought to, None for a model of the released width; `reason`: why
-    others were not."""
+    """A model and inputs on which it runs.
+
+    `gains`: the gains to which its weights were scaled, None for a model of the released width. `reason`: why other weights were not.
+    """
 
     model: nn.Module
     config: Any
@@ -55,9 +57,11 @@ class Example:
 
 
 def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = SMALL, gigabytes: float = 3) -> Rows:
-    """Return the rows of a type: one a layer of each of its streams; a single one where it is not measured. `size`: small, with weights as
-    large as the released ones; wide, which has the released widths and at most `layers` layers; or released. A model of the last two is
-    whole where it fits into so many gigabytes."""
+    """Return the rows of a type: one per layer and stream, or a single row if it is not measured.
+
+    `size`: small, with weights as large as the released ones; wide, with the released widths and at most `layers` layers; or released. A
+    model of the last two is streamed if it does not fit into `gigabytes`.
+    """
     import transformers
     from transformers import CONFIG_MAPPING
 
@@ -109,14 +113,16 @@ def small_as_released(kind: str, layers: int, tokens: int, seed: int) -> Example
 
 
 def has_time() -> bool:
-    """Return whether this process has used less than a third of the processor time that it may use, so that a model of twice the depth,
-    which costs at most twice as much, does not cost the type its rows."""
+    """Return whether this process has used less than a third of its processor time.
+
+    A model of twice the depth costs at most twice as much, so it cannot exceed the limit and lose the type its rows.
+    """
     limit = resource.getrlimit(resource.RLIMIT_CPU)[0]
     return limit == resource.RLIM_INFINITY or 3 * time.process_time() < limit
 
 
 def rows_of_states_at(kind: str, layers: int, tokens: int, seed: int) -> Rows:
-    """Return the rows of the states of a small model with at most so many layers."""
+    """Return the rows of the states of a small model with at most `layers` layers."""
     from rankfall.census.released import rows_of_states
 
     try:
@@ -143,7 +149,7 @@ def kept_by_twice_the_layers(row: dict[str, Any], deeper: Rows) -> dict[str, Any
 
 
 def streamed_type(config: Any, seed: int, tokens: int) -> Rows:
-    """The rows of a type that does not fit into memory, or the reason for which it has none."""
+    """Return the rows of a type that does not fit into memory, or a row with the reason."""
     from rankfall.census.released import streamed_rows
 
     try:
@@ -171,7 +177,7 @@ def outcome_row(outcome: str, reason: str) -> dict[str, Any]:
 
 
 def why_not(error: BaseException, kind: str) -> dict[str, Any]:
-    """The outcome of a type that cannot be built, or runs on nothing."""
+    """Return the outcome of a type that cannot be built, or that runs on none of the inputs."""
     line = describe_error(error, 400) if not isinstance(error, RankfallError) else str(error)
     if FULL.search(line):
         return outcome_row(OVER, line)
@@ -196,7 +202,7 @@ def measure_type(kind: str, example: Example, rows_of: Callable[[Examined, Flow]
             examined = examine(model, inputs, name=kind)
         except ChangesWidth as error:
             first, last = error.layers[0], error.layers[-1]
-            if first not in dict(model.named_modules()):  # additions that no module holds cannot be named
+            if first not in dict(model.named_modules()):  # these layers are not modules, so they cannot be named
                 raise
             examined = examine(model, inputs, name=kind, blocks=list(error.layers))
             note = f"its width changes on the way: the part of one width, {first} to {last}"

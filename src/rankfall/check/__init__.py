@@ -1,1 +1,1 @@
-"""Is a model collapsing? What each layer of any module keeps, which part loses it, and what would help, measured on the module itself."""
+"""Diagnosis of collapse in any module: what each layer keeps, which part loses it, and what would help, measured on the module itself."""

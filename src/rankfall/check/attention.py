@@ -1,4 +1,4 @@
-"""The weights of attention, however a module computes them: a softmax that is written out, or PyTorch's fused functions."""
+"""Attention weights of any module, from an explicit softmax or from PyTorch's fused functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADS = (
 
 
 def product_weights(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    """(..., T, S): what `scaled_dot_product_attention` multiplies the values by."""
+    """Return the weights (..., T, S) of `scaled_dot_product_attention`."""
     named = by_name(SDPA, args, kwargs)
     q, k = named["query"], named["key"]
     if named.get("enable_gqa") and q.shape[-3] != k.shape[-3]:
@@ -45,7 +45,7 @@ def product_weights(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
 
 
 def head_weights(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    """(B, H, T, S): those of `multi_head_attention_forward`."""
+    """Return the weights (B, H, T, S) of `multi_head_attention_forward`."""
     named = by_name(HEADS, args, kwargs) | {"need_weights": True, "average_attn_weights": False}
     found: Tensor = func(**named)[1]
     return found
@@ -61,7 +61,7 @@ def weights_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result:
 
 
 def numbers_of(weights: Tensor, tokens: int) -> tuple[float, float, float | None]:
-    """Entropy of a row in nats, largest weight of a row, and share of the first token: means over rows that add up to one."""
+    """Return the entropy of a row in nats, the largest weight of a row and the first token's share: means over rows that sum to one."""
     rows = weights.detach().double().flatten(0, -2)
     rows = rows[rows.isfinite().all(-1) & (rows.sum(-1) > 0.5)]
     entropy = torch.special.entr(rows).sum(-1).mean()
@@ -70,7 +70,7 @@ def numbers_of(weights: Tensor, tokens: int) -> tuple[float, float, float | None
 
 
 def unseen(weights: Tensor, tokens: int) -> float:
-    """Share of the tokens that no row gives any weight to."""
+    """Return the share of tokens that have zero weight in every row."""
     if weights.shape[-1] != tokens:
         return 0.0
     never = (weights == 0).all(-2)
@@ -78,7 +78,7 @@ def unseen(weights: Tensor, tokens: int) -> float:
 
 
 def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
-    """Fill in the columns of the weights, of branches that mix tokens. Returns why there are none, or nothing."""
+    """Fill in the columns of attention weights, for branches that mix tokens. Return the reason if there are none, else ''."""
     layers, tokens = report.layers, report.tokens
     found: dict[int, list[tuple[float, float, float | None]]] = {}
     shares: list[float] = []

@@ -1,8 +1,8 @@
-"""Reference bands: what residual known architectures of a depth and kind keep, by layer, from a table that ships with the package.
+"""Reference bands: the residual of known architectures by depth, kind and layer, from a table that ships with the package.
 
-`python -m benchmarks.bands` makes the table (`bands.json`). At birth: architectures of the transformers library at small width and of our
-own, with random tokens. After training: small networks of our own, trained by workflow/presets/bands.yaml, and a pretrained MiniLM. A
-band is from the smallest to the largest mean over samples among networks and seeds.
+`python -m benchmarks.bands` computes the table (`bands.json`). At birth: small-width architectures of the transformers library and
+Rankfall's own, with random tokens. After training: small networks of Rankfall, trained by workflow/presets/bands.yaml, and a pretrained
+MiniLM. A band runs from the smallest to the largest mean over samples among networks and seeds.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ KINDS = {BIRTH: "architecture", TRAINED: "small trained network"}
 
 
 def kind_of(flow: Flow, normed: bool = True) -> str:
-    """Direction, mixer (attention: a softmax over tokens was seen) and place of the norm, as the table has them; all of its networks are
-    `normed`."""
+    """Return the key of the table for a stream: direction, mixer (attention: a softmax over tokens) and position of the norm.
+
+    All networks of the table are `normed`.
+    """
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     with_weights = set(flow.attends.values())
     weighed = [number in with_weights for number in mixers]
@@ -33,23 +35,23 @@ def kind_of(flow: Flow, normed: bool = True) -> str:
 
 
 def say_kind(flow: Flow, normed: bool) -> str:
-    """The same in a report. Where norms stand is seen beside residual additions, so nothing is said of it where there are none."""
+    """Return the kind for a report. Without residual additions the position of norms is unknown and left out."""
     return kind_of(flow, normed) if flow.skips else kind_of(flow).rpartition(", ")[0]
 
 
 @dataclass(frozen=True)
 class ReferenceBand:
-    """Smallest and largest residual of layers 0 .. of networks that are as deep as this, or nearly."""
+    """Smallest and largest residual of each layer, from layer 0, among networks of about the same depth."""
 
     when: str
     depth: int  # of the networks of the table
     low: tuple[float, ...]
     high: tuple[float, ...]
     of: str
-    alone: bool = False  # of one network of the table, by its name
+    alone: bool = False  # the band of a single network, which `of` names
 
     def at(self, layer: int, depth: int) -> tuple[float, float]:
-        """The band at a layer of a network of another depth, between the layers at the same share of the depth."""
+        """Return the band at a layer of a network of another depth, interpolated at the same relative depth."""
         place = layer / depth * self.depth
         before = min(int(place), self.depth - 1)
         share = place - before
@@ -59,24 +61,24 @@ class ReferenceBand:
 
 @cache
 def table() -> dict[str, Any]:
-    """bands: when -> kind -> depth -> {low, high: by layer, of: names}; made: with what."""
+    """Return the table. Its bands: when -> kind -> depth -> {low, high: by layer, of: names}."""
     found: dict[str, Any] = json.loads(TABLE.read_text())
     return found
 
 
 def bands_for(flow: Flow, normed: bool = True) -> list[ReferenceBand]:
-    """At birth and after training, at the nearest depth; those that the table has."""
+    """Return the bands at birth and after training, at the nearest depth, as far as the table has them."""
     return bands_of([kind_of(flow, normed)], flow.depth) if flow.skips else []
 
 
 def bands_of(kinds: list[str], depth: int) -> list[ReferenceBand]:
-    """Those of any of these kinds, as one band each."""
+    """Return the bands at birth and after training, each over all of these kinds."""
     found = [one_band(when, kinds, depth) for when in (BIRTH, TRAINED)]
     return [one for one in found if one is not None]
 
 
 def one_band(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
-    """From the smallest to the largest of all entries at the depth that is nearest, within a factor of two."""
+    """Return the band over all entries at the nearest depth within a factor of two, or None if there is none."""
     known = [by_depth for kind in kinds if (by_depth := table()["bands"].get(when, {}).get(kind))]
     depths = {int(one) for by_depth in known for one in by_depth if 0.5 <= int(one) / depth <= 2}
     if not depths:
@@ -93,7 +95,7 @@ def one_band(when: str, kinds: list[str], depth: int) -> ReferenceBand | None:
 
 
 def no_band(flow: Flow, normed: bool = True) -> str:
-    """Why there is no band at birth; nothing where there is one."""
+    """Return why there is no band at birth, or '' if there is one."""
     if not flow.skips:
         return "bands are of networks with residual additions"
     kind = kind_of(flow, normed)

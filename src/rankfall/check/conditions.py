@@ -23,7 +23,7 @@ FORM = re.compile(r"\s*([a-z_]+)(?:\[(-?\d+)\])?\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s
 
 @dataclass(frozen=True)
 class Condition:
-    """One comparison."""
+    """A comparison of one quantity of a report with a number."""
 
     text: str
     column: str
@@ -32,7 +32,7 @@ class Condition:
     limit: float
 
     def holds(self, report: StreamReport) -> bool | None:
-        """None where the quantity is not known of this stream."""
+        """Return whether the condition holds, or None if this stream lacks the quantity."""
         value = self.value(report)
         return None if value is None else COMPARED[self.compared](value, self.limit)
 
@@ -52,7 +52,7 @@ class Condition:
 
 
 def condition(text: str) -> Condition:
-    """Read a condition. An error names what can be asked."""
+    """Parse a condition. The error names the supported quantities."""
     found = FORM.fullmatch(text)
     try:
         limit = float(found[4]) if found else 0.0

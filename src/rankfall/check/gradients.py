@@ -1,9 +1,9 @@
 """Gradients of the last state with respect to the state of each layer, to queries and to keys.
 
-What is differentiated is <V, X_L> for random V with entries from N(0, 1): the norm of the gradient with respect to the row of token t
-at layer l, divided by sqrt(D), estimates the Frobenius norm of the Jacobian of X_L with respect to this row over sqrt(D): its
-influence, 1 where the row goes through and does nothing else. The gradient of a state is its whole norm, relative to that of the
-last.
+The differentiated function is <V, X_L> for random V with entries from N(0, 1). The norm of its gradient with respect to the row of token
+t at layer l, divided by sqrt(D), estimates the row's influence: the Frobenius norm of the Jacobian of X_L with respect to this row, over
+sqrt(D). It is 1 if the row passes through and affects nothing else. The gradient of a state is the norm over all rows, relative to that
+of the last state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROBES = 4
 
 
 def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes: int = PROBES) -> str:
-    """Fill in the columns of gradients and influence. Returns why there are none, or nothing."""
+    """Fill in the columns of gradients and influence. Return the reason if there are none, else ''."""
     try:
         exits, heads, last = forward(examined, flow)
         taken = differentiate(exits, heads, last, flow, probes)
@@ -33,9 +33,9 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
         if "checkpoint" in said:
             return "gradient checkpointing computes layers again, which cannot be followed: turn it off for a check"
         return f"it cannot be differentiated: {said}"
-    tokens, size = flow.layout.rows(last).shape[1:]
+    tokens, size = flow.layout.to_rows(last).shape[1:]
     places = {"influence_first": 0, "influence_middle": tokens // 2, "influence_last": tokens - 1}
-    for layer, squares in taken["states"].items():  # (S, T), or a number where rows are not known
+    for layer, squares in taken["states"].items():  # (S, T), or a scalar if the state has another shape than the last
         into = layers[layer]
         into.gradient = float((squares.sum() / last.numel()).sqrt())
         if squares.dim() == 2 and squares.shape[1] == tokens:
@@ -50,7 +50,7 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
 
 
 def say_missing(flow: Flow, layers: list[LayerReport]) -> list[str]:
-    """Which of the columns are empty, though there are gradients."""
+    """Return a note for each column that is empty although gradients are known."""
     known = [layer for layer in layers if layer.gradient is not None]
     said = []
     attends = any(flow.branches[number].mixes for number in flow.attends.values())
@@ -63,7 +63,7 @@ def say_missing(flow: Flow, layers: list[LayerReport]) -> list[str]:
 
 
 def input_gradient(examined: Examined, flow: Flow, edit: Edit | None) -> float | None:
-    """The gradient of the first state in a changed model."""
+    """Return the gradient of the first state in an edited model, or None if it cannot be computed."""
     try:
         exits, _, last = forward(examined, flow, edit)
         squares = differentiate({0: exits[0]} if 0 in exits else {}, {}, last, flow, 2)["states"]
@@ -76,7 +76,7 @@ Heads = dict[str, dict[int, Tensor]]
 
 
 def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[dict[int, Tensor], Heads, Tensor]:
-    """The tensors that leave each layer, queries and keys by branch, and the last state."""
+    """Run a pass with gradients. Return the tensors that leave each layer, queries and keys by branch, and the last state."""
     heads: Heads = {"queries": {}, "keys": {}}
     entered: list[Tensor] = []
 
@@ -117,7 +117,7 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
 def differentiate(
     exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
 ) -> dict[str, dict[int, Tensor]]:
-    """Mean squares over probes: of states by row (S, T), of queries and keys in sum."""
+    """Return squared gradients, averaged over probes: by row (S, T) for states, in total for queries and keys."""
     wanted = [("states", layer, one) for layer, one in exits.items()]
     wanted += [(name, number, one) for name, by in heads.items() for number, one in by.items()]
     found: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}}
@@ -134,7 +134,7 @@ def differentiate(
             if kind != "states":
                 squares = squares.sum()
             elif gradient.shape == last.shape:
-                squares = flow.layout.rows(squares).sum(-1)
+                squares = flow.layout.to_rows(squares).sum(-1)
             else:
                 squares = squares.sum()
             found[kind][number] = found[kind].get(number, torch.zeros_like(squares)) + squares / probes
@@ -142,7 +142,7 @@ def differentiate(
 
 
 def write_out_attention(number: int, named: dict[str, Any], func: Any, score: Any) -> Any:
-    """Multi-head attention with its queries and keys as tensors of their own; PyTorch's function, where it does more than that."""
+    """Compute multi-head attention with explicit queries and keys, or call PyTorch's function if it uses further options."""
     plain = (
         named.get("bias_k") is None
         and not named.get("add_zero_attn")

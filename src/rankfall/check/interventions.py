@@ -1,6 +1,6 @@
-"""Changes of a model, each measured on the model itself: the residual by layer and the gradient of the input that it gives.
+"""Interventions on a model, each measured on the model itself: residual by layer and gradient of the input.
 
-Most are made at the residual additions of a pass, so that nothing of the model is written to; scales of weights are made on a copy.
+Most edit the residual additions of a pass and leave the model unchanged. Scaled weights are set on a copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DOES = {MIXES: "mixes tokens", TOKENWISE: "acts token by token", CROSS: "reads o
 
 
 def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -> Outcome:
-    """The residual by layer and the gradient of the input, with an edit of every addition."""
+    """Return the residual by layer and the gradient of the input with an edit of every addition."""
     states = states_of(examined, flow, Edits(edit=edit))
     with torch.enable_grad():
         gradient = input_gradient(examined, flow, edit)
@@ -36,7 +36,7 @@ def measure_edit(examined: Examined, flow: Flow, name: str, edit: Edit | None) -
 
 
 def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome]:
-    """The same model without each branch of a layer."""
+    """Return the outcomes of leaving out each branch of a layer."""
     found = []
     for branch in flow.of_layer(layer):
 
@@ -48,7 +48,7 @@ def without_branches(examined: Examined, flow: Flow, layer: int) -> list[Outcome
 
 
 def interventions(examined: Examined, flow: Flow) -> list[Outcome]:
-    """All that were tried."""
+    """Return the outcomes of all interventions."""
     found = [measure_edit(examined, flow, name, edit) for name, edit in edits_of(flow)]
     for scale in SCALES:
         scaled = with_weights(examined, flow, scale)
@@ -61,7 +61,7 @@ def interventions(examined: Examined, flow: Flow) -> list[Outcome]:
 
 
 def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
-    """(what is changed, the edit)."""
+    """Yield (description, edit) of each intervention."""
     count = len(flow.branches)
     root = count**-0.5
     if not flow.skips:
@@ -87,12 +87,12 @@ def scale_branches(scale: float, chosen: Callable[[Branch], bool]) -> Edit:
 
 
 def normalise(flow: Flow, value: Tensor) -> Tensor:
-    """Rows of mean square 1."""
+    """Scale rows to mean square 1."""
     return value * (value.pow(2).mean(flow.layout.feature, keepdim=True) + 1e-12).rsqrt()
 
 
 def with_weights(examined: Examined, flow: Flow, scale: float) -> Examined | None:
-    """A copy whose layers have larger or smaller weight matrices; None where layers are no modules."""
+    """Return a copy whose layers have scaled weight matrices, or None if the layers are not modules."""
     names = {name for name, _ in examined.model.named_modules()}
     if not set(flow.layers) <= names:
         return None

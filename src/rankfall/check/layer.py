@@ -1,4 +1,4 @@
-"""What is known of one layer, and of a whole stream."""
+"""Results of a check, for one layer and for a whole stream."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rankfall.check.bands import ReferenceBand
 
 @dataclass
 class LayerReport:
-    """Of the state that leaves a layer (0: that enters the first), and of the attention in it. None where there is none."""
+    """Numbers of the state that leaves a layer (0: that enters the first layer) and of its attention. None: not known."""
 
     layer: int
     name: str = ""
-    parts: list[str] = field(default_factory=list)  # what its branches are
+    parts: list[str] = field(default_factory=list)  # name and kind of each branch
     residual: float | None = None
     without_first: float | None = None  # the residual without the first token
-    without_largest: float | None = None  # and without the largest channels instead
-    norm: float | None = None  # of a token's vector, root of the mean square over tokens
+    without_largest: float | None = None  # the residual without the largest channels
+    norm: float | None = None  # RMS norm of a token's vector over tokens
     effective_rank: float | None = None
     entropy: float | None = None  # of a row of attention, in nats
     largest: float | None = None  # weight of a row
@@ -26,7 +26,7 @@ class LayerReport:
     key_gradient: float | None = None
     gradient: float | None = None  # with respect to this state
     orders: dict[str, float] = field(default_factory=dict)  # by mixing branch
-    distinct: int | None = None  # rows, where all tokens are equal
+    distinct: int | None = None  # number of distinct rows if all tokens are equal
     influence_first: float | None = None
     influence_middle: float | None = None
     influence_last: float | None = None
@@ -34,13 +34,13 @@ class LayerReport:
 
 @dataclass
 class Outcome:
-    """A model with one change: what the change is, and what it gives."""
+    """Residuals and gradient of a model after one intervention."""
 
     name: str
     residuals: list[float | None]
     gradient: float | None  # of the input
     shorter: float = 1.0  # length of the first state over that of the last
-    does: str = ""  # what the branch does, where one was left out
+    does: str = ""  # the role of the branch, if one was left out
 
     @property
     def last(self) -> float | None:
@@ -49,7 +49,7 @@ class Outcome:
 
 @dataclass
 class StreamReport:
-    """All that is found of one stream."""
+    """The results of one stream."""
 
     stream: str
     summary: str
@@ -65,12 +65,12 @@ class StreamReport:
     interventions: list[Outcome] = field(default_factory=list)
     bands: list[ReferenceBand] = field(default_factory=list)  # of other networks, at birth and after training
     silent: int = 0  # branches that return zero
-    equal_tokens: str = ""  # where they were made equal
-    floor: float = 0.0  # a residual below is rounding of the number format that it was measured in
+    equal_tokens: str = ""  # where tokens were set equal; empty: not possible
+    floor: float = 0.0  # a smaller residual is rounding of the dtype
     verdict: list[str] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)  # why the numbers are of a part, or not of what they seem to be
-    part: bool = False  # other parts of the same sequence of blocks are measured apart, or not at all
-    start: float | None = None  # the residual before the first of these parts, where it is known
+    findings: list[str] = field(default_factory=list)  # why the numbers cover only a part, or may mislead
+    part: bool = False  # other parts of the same sequence of blocks are measured separately, or not at all
+    start: float | None = None  # the residual before the first of these parts, if known
     reasons: dict[str, str] = field(default_factory=dict)  # why a column is empty
     notes: list[str] = field(default_factory=list)
     worst: int | None = None  # the layer that loses most
@@ -81,5 +81,5 @@ class StreamReport:
 
 
 def compare_lengths(first: float | None, last: float | None) -> float:
-    """Length of the first state over that of the last; 1 where they have none."""
+    """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
     return first / last if first and last else 1.0

@@ -1,4 +1,4 @@
-"""Models of the transformers library by name, for a check: a type, a folder or a name of the hub, with inputs that are drawn."""
+"""Models of the transformers library by name, for a check: a type, a folder or a name on the hub, with random inputs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from rankfall.models.source import MINILM, ModelSource
 from rankfall.models.weights import load_pretrained, prepare_config
 
 MOST_PARTS = 6
-MOST_REFUSALS = 4  # small configurations that fail as the library's own does
+MOST_REFUSALS = 4  # small configurations that fail with the same error as the default configuration
 MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
 
 
 def of_library(
     name: str, settings: dict[str, Any], *, small: bool, length: int, seed: int, say: Callable[[str], None]
 ) -> tuple[nn.Module, Any, str]:
-    """The model, inputs and a name for it."""
+    """Return the model, its inputs and a name for it."""
     if small:
         say(f"builds {name} at small size, with weights drawn by the library")
         model, config, inputs = small_example(name, settings, seed, length)
@@ -50,14 +50,14 @@ def of_library(
 
 
 def small_model(kind: str, settings: dict[str, Any], seed: int) -> tuple[nn.Module, Any]:
-    """A model type at small size, and its configuration."""
+    """Return a model of this type at small size, and its configuration."""
     return small_example(kind, settings, seed)[:2]
 
 
 def small_example(
     kind: str, settings: dict[str, Any], seed: int, tokens: int = 16, depth: int = LAYERS
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
-    """A model type at small size, its configuration, and inputs on which it runs. Where the whole runs on none, a part of it that does."""
+    """Return a small model of this type, its configuration, and inputs on which it runs. If none run, return a part that runs instead."""
     try:
         return running_example(kind, small_config(kind, depth, **settings), seed, tokens)
     except Exception as error:  # whatever the library raises
@@ -68,7 +68,7 @@ def small_example(
     for values, most in mended_values(kind, depth, str(first)):
         try:
             return running_example(kind, configure(kind, {**values, **settings}), seed, tokens, most, thorough=False)
-        except Exception as error:  # the first error is the one that tells
+        except Exception as error:  # the first error is the one to report
             again += bool(refused) and same(refused, error)
         if again == MOST_REFUSALS:
             break
@@ -81,14 +81,14 @@ def small_example(
 
 
 def same(refused: str, error: BaseException) -> bool:
-    """Whether a small configuration fails as the library's own does, which then no size mends."""
+    """Return whether a small configuration fails with the same error as the default one, which no other size repairs."""
     return refused == describe_error(error, 400) or refused[:60] in str(error)
 
 
 def running_example(
     kind: str, config: Any, seed: int, tokens: int, most: int = FEW, *, thorough: bool = True
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
-    """A model of a configuration, and inputs on which it runs."""
+    """Return a model of a configuration, the configuration, and inputs on which the model runs."""
     model = build_model(kind, config, seed, most)
     return model, config, example_inputs(model, config, tokens=tokens, seed=seed, thorough=thorough)
 
@@ -96,7 +96,7 @@ def running_example(
 def running_part(
     kind: str, depth: int, settings: dict[str, Any], seed: int, tokens: int
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:
-    """The largest part of a small model that is a model of the library by itself and runs, where the whole takes what cannot be drawn."""
+    """Return a part of a small model that is itself a model of the library and runs, or None. Inputs of the whole cannot be drawn."""
     configs: list[Callable[[], Any]] = [partial(small_config, kind, depth, **settings)]
     for config in configs + divided_configs(kind, depth, settings):
         try:
@@ -110,7 +110,7 @@ def running_part(
 
 
 def divided_configs(kind: str, depth: int, settings: dict[str, Any]) -> list[Callable[[], Any]]:
-    """Configurations whose widths are divided alike, with small pictures and with the library's own."""
+    """Return configurations with all widths divided alike, with small pictures and with the default ones."""
     from transformers import CONFIG_MAPPING
 
     def config(pictures: bool) -> Any:
@@ -121,7 +121,7 @@ def divided_configs(kind: str, depth: int, settings: dict[str, Any]) -> list[Cal
 
 
 def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, dict[str, torch.Tensor]] | None:
-    """Of its own folder before those of other types, the largest first."""
+    """Return the first part that runs. Parts of the model's own type come before those of other types, and the largest first."""
     from transformers import PreTrainedModel
 
     parts = [one for one in whole.modules() if isinstance(one, PreTrainedModel) and one is not whole]
@@ -138,14 +138,14 @@ def part_of(whole: nn.Module, seed: int, tokens: int) -> tuple[nn.Module, Any, d
 
 
 def absent(error: BaseException) -> bool:
-    """Whether a package is missing, by which a model cannot be built in any size."""
+    """Return whether a package is missing, without which the model cannot be built in any size."""
     return isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
 
 
 def of_few_layers(
     kind: str, settings: dict[str, Any], seed: int, tokens: int, before: RankfallError
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
-    """The library's own sizes but for the layers, where a small size is none that fits together; else the error of the small size."""
+    """Return a model of the default configuration with few layers, or raise the error of the small sizes if that fails too."""
     from transformers import CONFIG_MAPPING
 
     try:
@@ -164,7 +164,7 @@ def of_few_layers(
 
 
 def build_model(name: str, config: Any, seed: int, most: int = MOST) -> nn.Module:
-    """The model with weights drawn by the library from this seed, if it is not too large."""
+    """Build the model with weights drawn by the library from this seed, unless it is too large."""
     try:
         make = maker(config)
     except FAILURES as error:

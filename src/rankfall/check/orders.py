@@ -1,8 +1,8 @@
-"""The order of contraction of each mixing branch, and what becomes of equal tokens, each in a few passes.
+"""The order of contraction of each mixing branch, and the number of rows that equal tokens become, each in a few passes.
 
-After every addition the state is made nearly equal rows, mean + eps (state - mean), so that each branch reads such a state whatever
-lies before it. p is the slope of log |res f| over log eps: 3 for softmax attention alone, 1 where what differs is passed on in
-proportion, 0 where equal rows come out different. Positions inside a branch count, those that were added to the state do not.
+After every addition the state is replaced by nearly equal rows, mean + eps (state - mean), so that each branch reads such a state
+whatever lies before it. The order p is the slope of log |res f| over log eps: 3 for softmax attention alone, 1 if differences pass in
+proportion, 0 if equal rows become different. Positions inside a branch count; positions added to the state do not.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rankfall.models.modules.given import Arguments
 from rankfall.models.modules.passes import Edits, collect_sums, run_through
 
 NEAR = (1e-2, 1e-3)
-FLOOR = 1e-13  # of the branch's size
+FLOOR = 1e-13  # relative to the branch's norm
 EQUAL = 1e-9
 
 
 def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
-    """Fill in the orders. Returns why there are none, or nothing."""
+    """Fill in the orders. Return the reason if there are none, else ''."""
     if examined.dtype != torch.float64:
         return "float32 resolves no orders"
     found: dict[int, list[tuple[float, float]]] = {}
@@ -33,11 +33,11 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     for near in NEAR:
 
         def compare(branch: Branch, state: Tensor, value: Tensor, near: float = near) -> Tensor:
-            if branch.mixes and flow.layout.rows(state).shape == flow.layout.rows(value).shape:
-                rows = flow.layout.rows(value)
+            if branch.mixes and flow.layout.to_rows(state).shape == flow.layout.to_rows(value).shape:
+                rows = flow.layout.to_rows(value)
                 found.setdefault(branch.number, []).append((float(rest(rows).norm()), float(rows.norm())))
             total = totals[branch.number]
-            return flow.layout.like(nearly_equal(flow.layout.rows(total), near), total)
+            return flow.layout.from_rows(nearly_equal(flow.layout.to_rows(total), near), total)
 
         def enter(tensor: Tensor, near: float = near) -> Tensor:
             return change_entry(flow, tensor, lambda rows: nearly_equal(rows, near))
@@ -56,33 +56,33 @@ def rest(rows: Tensor) -> Tensor:
 
 
 def nearly_equal(rows: Tensor, near: float) -> Tensor:
-    """(S, T, D) with what differs made `near` times as large."""
+    """Scale the differences between the rows of (S, T, D) by `near`."""
     return rows.mean(1, keepdim=True) + near * rest(rows)
 
 
 def change_entry(flow: Flow, tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """The tensor that the stream begins with, changed as rows; as it is where it has another shape than the states."""
+    """Change the rows of the tensor that the stream begins with, or return it unchanged if its shape is not that of the states."""
     if flow.entry is None or tuple(tensor.shape) != flow.entry.shape:
         return tensor
-    return flow.layout.like(change(flow.layout.rows(tensor)), tensor)
+    return flow.layout.from_rows(change(flow.layout.to_rows(tensor)), tensor)
 
 
 def distinct(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
-    """Fill in how many rows differ where all tokens are equal. Returns where they were made equal; nothing where they cannot be."""
+    """Fill in the number of distinct rows for equal tokens. Return where the tokens were set equal, or '' if that is not possible."""
     first = run_through(examined.model, examined.arguments, flow, Edits()).states[0]
-    samples, tokens = flow.layout.rows(first).shape[:2]
+    samples, tokens = flow.layout.to_rows(first).shape[:2]
     equal = equal_tokens(examined.arguments, (samples, tokens))
     edits = Edits() if equal else Edits(enter=lambda x: change_entry(flow, x, lambda rows: rows[:, :1].expand_as(rows)))
     seen = run_through(examined.model, equal or examined.arguments, flow, edits)
-    if not equal and distinct_rows(flow.layout.rows(seen.states[0])[0]) > 1:
+    if not equal and distinct_rows(flow.layout.to_rows(seen.states[0])[0]) > 1:
         return ""
     for into, state in zip(layers, seen.states):
-        into.distinct = distinct_rows(flow.layout.rows(state)[0])
+        into.distinct = distinct_rows(flow.layout.to_rows(state)[0])
     return "in the inputs" if equal else "in the state that enters the first layer"
 
 
 def equal_tokens(arguments: Arguments, shape: tuple[int, int]) -> Arguments | None:
-    """The same inputs with the first token everywhere, where tokens are numbers (B, T)."""
+    """Return the inputs with the first token everywhere, if tokens are integers (B, T); else None."""
     changed = 0
 
     def change(value: object, name: str = "") -> object:
@@ -104,7 +104,7 @@ def equal_tokens(arguments: Arguments, shape: tuple[int, int]) -> Arguments | No
 
 
 def distinct_rows(rows: Tensor) -> int:
-    """(T, D): how many rows there are that are not, but for rounding, an earlier one."""
+    """Return how many rows of (T, D) differ from all earlier rows by more than rounding."""
     size = float(rows.norm(dim=-1).max()) or 1.0
     near = torch.cdist(rows.double(), rows.double(), compute_mode="donot_use_mm_for_euclid_dist") <= EQUAL * size
     return int((~near.tril(-1).any(1)).sum())

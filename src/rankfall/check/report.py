@@ -1,4 +1,4 @@
-"""All that is found of a module: one report for each of its residual streams."""
+"""The check of a module: one report for each of its residual streams."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from rankfall.models.variants import Variant
 from rankfall.rank.residual import floor_of, relative_residual
 
 UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
-ROUNDING = 1e-14  # of a residual in float64
+ROUNDING = 1e-14  # a smaller residual in float64 is rounding
 
 
 def check(
     model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "", changes: bool = True
 ) -> list[StreamReport]:
-    """The report of each stream; `changes`: with interventions."""
+    """Return the report of each stream. `changes`: with interventions."""
     examined = examine(model, inputs, blocks=blocks, name=name)
     with keep_random_state(), torch.no_grad():
         reports = {flow.name: of_stream(examined, flow, changes) for flow in examined.flows}
@@ -47,7 +47,7 @@ def check(
 
 
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
-    """The numbers, what would change them, and the verdict."""
+    """Return the numbers of a stream, its reference bands and, with `changes`, its interventions."""
     normed = has_norm(examined, flow)
     report = measure_stream(examined, flow, normed)
     report.worst = find_steepest_loss(report.layers)
@@ -62,7 +62,7 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
 
 
 def say_part(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamReport]) -> None:
-    """What is missing of a stream, and how it goes on from the one before it."""
+    """Add the findings about what a stream lacks, and about its link to the stream before it."""
     report = reports[flow.name]
     report.findings += flow.missing
     if flow.touching:
@@ -87,7 +87,7 @@ def say_part(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamReport
 
 
 def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> StreamReport:
-    """The numbers of the model as it is, by layer and by variant."""
+    """Return the numbers of the unchanged model, by layer and by variant."""
     states = states_of(examined, flow)
     layers = [LayerReport(0)]
     for number, name in enumerate(flow.layers, 1):
@@ -127,7 +127,7 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
 
 
 def say_outside(flow: Flow) -> list[str]:
-    """Additions of the stream that no row is of."""
+    """Return a note on the additions of the stream that are in no layer."""
     if not flow.outside:
         return []
     count, names = len(flow.outside), [name or "the model itself" for name in dict.fromkeys(flow.outside)]
@@ -142,7 +142,7 @@ def say_outside(flow: Flow) -> list[str]:
 
 
 def silent(examined: Examined, flow: Flow) -> int:
-    """How many branches return nothing but zeros."""
+    """Return the number of branches that return only zeros."""
     found: list[bool] = []
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
@@ -153,7 +153,7 @@ def silent(examined: Examined, flow: Flow) -> int:
 
 
 def try_part(function: Callable[[], str]) -> str:
-    """Why a part of the report is empty; nothing if it is not. A model may fail where its states are changed, and have other numbers."""
+    """Run a part of the report and return why it is empty, or ''. A model may fail with edited states and still have other numbers."""
     try:
         return function()
     except (*FAILURES, RankfallError) as error:
@@ -161,7 +161,7 @@ def try_part(function: Callable[[], str]) -> str:
 
 
 def find_steepest_loss(layers: list[LayerReport]) -> int | None:
-    """The layer whose residual is the smallest part of the one before it."""
+    """Return the layer with the smallest residual relative to the layer before it, or None."""
     ratios = [
         (max(after.residual, ROUNDING) / before.residual, after.layer)
         for before, after in pairwise(layers)

@@ -1,8 +1,8 @@
-"""The order of contraction of each branch that mixes tokens, as a slope over decades: res of the branch's output against how unequal its
-input's rows are.
+"""The order of contraction of each mixing branch, as a slope over decades: residual of the output against that of the input.
 
-After every addition the state is made mean + eps (state - mean), so that each branch reads nearly equal rows whatever lies before it, for
-eps from 10^-1.5 to 10^-7. What a second pass, whose states differ by a few units of rounding, changes by a tenth is left out.
+After every addition the state is replaced by mean + eps (state - mean), so that each branch reads nearly equal rows whatever lies before
+it, for eps from 10^-1.5 to 10^-7. Points are left out if a second pass, whose states differ by a few units of rounding, changes them by
+a tenth.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows = dict[int, Tensor]  # branch -> (S, T, D)
 
 
 def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
-    """The fit of each mixing branch; samples are its draws."""
+    """Return the fit of each mixing branch, with the samples as draws."""
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     if examined.dtype != torch.float64:
         return {number: leave_order_empty("float32", "float32 resolves no orders") for number in mixers}
@@ -45,7 +45,7 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
 
 
 def log10_clear(rows: Tensor, other: Tensor) -> Tensor:
-    """log10 of |R| / |X| by sample, -inf where it is rounding. (S, T, D) -> (S,)"""
+    """Return log10 of |R| / |X| by sample, -inf where it is rounding. (S, T, D) -> (S,)"""
     noise = relative_difference(residual(rows), residual(other), "frobenius") > NOISE
     finite = rows.isfinite().all(-1).all(-1)
     values = torch.where(finite & ~noise, relative(torch.where(finite[:, None, None], rows, 0.0)), 0.0)
@@ -53,7 +53,7 @@ def log10_clear(rows: Tensor, other: Tensor) -> Tensor:
 
 
 def nearly(examined: Examined, flow: Flow, totals: Rows, near: float, shake: bool) -> Rows:
-    """What each mixing branch returns where all that it reads is nearly equal."""
+    """Return the output of each mixing branch for nearly equal rows of its input."""
     found: Rows = {}
     generator = torch.Generator().manual_seed(0)
 
@@ -65,10 +65,10 @@ def nearly(examined: Examined, flow: Flow, totals: Rows, near: float, shake: boo
         return rows * (1 + UNITS * torch.finfo(rows.dtype).eps * signs)
 
     def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
-        if branch.mixes and flow.layout.rows(state).shape == flow.layout.rows(value).shape:
-            found.setdefault(branch.number, flow.layout.rows(value).clone())
+        if branch.mixes and flow.layout.to_rows(state).shape == flow.layout.to_rows(value).shape:
+            found.setdefault(branch.number, flow.layout.to_rows(value).clone())
         total = totals[branch.number]
-        return flow.layout.like(draw_rows(flow.layout.rows(total)), total)
+        return flow.layout.from_rows(draw_rows(flow.layout.to_rows(total)), total)
 
     edits = Edits(edit=compare, enter=lambda tensor: change_entry(flow, tensor, draw_rows), partial=True)
     run_through(examined.model, examined.arguments, flow, edits)

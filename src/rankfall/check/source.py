@@ -1,6 +1,6 @@
-"""What `rankfall check` is given on the command line, as a module and its inputs: functions of a file, or a name of Hugging Face.
+"""The module and inputs that `rankfall check` reads from functions of a Python file.
 
-A file is code that runs: `told` says which file and which functions, before it does.
+A file is code that runs, so `of_file` first reports which file and which functions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_file(target: str) -> bool:
 
 
 def split(target: str, option: str) -> tuple[Path, str]:
-    """FILE.py:NAME"""
+    """Split FILE.py:NAME into the path and the name."""
     file, _, name = target.rpartition(":")
     if not file or not name.isidentifier():
         raise RankfallError(f"{option} {target!r}: write FILE.py:NAME, for example mymodel.py:build")
@@ -37,7 +37,7 @@ def split(target: str, option: str) -> tuple[Path, str]:
 
 
 def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
-    """The file, run once, as a module that can import what lies beside it."""
+    """Run the file once and return it as a module, which can import files beside it."""
     path = path.resolve()
     if path in known:
         return known[path]
@@ -76,7 +76,7 @@ def find_function(module: ModuleType, name: str, path: Path) -> Any:
 
 
 def call(function: Callable[[], Any], name: str, path: Path) -> Any:
-    """What a function without arguments returns."""
+    """Call a function without arguments and return its result."""
     try:
         needed = [
             one.name
@@ -100,7 +100,7 @@ def call(function: Callable[[], Any], name: str, path: Path) -> Any:
 
 
 def of_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tuple[nn.Module, Any, str]:
-    """The module, its inputs and a name for it."""
+    """Return the module, its inputs and a name for it."""
     known: dict[Path, ModuleType] = {}
     path, name = split(target, "model")
     say(f"runs {path}: {name}()" + (f", and {inputs} for the inputs" if inputs else ""))

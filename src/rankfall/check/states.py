@@ -1,4 +1,4 @@
-"""Numbers of a state (S, T, D): how different its tokens are, how large, and in how many directions."""
+"""Numbers of a state (S, T, D): residual, norm and effective rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 3  # channels
 
 
 def of_state(state: Tensor, into: LayerReport) -> None:
-    """Fill in the columns that need the state alone; means over samples."""
+    """Fill in the columns that need only the state, as means over samples."""
     into.residual = mean(relative_residual(state))
     if state.shape[-2] > 2:
         into.without_first = mean(relative_residual(state[:, 1:]))
@@ -25,19 +25,22 @@ def of_state(state: Tensor, into: LayerReport) -> None:
 
 
 def length(state: Tensor) -> float | None:
-    """Of a token's vector: root of the mean square over tokens, mean over samples."""
+    """Return the norm of a token's vector: RMS over tokens, mean over samples."""
     return mean(state.pow(2).sum(-1).mean(-1).sqrt())
 
 
 def without_largest(state: Tensor) -> Tensor:
-    """The state without the channels of the largest mean square over all samples and tokens."""
+    """Return the state without the channels of the largest mean square over all samples and tokens."""
     size = state.pow(2).mean((0, 1))
     kept = size.argsort()[:-LARGEST].sort().values
     return state[..., kept]
 
 
 def effective_rank(state: Tensor) -> Tensor:
-    """exp of the entropy of the singular values as shares of their sum, (S, T, D) -> (S). k equal ones: k; equal rows: 1."""
+    """Return exp of the entropy of the singular values as shares of their sum, (S, T, D) -> (S).
+
+    k equal singular values give k, and equal rows give 1.
+    """
     if not bool(state.isfinite().all()):
         return torch.full(state.shape[:1], math.nan)
     values = torch.linalg.svdvals(state)

@@ -1,4 +1,4 @@
-"""A report as text: a table by layer, the parts, what was changed, and the verdict."""
+"""A report as text: a table by layer, the variants, the interventions and the verdict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RESIDUALS = ("residual", "without_first", "without_largest")
 
 
 def lines(report: StreamReport, name: str, width: int | None = None) -> list[str]:
-    """All of it; the table in parts where it is wider than `width`."""
+    """Return the lines of a report. A table wider than `width` is split into parts."""
     stream = f" {report.stream}" if report.stream else ""
     made = [
         f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens; {report.kind}",
@@ -53,7 +53,7 @@ def lines(report: StreamReport, name: str, width: int | None = None) -> list[str
 
 
 def columns(report: StreamReport, width: int | None = None) -> list[str]:
-    """The table by layer, without columns that have no value; parts of it one below the other where it is too wide."""
+    """Return the table by layer, without empty columns. A table that is too wide is split into parts, one below the other."""
     rows = [
         {"layer": str(layer.layer), **{key: cell(layer, key, report.floor) for key in HEADINGS}}
         for layer in report.layers
@@ -76,7 +76,7 @@ def cell(layer: LayerReport, key: str, floor: float) -> str:
 
 
 def mark(residual: float | None, floor: float) -> str:
-    """With ~ before what is rounding."""
+    """Format a residual, with ~ before a value that is rounding."""
     return f"{'~' * (residual is not None and residual < floor)}{show_value(residual)}"
 
 
@@ -98,13 +98,13 @@ def show_value(value: float | int | None) -> str:
 
 
 def variants(report: StreamReport) -> list[str]:
-    """The residual of every variant at the last layer."""
+    """Return a line with the residual of every variant at the last layer."""
     each = [f"{name} {mark(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()]
     return [f"residual of the last layer: {', '.join(each)}" + " (~: rounding)" * any("~" in one for one in each)]
 
 
 def outcomes(report: StreamReport) -> list[str]:
-    """What was changed on this model."""
+    """Return the table of interventions."""
     rows = [("as it is", report.layers[-1].residual, report.layers[0].gradient)]
     rows += [(one.name, one.last, one.gradient) for one in report.interventions]
     width = max(len(name) for name, *_ in rows)

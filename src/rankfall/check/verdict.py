@@ -1,4 +1,4 @@
-"""What the numbers say, in sentences. Each is about this model, and every number in it was measured on it."""
+"""The verdict of a report in sentences. Each is about this model and uses numbers measured on it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from rankfall.check.bands import TRAINED, ReferenceBand
 from rankfall.check.layer import Outcome, StreamReport
 from rankfall.models.modules.branches import ITSELF
 
-MORE = 1.05  # so much more residual counts as help
+MORE = 1.05  # an intervention helps if it raises the residual by this factor
 SINK = 0.5
-ONE, ALIKE = 0.1, 0.75  # of the first residual: below, tokens become one vector, or more alike
-FLOOR = 0.05  # a residual below is of tokens that are one vector, whatever it was before
-STEEP = 10.0  # a gradient that is so many times as large, or as small, explodes or vanishes
+ONE, ALIKE = 0.1, 0.75  # shares of the first residual below which tokens become one vector, or more alike
+FLOOR = 0.05  # below this residual tokens are one vector, whatever it was before
+STEEP = 10.0  # a gradient larger or smaller by this factor explodes or vanishes
 
 
 def verdict(report: StreamReport) -> list[str]:
-    """The sentences, the most important first."""
+    """Return the sentences, the most important first."""
     residuals = [layer.residual for layer in report.layers]
     first, last = residuals[0], residuals[-1]
     if first is None or last is None:
@@ -65,7 +65,7 @@ def say_kept(report: StreamReport, first: float, last: float) -> str:
 
 
 def zeros(report: StreamReport) -> list[str]:
-    """Whether there is something yet to judge."""
+    """Return a sentence if branches return zero, so that the numbers may change once these open."""
     count = sum(len(layer.parts) for layer in report.layers)
     if not report.silent:
         return []
@@ -76,7 +76,7 @@ def zeros(report: StreamReport) -> list[str]:
 
 
 def band(report: StreamReport, last: float) -> list[str]:
-    """Where it lies beside other networks; from which layer on it is below all of them."""
+    """Return sentences that compare the last residual with the reference bands."""
     said = []
     for one in report.bands:
         low, high = one.low[-1], one.high[-1]
@@ -99,7 +99,7 @@ def span(low: float, high: float) -> str:
 
 
 def below_from(report: StreamReport, reference: ReferenceBand) -> int:
-    """The first layer after which all residuals are below the band."""
+    """Return the first layer from which on all residuals are below the band."""
     found = report.depth
     for layer in reversed(report.layers):
         if layer.residual is None or layer.residual >= reference.at(layer.layer, report.depth)[0]:
@@ -109,7 +109,7 @@ def below_from(report: StreamReport, reference: ReferenceBand) -> int:
 
 
 def worst(report: StreamReport) -> list[str]:
-    """The layer that loses most, and which of its branches does it."""
+    """Return a sentence on the layer that loses most, and on each of its branches."""
     if report.worst is None:
         return []
     before, after = (report.layers[n].residual for n in (report.worst - 1, report.worst))
@@ -124,12 +124,12 @@ def worst(report: StreamReport) -> list[str]:
 
 
 def adds(name: str) -> str:
-    """Of what no part of a layer computes, that it is not the whole layer."""
+    """Return the name of a branch in a sentence. An addition outside all parts of a layer is what the layer itself adds."""
     return "what the layer itself adds" if name == ITSELF else name
 
 
 def join_words(parts: list[str]) -> str:
-    """a, b and c"""
+    """Join words as in "a, b and c"."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
@@ -171,14 +171,16 @@ def gradient(report: StreamReport) -> list[str]:
 
 
 def steep(report: StreamReport) -> bool:
-    """Whether the gradient explodes or vanishes on the way back."""
+    """Return whether the gradient explodes or vanishes on the way back."""
     size = report.layers[0].gradient
     return size is not None and is_steep(size, report.shorter)
 
 
 def is_steep(size: float, shorter: float) -> bool:
-    """Also relative to the lengths of the states: a model that makes states a hundred times as long has gradients a hundred times as large
-    before, and neither explodes."""
+    """Return whether a gradient explodes or vanishes, both absolutely and relative to the lengths of the states.
+
+    A model that makes states a hundred times as long has gradients a hundred times as large before its layers, and does not explode.
+    """
     return beyond(size) and beyond(size * shorter) and (size > 1) == (size * shorter > 1)
 
 
@@ -187,7 +189,7 @@ def beyond(size: float) -> bool:
 
 
 def say_helped(report: StreamReport, last: float) -> list[str]:
-    """Changes that keep more, with the gradient that they give."""
+    """Return sentences on the interventions that keep more, with their gradients."""
     better = [one for one in report.interventions if one.last is not None and one.last > MORE * last and sound(one)]
     if not report.interventions or report.silent == sum(len(layer.parts) for layer in report.layers) > 0:
         return []
@@ -219,7 +221,7 @@ def stays_apart(report: StreamReport) -> bool:
 
 
 def flatter(report: StreamReport, last: float) -> list[Outcome]:
-    """Of a gradient that is steep: the change that gives the least steep one, and keeps the tokens as much apart."""
+    """Return the intervention that flattens a steep gradient most and keeps the tokens about as far apart."""
     now = report.layers[0].gradient
     if now is None or now <= 0 or not steep(report):
         return []

@@ -1,2 +1,2 @@
-"""What the field has said about depth, each tested by an experiment of its own. A claim is a folder: `claim.py` has its source and the rule
-that decides it, `measure.py` the experiment that fills the table `evidence`."""
+"""Claims of the literature about depth, each tested by an experiment. A claim is a folder: `claim.py` has its source and the rule that
+decides it, and `measure.py` the experiment that fills the table `evidence`."""

@@ -7,7 +7,7 @@ from rankfall.report.claim import Band
 
 
 class Conditions(TypedDict):
-    """What `judge` takes."""
+    """The conditions of a verdict, as passed to `judge`."""
 
     holds: bool
     in_part: bool
@@ -25,6 +25,12 @@ def true_of_all(answers: Iterable[bool | None]) -> bool | None:
     """Return False if one answer is, else None if one is missing."""
     answers = set(answers)
     return False if False in answers else (None if None in answers else True)
+
+
+def true_of_any(answers: Iterable[bool | None]) -> bool | None:
+    """Return True if one answer is, else None if one is missing."""
+    answers = set(answers)
+    return True if True in answers else (None if None in answers else False)
 
 
 def lies_between(found: Band, low: float, high: float) -> bool | None:

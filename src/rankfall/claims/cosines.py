@@ -1,4 +1,4 @@
-"""Tokens of a given cosine, and what cosines there are in states too large for all pairs."""
+"""Tokens with a chosen cosine, norms, and random maps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rankfall.claims.untrained import draw
 
 
 def like_tokens(seed: int, tokens: int, width: int, rho: float, name: str) -> Tensor:
-    """sqrt(rho) z_0 + sqrt(1 - rho) z_i, of length one (T, D): two different ones have the cosine rho, but for 1 / sqrt(D)."""
+    """Return sqrt(rho) z_0 + sqrt(1 - rho) z_i, of length one (T, D). Two different tokens have the cosine rho, up to 1 / sqrt(D)."""
     drawn = draw([seed], tokens + 1, width, name=name)[0]
     x = rho**0.5 * drawn[:1] + (1 - rho) ** 0.5 * drawn[1:]
     found: Tensor = x / x.norm(dim=-1, keepdim=True)
@@ -17,13 +17,13 @@ def like_tokens(seed: int, tokens: int, width: int, rho: float, name: str) -> Te
 
 
 def unit_deviation(x: Tensor) -> Tensor:
-    """A layer norm without gain and bias: each token (..., D) with mean 0 and deviation 1."""
+    """Apply a layer norm without gain and bias: each token (..., D) gets mean 0 and deviation 1."""
     x = x - x.mean(-1, keepdim=True)
     return x * x.square().mean(-1, keepdim=True).rsqrt()
 
 
 def linear_map(seed: int, rows: int, columns: int, variance: float, name: str) -> Tensor:
-    """Entries N(0, variance / rows): outputs have `variance` times the mean square of inputs."""
+    """Return entries N(0, variance / rows), so that outputs have `variance` times the mean square of inputs."""
     return draw([seed], rows, columns, name=name)[0] * (variance / rows) ** 0.5
 
 

@@ -1,4 +1,4 @@
-"""What tokens may see, as lines of evidence call it."""
+"""The names of masks in the lines of evidence."""
 
 from typing import Any
 

@@ -7,8 +7,8 @@ from typing import Any
 
 
 def row(claim: str, quantity: str, line: str, x: float, seed: int, value: float, reason: str = "") -> dict[str, Any]:
-    """One number. `quantity` is "what, by what": what is on the vertical axis, and what `x` is. What is no finite number is null, with a
-    reason."""
+    """Return one row. `quantity` is "what, by what": the vertical axis, and the meaning of `x`. A value that is not finite becomes null,
+    with a reason."""
     number = float(value)
     known = math.isfinite(number)
     return {

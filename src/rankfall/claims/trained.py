@@ -14,11 +14,11 @@ from rankfall.claims.untrained import design
 from rankfall.nets.network import Network, Shape, build
 
 if TYPE_CHECKING:
-    Draw = Callable[[int], tuple[Tensor, Tensor]]  # step -> inputs and targets (B, T); a target of -1 is not asked for
+    Draw = Callable[[int], tuple[Tensor, Tensor]]  # step -> inputs and targets (B, T); a target of -1 is ignored
 
 
 def model(seed: int, tokens: int, symbols: int, **fields: Any) -> Network:
-    """A pre-norm transformer of one layer, heads and sizes as said, for texts of `symbols` symbols, in float32."""
+    """Return a pre-norm transformer of one layer in float32, for texts of `symbols` symbols. `fields` override its architecture."""
     given = PRE_NORM | {"embedding": "token", "head": "classifier", "mlp": "gelu"}
     shape = Shape("tokens", "classes", length=tokens, size_in=symbols, size_out=symbols)
     network = build(design(given | fields), shape, 1, torch.float32)
@@ -27,7 +27,8 @@ def model(seed: int, tokens: int, symbols: int, **fields: Any) -> Network:
 
 
 def train(network: Network, draw: Draw, steps: int, rate: float = 3e-3) -> Iterator[int]:
-    """Adam, with a rate that falls to zero in a line. Yields the number of steps taken, 0 first, so that the caller can look."""
+    """Train with Adam and a learning rate that falls linearly to zero. Yield the number of steps taken, 0 first, so that the caller can
+    look."""
     optimiser = torch.optim.Adam(network.parameters(), lr=rate)
     yield 0
     for step in range(steps):
@@ -41,7 +42,7 @@ def train(network: Network, draw: Draw, steps: int, rate: float = 3e-3) -> Itera
 
 
 def grade(network: Network, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy in nats, and the share of right answers, over the targets that are asked for."""
+    """Return the mean cross-entropy in nats, and the share of right answers, over the targets."""
     scores = network(inputs[None])[0].flatten(0, 1)  # (B T, symbols)
     asked = targets.flatten() >= 0
     wanted = targets.flatten()[asked]

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def slope(x: Iterable[float], y: Iterable[float]) -> float:
-    """Of the least-squares line."""
+    """Return the slope of the least-squares line."""
     return line(x, y)[0]
 
 
 def line(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
-    """Slope, and height at x = 0, of the least-squares line."""
+    """Return the slope of the least-squares line, and its value at x = 0."""
     points = [(a, b) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
     if len({a for a, _ in points}) < 2:
         raise RankfallError("a line needs two numbers at different places")
@@ -30,7 +30,7 @@ def line(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
 
 
 def slopes(rows: DataFrame, log: bool = False) -> list[float]:
-    """Of each seed's values over x; `log`: of logarithm over logarithm."""
+    """Return the slope of each seed's values over x. With `log`, of logarithms over logarithms."""
     found = []
     for _, of_seed in rows[rows.value.notna()].groupby("seed"):
         x, y = of_seed.x.astype(float), of_seed.value.astype(float)

@@ -1,4 +1,4 @@
-"""Untrained networks that experiments of claims look at: one member a seed, in float64 unless said, with inputs that are vectors."""
+"""Untrained networks for the experiments of claims: one member per seed, in float64 by default, with vectors as inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BARE = attention_alone("bare")
 
 
 def make(seeds: Sequence[int], tokens: int, dtype: torch.dtype = torch.float64, **fields: Any) -> Network:
-    """Pure attention with what `fields` say: a component by its name or as `{name: ..., option: value}`."""
+    """Return pure attention, changed by `fields`: a component by its name or as `{name: ..., option: value}`."""
     shape = Shape("vectors", "values", length=tokens, size_in=1, size_out=1)
     network = build(design(fields), shape, len(seeds), dtype)
     network.initialise(list(seeds))
@@ -29,25 +29,25 @@ def make(seeds: Sequence[int], tokens: int, dtype: torch.dtype = torch.float64, 
 
 
 def design(fields: dict[str, Any]) -> Architecture:
-    """Pure attention, but for these fields."""
+    """Return the architecture of pure attention, changed by these fields."""
     kinds = {name for name, value in vars(BARE).items() if isinstance(value, Component)} | {"mlp_residual"}
-    named: dict[str, Any] = {name: Component.of(value) if name in kinds else value for name, value in fields.items()}
+    named: dict[str, Any] = {name: Component.parse(value) if name in kinds else value for name, value in fields.items()}
     return replace(BARE, **named)
 
 
 def draw(seeds: Sequence[int], *shape: int, name: str, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Standard normal numbers (K, *shape), a seed's by itself."""
+    """Return standard normal numbers (K, *shape), which depend only on each seed."""
     drawn = [stream(seed, "claims", name, *shape).normal(size=shape) for seed in seeds]
     return torch.from_numpy(np.stack(drawn)).to(dtype)
 
 
 def spread(x: Tensor) -> Tensor:
-    """|X - 1 mean(X)| of states (..., T, D), Frobenius: (...)."""
+    """Return |X - 1 mean(X)| of states (..., T, D), Frobenius: (...)."""
     return (x - x.mean(-2, keepdim=True)).flatten(-2).norm(dim=-1)
 
 
 def cosine(x: Tensor) -> Tensor:
-    """Mean cosine between two different tokens of states (..., T, D): (...)."""
+    """Return the mean cosine between two different tokens of states (..., T, D): (...)."""
     unit = x / x.norm(dim=-1, keepdim=True)
     tokens = x.shape[-2]
     return ((unit.sum(-2) ** 2).sum(-1) - tokens) / (tokens * (tokens - 1))

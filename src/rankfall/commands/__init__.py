@@ -1,1 +1,1 @@
-"""One file a verb: each has `add_arguments(parser)` and `run(options) -> int`, and imports what it needs inside `run`."""
+"""The verbs of the command line, one per file: each has `add_arguments(parser)` and `run(options) -> int`, and imports inside `run`."""

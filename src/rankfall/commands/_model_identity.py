@@ -1,4 +1,4 @@
-"""`rankfall measure model NAME --study identity`: tables and pictures of what a model's states still tell about their tokens."""
+"""`rankfall measure model NAME --study identity`: tables and figures of token identity in a model's states."""
 
 import argparse
 import inspect
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: Path) -> int:
-    """One part of the study after the other; each is written as soon as it is measured."""
+    """Measure the parts of the study one after the other and write each as soon as it is measured."""
     from rankfall import components
     from rankfall.measure.context import Context
     from rankfall.report import style, tables
@@ -39,7 +39,7 @@ def measure(args: argparse.Namespace, phase: str, config: dict[str, Any], out: P
 
 
 def show_tokens(frame: "DataFrame", name: str) -> None:
-    """Rates by layer within the sentence, by cosine."""
+    """Print the rates by layer within the sentence, by cosine."""
     from rich.console import Console
     from rich.table import Table
 
@@ -75,7 +75,7 @@ ATTENTION = {
 
 
 def show_attention(frame: "DataFrame", name: str) -> None:
-    """By layer, mean over heads and samples: what is free in a row of weights, and the share of the first token, raw and effective."""
+    """Print by layer, as means over heads and samples, the freedom of a row of weights and the first token's share, raw and effective."""
     from rich.console import Console
     from rich.table import Table
 
@@ -97,9 +97,9 @@ def show_attention(frame: "DataFrame", name: str) -> None:
     Console().print(table)
 
 
-# Measures of models, how each is told, and its figures; each is given those of the command's options that it has.
+# Measure -> function that prints its table, and its figures. A measure receives those options of the command that it accepts.
 PARTS: "dict[str, tuple[Callable[[DataFrame, str], None] | None, tuple[str, ...]]]" = {
     "model_attention_identity": (show_attention, ("model_attention_identity", "effective_attention")),
     "model_token_identity": (show_tokens, ("model_token_identity",)),
-    "model_attribution": (None, ("model_attribution",)),  # its caption says what there is to see
+    "model_attribution": (None, ("model_attribution",)),  # its caption has the numbers
 }

@@ -1,4 +1,4 @@
-"""Common to the commands that jobs run: the plan, the folder of results, and the check that the plan has not changed.
+"""The plan, the folder of results and the check for changes that are common to the commands of jobs.
 
 A job of a run finds beside its configuration what the run has planned, reads what is its own and makes that part of the plan anew, of the
 configuration and the sources as they are now. If its digest is then the one in the names of its files, all is as it was planned. In any
@@ -43,10 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
     parser.add_argument("--config", type=Path, required=required, help="the benchmark's config, YAML or JSON")
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument(
-        "--expect", metavar="DIGEST", help="of what a run planned; stop if this would make something else"
+        "--expect", metavar="DIGEST", help="digest of the job in the run's plan; stop if it differs now"
     )
     parser.add_argument(
-        "--package", type=Path, metavar="FOLDER", help="where the run's own `rankfall` is; stop if this is another"
+        "--package", type=Path, metavar="FOLDER", help="folder of the run's `rankfall` package; stop if this is another"
     )
 
 
@@ -80,7 +80,7 @@ def plan_job(
 def _plan_own_part(
     args: argparse.Namespace, kind: str, names: tuple[str, ...], read: "Callable[[WrittenPlan], Slice]"
 ) -> Planned | None:
-    """The part of the plan that is the job's; None where it cannot be read or is not what was planned."""
+    """Return the job's part of the plan; None if it cannot be read or differs from what was planned."""
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
     from rankfall.run.plan.written import WrittenPlan

@@ -1,4 +1,4 @@
-"""Every model type of the transformers library as it is initialised: one row a type, and what changed since another census."""
+"""Measure every model type of the transformers library at initialisation, and compare with an earlier census."""
 
 import argparse
 from pathlib import Path
@@ -11,20 +11,18 @@ RESULTS = Path("results/census")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--types", nargs="+", default=[], metavar="TYPE", help="model types; default: all")
+    parser.add_argument("--types", nargs="+", default=[], metavar="TYPE", help="model types (default: all)")
     parser.add_argument(
-        "--against", type=Path, metavar="FILE", help="an earlier census, .csv or .parquet: say what changed since"
+        "--against", type=Path, metavar="FILE", help="an earlier census, .csv or .parquet, to compare with"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table, as .csv or .parquet")
     parser.add_argument("--layers", type=Path, metavar="FILE", help="write the table by layer, as .csv or .parquet")
-    parser.add_argument("--depth", type=int, default=6, help="at most so many layers (default: 6)")
-    parser.add_argument("--tokens", type=int, default=16, help="of a text (default: 16)")
-    parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default: 0)")
-    parser.add_argument("--seconds", type=int, default=60, help="of a processor, for a type (default: 60)")
-    parser.add_argument("--gigabytes", type=int, default=3, help="of memory, for a type (default: 3)")
-    parser.add_argument(
-        "--results", type=Path, default=RESULTS, help=f"where what is measured is kept (default: {RESULTS})"
-    )
+    parser.add_argument("--depth", type=int, default=6, help="largest number of layers (default: 6)")
+    parser.add_argument("--tokens", type=int, default=16, help="tokens of a text (default: 16)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs (default: 0)")
+    parser.add_argument("--seconds", type=int, default=60, help="processor time for a type (default: 60)")
+    parser.add_argument("--gigabytes", type=int, default=3, help="memory for a type (default: 3)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of results (default: {RESULTS})")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,7 +54,7 @@ def check_suffix(path: Path) -> None:
 
 
 def measure_types(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows by layer, and one a type: from the store, and measured where it has none."""
+    """Return the rows by layer and the rows by type. Types that the store does not have are measured."""
     from rankfall.census.folded import fold
     from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
     from rankfall.run.guards.unchanged import prove_code
@@ -82,7 +80,7 @@ def names() -> list[str]:
 
 
 def plan_census(args: argparse.Namespace) -> "Plan":
-    """A configuration of this measure alone."""
+    """Plan a configuration whose only measure is the census."""
     from rankfall.run.plan import make_plan
 
     same = ("types", "tokens", "seed", "seconds", "gigabytes")

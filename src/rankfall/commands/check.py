@@ -1,4 +1,4 @@
-"""Is my model collapsing? What each layer of any module keeps, which part loses it, and what would help."""
+"""Check whether a model collapses: what each layer of a module keeps, which part loses it, and which changes help."""
 
 import argparse
 import json
@@ -29,23 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--blocks", nargs="+", metavar="NAME", help="names or classes of the modules that are its layers"
     )
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--fail-if",
         action="append",
         default=[],
         metavar="CONDITION",
-        help='end with status 1 if it holds: "residual_last < 0.1"',
+        help='exit with status 1 if this holds, e.g. "residual_last < 0.1"',
     )
     parser.add_argument("--small", action="store_true", help="a Hugging Face type at small size: 4 layers, width 32")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change its configuration, e.g. n_layer=6"
     )
-    parser.add_argument(
-        "--length", type=int, default=32, help="tokens of a sample, where inputs are drawn (default: 32)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of weights and inputs that are drawn (default: 0)")
-    parser.add_argument("--no-changes", action="store_true", help="leave out the changes that are tried")
+    parser.add_argument("--length", type=int, default=32, help="tokens of a sample if inputs are drawn (default: 32)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of weights and inputs that are drawn (default: 0)")
+    parser.add_argument("--no-changes", action="store_true", help="do not try changes of the model")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
-    """The module, an example of its inputs, and what it is called."""
+    """Return the module, an example of its inputs, and its name."""
     from rankfall.check.source import is_file, of_file
     from rankfall.errors import RankfallError
 
@@ -79,10 +77,10 @@ def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
 
     if is_file(args.model):
         if args.small or args.set:
-            raise RankfallError("--small and --set are for a Hugging Face name; a file makes its model itself")
+            raise RankfallError("--small and --set are for a Hugging Face name; a file builds its own model")
         return of_file(args.model, args.inputs, say)
     if args.inputs is not None:
-        raise RankfallError("--inputs is for a model of a file; those of a name or a configuration are drawn")
+        raise RankfallError("--inputs is for a model from a file; inputs of a named or configured model are drawn")
     file, _, architecture = args.model.rpartition(":")
     if file.endswith((".yaml", ".yml")):
         say(f"builds architecture {architecture} of {file}")
@@ -97,7 +95,7 @@ def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
 
 
 def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.Module, Any, str]":
-    """The network of an architecture, untrained, on random states (1, 4, T, D)."""
+    """Build the untrained network of an architecture; return it with random states (1, 4, T, D) and its name."""
     from dataclasses import replace
     from pathlib import Path
 

@@ -1,18 +1,18 @@
-"""What has been said about depth, and what a run says of it: all verdicts, one of them in full, or the page of the documentation."""
+"""Show published claims about depth and the verdicts of a run: all of them, one in full, or the page of the documentation."""
 
 import argparse
 from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shown", nargs="?", metavar="NAME", help="all that is known of one claim")
+    parser.add_argument("shown", nargs="?", metavar="NAME", help="show one claim in full")
     parser.add_argument(
         "--results", type=Path, default=Path("results/claims"), help="the folder of the run (default results/claims)"
     )
     parser.add_argument(
         "--rows",
         action="store_true",
-        help="of a claim: the rows that its verdict rests on, as CSV, a number and a seed each",
+        help="print the rows on which a claim's verdict rests, as CSV with one number per row",
     )
     parser.add_argument(
         "--docs", type=Path, metavar="PATH", help="write the page of the documentation from the run's tables"
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     path = args.results / "tables" / "claims.parquet"
     if not path.is_file():
         raise RankfallError(
-            f"{path} is no file: make run CONFIG=workflow/presets/claims.yaml makes it, or --results names another run that measures claims"
+            f"{path} is missing: make run CONFIG=workflow/presets/claims.yaml writes it, or pass --results of another run with claims"
         )
     export.read_named(path)
     table = tables.read_frame(path, "claims")
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         return _docs(args.docs, as_page(table), args.check)
     if args.rows:
         if not args.shown:
-            raise RankfallError("--rows: say of which claim, rankfall claims NAME --rows; rankfall claims lists them")
+            raise RankfallError("--rows needs a claim: rankfall claims NAME --rows; rankfall claims lists them")
         one_of(table, args.shown)
         return _rows(path.with_name("evidence.parquet"), args.shown)
     lines = [*in_full(table, args.shown), *_pictures(args.results, args.shown)] if args.shown else as_lines(table)
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(path: Path, claim: str) -> int:
-    """Prints what the experiment has measured for this claim."""
+    """Print the rows that the experiment has measured for this claim."""
     from rankfall.report import export, tables
 
     export.read_named(path)
@@ -58,7 +58,7 @@ def _rows(path: Path, claim: str) -> int:
 
 
 def _pictures(results: Path, claim: str) -> list[str]:
-    """The figures that show it: each has its numbers beside it."""
+    """Return lines that name the figures of a claim, detected by their .csv files, and the command that prints its rows."""
     import pandas as pd
 
     found = []

@@ -1,4 +1,4 @@
-"""Show what differs between two runs, by specification: the effect of an edit of the code on the numbers."""
+"""Show the differences between two runs, by specification, such as the effect of an edit of the code on the numbers."""
 
 import argparse
 import json
@@ -10,9 +10,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("one", type=Path, metavar="RUN", help="a folder of results")
     parser.add_argument("other", type=Path, metavar="RUN", help="another folder of results")
     parser.add_argument(
-        "--tolerance", type=float, default=0.0, help="relative differences up to this are none (default 0: bit for bit)"
+        "--tolerance",
+        type=float,
+        default=0.0,
+        help="largest relative difference that counts as equal (default 0: bit for bit)",
     )
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report.runs import as_lines, as_records, code_differences, compare_runs
 
     if not 0 <= args.tolerance < math.inf:
-        raise RankfallError(f"--tolerance {args.tolerance}: a relative difference is a number from 0")
+        raise RankfallError(f"--tolerance {args.tolerance}: it must be a finite number of at least 0")
     found = compare_runs(args.one, args.other, args.tolerance)
     processors = describe_difference(args.one, args.other)
     if args.json:
@@ -35,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_codes(run: Path) -> dict[str, dict[str, str]]:
-    """Specification -> code, of the cells in a run's tables, as far as its store has them."""
+    """Return specification -> digests of the code, for the cells in a run's tables that its store has."""
     import pyarrow.parquet as pq
 
     from rankfall.run.store import Store

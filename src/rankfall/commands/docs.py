@@ -1,4 +1,4 @@
-"""Write the numbers and pictures of pages from the results of a run, or say which differ."""
+"""Update the numbers and pictures of documentation pages from the results of a run, or list those that differ."""
 
 import argparse
 from pathlib import Path

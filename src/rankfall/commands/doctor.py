@@ -1,4 +1,4 @@
-"""Check this machine and the store: versions, processors, disk, damage, arithmetic; or a SLURM cluster and the profile for it."""
+"""Check this machine and the store: versions, processors, disk, damage, arithmetic; or a SLURM cluster and its profile."""
 
 import argparse
 import json
@@ -11,7 +11,9 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
     parser.add_argument("--verify", action="store_true", help="read every file of the store and set damaged ones aside")
-    parser.add_argument("--slurm", action="store_true", help="check the SLURM cluster instead, with a job of a second")
+    parser.add_argument(
+        "--slurm", action="store_true", help="check the SLURM cluster instead, with a job that takes a second"
+    )
     parser.add_argument(
         "--profile", type=Path, default=Path("workflow/profiles/slurm"), help="profile to check with --slurm"
     )
@@ -22,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how long that job may wait in the queue (default 60)",
     )
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rankfall.run.store.inventory import Item, Live
 
 
-AT_ONCE = ("temporary", "announcement")  # of processes that are dead, whatever their age
+AT_ONCE = ("temporary", "announcement")  # kinds of files of dead processes, removed at any age
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +109,7 @@ def remove_files(paths: "Iterable[Path]") -> None:
 
 
 def choose_results(plans: "Iterable[Any]") -> Path:
-    """The folder that all the configs name."""
+    """Return the folder of results that all the configurations name."""
     from rankfall.errors import RankfallError
 
     folders = sorted({plan.config.results for plan in plans})
@@ -119,7 +119,7 @@ def choose_results(plans: "Iterable[Any]") -> Path:
 
 
 def find_needed(plans: "Iterable[Any]") -> "Live":
-    """What these plans need."""
+    """Return the keys of cells, data sets and measures that these plans need."""
     from rankfall.run.store.inventory import Live
 
     needed = Live()
@@ -132,7 +132,7 @@ def find_needed(plans: "Iterable[Any]") -> "Live":
 
 
 def add_needed_by_running(store: "Store", needed: "Live") -> int:
-    """Add to `needed` what live processes have announced; how many there are."""
+    """Add to `needed` what live processes have announced, and return the number of these processes."""
     from rankfall.run.plan.cell import digest
     from rankfall.run.store.announced import read_announcements
 
@@ -147,7 +147,7 @@ def add_needed_by_running(store: "Store", needed: "Live") -> int:
 
 
 def list_measure_keys(plan: Any, name: str) -> set[str]:
-    """The keys under which a measure's rows lie in the store."""
+    """Return the keys of a measure's rows in the store."""
     if plan.measures[name].needs != "cells":
         return {plan.measure_key(name)}
     shards = [plan.measured_cells(name, task, shard) for task, shard in plan.shards]
@@ -155,7 +155,7 @@ def list_measure_keys(plan: Any, name: str) -> set[str]:
 
 
 def describe_items(items: "list[Item]", delete: bool) -> str:
-    """One line a kind of file, with number, size and age."""
+    """Return one line per kind of file with number, size and age, and a total."""
     from rankfall.run.store.inventory import DAY
 
     if not items:
@@ -174,7 +174,7 @@ def describe_items(items: "list[Item]", delete: bool) -> str:
 
 
 def format_bytes(count: float) -> str:
-    """Bytes for people."""
+    """Format a number of bytes with a unit."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""Measure the networks of one shard, except what the store has already; `measure model NAME` measures one Hugging Face model."""
+"""Measure the networks of one shard that the store does not have yet; `measure model NAME` measures one Hugging Face model."""
 
 import argparse
 from pathlib import Path
@@ -48,7 +48,7 @@ def plan_measure(args: argparse.Namespace) -> _planned.Planned:
 
 
 def measure_freely(args: argparse.Namespace, shards: "Shards") -> None:
-    """A measure that needs no cells."""
+    """Run a measure that needs no cells and write its table."""
     from rankfall.report import tables
     from rankfall.run.jobs.engine import stop_signals
     from rankfall.run.jobs.measuring import MeasuringWork, measure_tables, measure_without_cells

@@ -1,4 +1,4 @@
-"""Measure one Hugging Face model: a table by layer and a picture, in one command."""
+"""Measure one Hugging Face model and write a table by layer and a figure."""
 
 import argparse
 from pathlib import Path
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--study",
         choices=["rank", "identity"],
         default="rank",
-        help="what is measured: see docs/models.md, docs/identity.md",
+        help="study to measure: see docs/models.md, docs/identity.md",
     )
     parser.add_argument(
         "--sentences",
@@ -47,7 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--text", default="topics", help="topics, wiki_bio, a text file, zipf, random; pictures or a folder for vision"
     )
     parser.add_argument(
-        "--definition", choices=["clean", "published"], default="clean", help="of the variants: see docs/models.md"
+        "--definition",
+        choices=["clean", "published"],
+        default="clean",
+        help="definition of the variants: see docs/models.md",
     )
     parser.add_argument("--variants", nargs="+", help="default: all that the model has")
     parser.add_argument(
@@ -101,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
-    """KEY=VALUE, the value as YAML reads it."""
+    """Parse KEY=VALUE, with the value as YAML."""
     from rankfall.errors import RankfallError
     from rankfall.yaml_text import load_value
 
@@ -112,7 +115,7 @@ def _parse_setting(text: str) -> tuple[str, Any]:
 
 
 def show(frame: "DataFrame", name: str) -> None:
-    """A table by layer: mean over seeds and samples, the deviation between seeds, and which values are rounding noise."""
+    """Print a table by layer: means over seeds and samples, the deviation between seeds, and marks at values that are rounding noise."""
     from rich.console import Console
     from rich.table import Table
 
@@ -152,7 +155,7 @@ def show(frame: "DataFrame", name: str) -> None:
 
 
 def describe_parts(frame: "DataFrame") -> list[str]:
-    """What the last layer of the whole model keeps without the first token, and without the largest channels."""
+    """Return lines that say what the last layer of the whole model keeps without the first token and without the largest channels."""
     from rankfall.rank.model_residuals.profile import WITHOUT_FIRST, WITHOUT_LARGEST
 
     last = frame[(frame.variant == "transformer") & (frame.layer == frame.layer.max())]

@@ -1,4 +1,4 @@
-"""Open the page of a run's results, or of a watched training, in the browser; its path is printed, for a machine that has none."""
+"""Print the path of the page of a run or of a watched training, and open it in the browser if the machine has a screen."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="RUN.parquet",
-        help="what rankfall.watch has written: its page is made beside it",
+        help="table that rankfall.watch has written; its page is written beside it",
     )
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
     parser.add_argument("--out", type=Path, help="RUN.parquet: the page to write (default: RUN.html)")
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         page = write_watch_page(args.table, args.out)
     elif not page.is_file():
         raise RankfallError(
-            f"{page} is missing: `make run` writes it; say --results FOLDER if its results are elsewhere"
+            f"{page} is missing: `make run` writes it; pass --results FOLDER if the results are elsewhere"
         )
     print(page)
     if has_screen():
@@ -39,14 +39,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_watch_page(table: Path, out: Path | None) -> Path:
-    """The page of a watched training, made from its table as it is now."""
+    """Write the page of a watched training from the current state of its table, and return its path."""
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
     from rankfall.watch.page import page_of
     from rankfall.watch.sinks.parquet import read_table
 
     if not table.is_file():
-        raise RankfallError(f"{table} is no file: name what rankfall.watch(model, to='run.parquet') has written")
+        raise RankfallError(
+            f"{table} is not a file: name the table that rankfall.watch(model, to='run.parquet') has written"
+        )
     found = read_table(table)
     if not found.num_rows:
         raise RankfallError(f"{table} has no rows yet: the first step of a training writes some")
@@ -58,7 +60,7 @@ def write_watch_page(table: Path, out: Path | None) -> Path:
 
 
 def has_screen() -> bool:
-    """Whether a browser would have somewhere to show a page; in a terminal on a server a text browser would take it over."""
+    """Return whether a graphical browser can open. In a terminal on a server, a text browser would take over the terminal."""
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

@@ -85,7 +85,7 @@ READ = {"The documentation": "docs/index.md", "The code": "src/rankfall", "How t
 
 
 def links_from(folder: Path) -> dict[str, str]:
-    """What there is to read in the checkout that the page is made in, as seen from the page's folder."""
+    """Return title -> path, relative to the page's folder, of the documents in `READ` that the working directory has."""
     here = Path.cwd()
     found = {what: here / name for what, name in READ.items() if (here / name).exists()}
     return {what: Path(os.path.relpath(path, folder.resolve())).as_posix() for what, path in found.items()}
@@ -105,7 +105,7 @@ def read_provenances(plan: "Plan", jobs: "PlanJobs", results: Path) -> Iterator[
     )
     snippets: dict[str, str | None] = {}
     logs: dict[Path, str | None] = {}
-    number = 918273645  # a seed that occurs nowhere
+    number = 918273645  # a seed that occurs nowhere else in a snippet
     for cell in plan.cells:
         if cell.key not in records:
             continue

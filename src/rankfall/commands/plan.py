@@ -1,4 +1,4 @@
-"""Show what would run and why: cells that are fresh, stale or new, and their cost."""
+"""Show what a run would compute and why: cells that are fresh, stale or new, and their cost."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
-    parser.add_argument("--json", action="store_true", help="for programs: one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--measure-too", action="store_true", help="count measured cells as well")
     parser.add_argument(
         "--calibrate", type=Path, metavar="PATH", help="only write what cells have cost, for `compute: {costs: PATH}`"
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def calibrate(args: argparse.Namespace) -> int:
-    """Write the measured costs of the store; the file named in the configuration may not exist yet."""
+    """Write the measured costs of the store's cells. The file that the configuration names for them may not exist yet."""
     from rankfall.run.config.types import read
     from rankfall.run.plan import make_plan
     from rankfall.run.plan.history import measure_history, write_history
@@ -63,7 +63,7 @@ def calibrate(args: argparse.Namespace) -> int:
 
     raw = read(args.config)
     compute = raw.get("compute", {})
-    if isinstance(compute, dict):  # else the plan says what is wrong with it
+    if isinstance(compute, dict):  # otherwise `make_plan` raises an error
         raw["compute"] = {**compute, "costs": None}
     plan = make_plan(raw)
     content = measure_history(plan.cells, Store((args.results or Path(plan.config.results)) / "store").records())
@@ -76,7 +76,7 @@ def calibrate(args: argparse.Namespace) -> int:
 
 
 def as_text(plan: "Plan", found: "Status") -> str:
-    """A table, the reasons, and a last line with the sum."""
+    """Return the plan as text: a table, the reasons, the engines, and sums."""
     from rankfall.run.plan.engines import engines
 
     states = ["fresh", "stale", "new", *["kept"] * any(one.kept for one in found.lines)]
@@ -117,7 +117,7 @@ def as_text(plan: "Plan", found: "Status") -> str:
 
 
 def describe_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
-    """Which engine trains which architectures, and why not the machine."""
+    """Return lines that say which engine trains which architectures, and why the others are not trained by the machine."""
     kinds = {"machine": "machine, traced", "machine_gpu": "machine, traced, on a GPU", "plain": "plain, autograd"}
     lines = ["", "engines of training steps:"] * bool(by)
     for (engine, why), cells in sorted(by.items(), key=lambda one: -one[1].total()):
@@ -126,7 +126,7 @@ def describe_engines(by: Mapping[tuple[str, str], Counter[str]]) -> list[str]:
 
 
 def describe_ceilings(plan: "Plan") -> list[str]:
-    """Warn of masks that hide what a task's answers need: no network with one of them can have all answers right."""
+    """Return warnings of masks that hide tokens which a task's answers need, so that no network can answer everything correctly."""
     masked = {
         (cell.task.name, cell.task.task, cell.architecture): None
         for cell in plan.cells
@@ -158,7 +158,7 @@ KINDS = {
 
 
 def describe_run(run: "dict[str, Estimate]") -> str:
-    """Return what is left to do in processor time, of what that is made, and how long it takes by the clock here."""
+    """Return lines with the processor time that is left, by kind of job, and the time by the clock on this machine."""
     from rankfall.run.snakemake.estimates import between, by_rule
 
     cores, load, seconds = count_cores(), read_load(), by_rule(run)
@@ -174,25 +174,25 @@ def describe_run(run: "dict[str, Estimate]") -> str:
     return f"{left}\n{said}"
 
 
-BUSY = 0.5  # processes of others on the average, from which a run is slower
+BUSY = 0.5  # load average from which other processes slow a run down
 
 
 def read_load() -> float:
-    """Return how many processes compute on this machine, on the average over five minutes; 0 where that is not known."""
+    """Return this machine's load average over five minutes; 0 if unknown."""
     return os.getloadavg()[1] if hasattr(os, "getloadavg") else 0.0
 
 
 def count_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-LONG = 36000.0  # seconds of one network on a core, from which a GPU is advised
-GPU = 4e13  # operations a second, of a large GPU's matrix products in float32
+LONG = 36000.0  # seconds of one network on a core from which a GPU is advised
+GPU = 4e13  # operations per second of a large GPU in matrix products in float32
 
 
 def advise_gpu(plan: "Plan") -> list[str]:
-    """What the longest network would take, where no processor is meant for it."""
+    """Return a line that advises a GPU if the longest network takes too long on a processor."""
     from rankfall.run.plan.cost import cell_operations
 
     longest = max(plan.cells, key=lambda cell: cell.cost.seconds)
@@ -207,7 +207,7 @@ def advise_gpu(plan: "Plan") -> list[str]:
 
 
 def as_json(plan: "Plan", found: "Status") -> str:
-    """The same and more for programs."""
+    """Return the plan as JSON for programs, with all shards."""
     import json
     from dataclasses import asdict
 
@@ -246,7 +246,7 @@ def as_json(plan: "Plan", found: "Status") -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration with two digits, in a suitable unit."""
+    """Format a duration with two digits in a suitable unit."""
     if seconds == 0:
         return "-"
     for unit, size in (("h", 3600), ("min", 60)):
@@ -256,7 +256,7 @@ def format_duration(seconds: float) -> str:
 
 
 def _row(row: tuple[object, ...], widths: list[int]) -> str:
-    """Words to the left, numbers to the right."""
+    """Align a row of the table: words to the left, numbers to the right."""
     cells = [
         str(item).ljust(w) if column < 3 else str(item).rjust(w) for column, (item, w) in enumerate(zip(row, widths))
     ]

@@ -1,4 +1,4 @@
-"""Run the benchmark with Snakemake, and show what it does: `make run` calls this."""
+"""Run the benchmark with Snakemake and show its progress: `make run` calls this."""
 
 import argparse
 import os
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rankfall.run.snakemake.estimates import InStore
     from rankfall.run.snakemake.run_plan import RunPlan
 
-# Arguments with which Snakemake computes nothing and has something to say: then it speaks for itself.
+# Arguments with which Snakemake computes nothing and prints something: its output is then shown unchanged.
 TALKS = re.compile(
     r"-[a-zA-Z]*n[a-zA-Z]*|-[hvlSD]|--(dry-?run|unlock|touch|lint|dag|rulegraph|filegraph|d3dag|report|summary|detailed-summary"
     r"|archive|cleanup|delete|print|help|version|list|conda-create|conda-cleanup|containerize|draft-notebook|edit-notebook)\b.*"
 )
-ASKED = frozenset({"-h", "--help", "-v", "--version"})  # of these, what needs no configuration
+ASKED = frozenset({"-h", "--help", "-v", "--version"})  # those that need no configuration
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         if not ASKED.intersection(args.snakemake):
             from rankfall.run.config.types import read
 
-            read(args.config)  # Snakemake would end in a traceback where it cannot
+            read(args.config)  # a file that cannot be read would end in a traceback of Snakemake
         command = driver.command(args.config, args.profile, args.snakemake)
         sys.stdout.flush()
         os.execv(command[0], command)
@@ -104,7 +104,7 @@ def publish_again(planned: "RunPlan", config: Path) -> int:
 
 
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
-    """The last lines, and the exit code."""
+    """Print the last lines of a run and return the exit code."""
     from rankfall.commands.status import print_brief
     from rankfall.run.screen import cluster, ending, record
 
@@ -133,7 +133,7 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
 
 
 def read_findings(results: Path) -> Iterable[str]:
-    """The first findings of the run's page."""
+    """Return lines with the first findings of the run's page."""
     from rankfall.report import tables
     from rankfall.report.page.findings import findings
     from rankfall.run.screen.ending import say_findings
@@ -146,7 +146,7 @@ def read_findings(results: Path) -> Iterable[str]:
 
 
 def unlock_command(again: str) -> str:
-    """The same run, but only to remove a lock."""
+    """Return the command of this run that only removes its lock."""
     return f"{again.partition(' ARGS=')[0]} ARGS=--unlock"
 
 

@@ -1,4 +1,4 @@
-"""Show where a cell's numbers come from: design, code, machine, log, and the configuration that computes it again."""
+"""Show the provenance of a cell: design, code, machine, log, and a configuration that computes it again."""
 
 import argparse
 import json
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankfall.run.store import CellRecord, Store
 
-NAMED = 5  # cells that an ambiguous prefix names
+NAMED = 5  # cells that the error of an ambiguous prefix lists
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY", help="the cell's key, as the column `key` of tables has it, or its start")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
-    parser.add_argument("--snippet", action="store_true", help="only the configuration that computes the cell again")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--snippet", action="store_true", help="print only the configuration that computes the cell again"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,21 +40,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def find(start: str, store: "Store") -> "CellRecord":
-    """The only cell whose key starts so."""
+    """Return the cell with this key, or the only cell whose key starts with `start`."""
     from rankfall.errors import RankfallError
 
     if not store.root.is_dir():
-        raise RankfallError(f"{store.root} is no store: say --results FOLDER, the folder of a run's results")
+        raise RankfallError(f"{store.root} is missing: pass --results FOLDER, the folder of a run's results")
     keys = {record.key for record in store.records()}
     fitting = sorted(key for key in keys if key.startswith(start))
     if start in fitting:
         fitting = [start]
     if not fitting:
-        raise RankfallError(f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts so")
+        raise RankfallError(f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it")
     if len(fitting) > 1:
         more = f" and {len(fitting) - NAMED} more" if len(fitting) > NAMED else ""
         raise RankfallError(
-            f"key {start!r}: {len(fitting)} cells have keys that start so ({', '.join(fitting[:NAMED])}{more}); write more of it"
+            f"key {start!r}: {len(fitting)} cells have keys that start with it ({', '.join(fitting[:NAMED])}{more}); write more of it"
         )
     return store.find_cells(fitting)[fitting[0]]
 
@@ -75,7 +77,7 @@ def log_of(results: Path, task: str, key: str) -> Path | None:
 
 
 def rows_of(tables: list[Path], key: str) -> dict[str, int]:
-    """Table -> its number of rows of this cell; tables without any are left out."""
+    """Return table -> number of rows of this cell, without tables that have none."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -88,12 +90,12 @@ def rows_of(tables: list[Path], key: str) -> dict[str, int]:
 
 
 def file_date(path: Path) -> str:
-    """When a file was written, for records that do not say it."""
+    """Return the modification time of a file, for records without a time."""
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
 
 
 def as_lines(found: dict[str, Any]) -> Iterator[str]:
-    """For a terminal."""
+    """Yield the provenance as lines for a terminal."""
     labels = " / ".join(str(found.get(name)) for name in ("task", "architecture", "training"))
     yield f"{found['key']}  {labels}, seed {found['seed']}"
     yield f"status    {found['status']}{': ' + found['reason'] if found['reason'] else ''}"

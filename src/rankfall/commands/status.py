@@ -1,6 +1,6 @@
-"""Show the grid by state: done, diverged, failed, begun, missing; and why cells failed.
+"""Show the grid by state (done, diverged, failed, begun, missing) and why cells failed.
 
-A cell is begun where it has a checkpoint: a job trains it, or has ended and the next one resumes there.
+A cell with a checkpoint is begun: a job trains it, or the next job resumes it.
 """
 
 import argparse
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from rankfall.run.store import CellRecord, Store
 
 STATES = ("done", "diverged", "failed", "begun", "missing")
-SHOWN = 5  # reasons that --brief tells
-NAME = ("task", "architecture", "training", "depth", "seed")  # what a cell is called by
+SHOWN = 5  # reasons that --brief shows
+NAME = ("task", "architecture", "training", "depth", "seed")  # columns that name a cell
 COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--brief", action="store_true", help="only what failed or diverged, a line a reason; status 1 if a cell failed"
+        "--brief",
+        action="store_true",
+        help="only failed and diverged cells, a line per reason; status 1 if a cell failed",
     )
     parser.add_argument(
         "--watch",
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show what a run does now, here or elsewhere, until it ends; status 1 if it failed",
     )
     parser.add_argument(
-        "--lines", type=int, default=5, metavar="N", help="lines of the log to show of what failed (default 5)"
+        "--lines", type=int, default=5, metavar="N", help="lines of a failed cell's log to show (default 5)"
     )
 
 
@@ -62,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
-    """The state of everything in a plan, as plain values."""
+    """Return the states of all cells of a plan, as plain values."""
     records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     begun = {key for cells in store.checkpoints.cells().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
@@ -102,20 +104,20 @@ def name_of(cell: "Cell") -> tuple[Any, ...]:
 
 
 def flat(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Of nested fields the last name and the value."""
+    """Flatten nested mappings to innermost name -> value."""
     inner = {name: flat(item) if isinstance(item, Mapping) else {name: item} for name, item in value.items()}
     return {name: item for fields in inner.values() for name, item in fields.items()}
 
 
 def tell_apart(fields: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
-    """`, lr 30.0`: the fields in which a cell differs from others that are called the same; nothing where it is alone."""
+    """Return the fields in which a cell differs from others with the same name, as `, lr 30.0`; empty if there are no others."""
     others = list(others)
     differ = [name for name, value in fields.items() if any(other.get(name) != value for other in others)]
     return "".join(f", {name.replace('_', ' ')} {fields[name]}" for name in differ)
 
 
 def state_of(cell: "Cell", records: "dict[str, CellRecord]", begun: set[str]) -> str:
-    """One of STATES; a cell that failed and has a checkpoint again is begun."""
+    """Return the state of a cell, one of STATES. A failed cell that has a new checkpoint is begun."""
     record = records.get(cell.key)
     if record is not None and record.status != "failed":
         return record.status
@@ -131,7 +133,7 @@ def log_of(cell: "Cell", logs: Path) -> Path | None:
 
 
 def tail(path: Path | None, lines: int) -> list[str]:
-    """The last lines of a log that hold anything."""
+    """Return the last non-empty lines of a log."""
     if path is None or lines < 1:
         return []
     with path.open("rb") as file:
@@ -141,13 +143,13 @@ def tail(path: Path | None, lines: int) -> list[str]:
 
 
 def print_brief(results: Path, config: Path) -> int:
-    """What the table of cells says of those that failed or diverged: the last lines of every run. Returns 1 if a cell failed."""
+    """Print the failed and diverged cells of the table of cells, as the last lines of every run. Return 1 if a cell failed, else 0."""
     import pyarrow.parquet as pq
 
     table = results / "tables" / "cells.parquet"
     if not table.is_file():
         return 0
-    # Not `read_table`, which imports a fifth of a second of what one file does not need.
+    # `read_table` would import modules for a fifth of a second that a single file does not need.
     with pq.ParquetFile(table) as file:
         cells = file.read(columns=[*NAME, "status", "reason"]).to_pylist()
         if any(cell["status"] != "done" for cell in cells):
@@ -162,7 +164,7 @@ def print_brief(results: Path, config: Path) -> int:
 
 
 def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:
-    """A line for each state and reason with the number of cells; nothing where all are done."""
+    """Yield a line for each state and reason with the number of cells; nothing if all cells are done."""
     ended = [cell for cell in cells if cell["status"] != "done"]
     reasons = Counter((cell["status"], cell["reason"]) for cell in ended)
     first = {(cell["status"], cell["reason"]): cell for cell in reversed(ended)}
@@ -180,7 +182,7 @@ def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]
 
 
 def show(found: dict[str, Any]) -> None:
-    """A table for a terminal; plain columns anywhere else."""
+    """Print the survey as a table in a terminal, and in plain columns elsewhere."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

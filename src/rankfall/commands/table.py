@@ -1,4 +1,4 @@
-"""Show or export a table of the results, as CSV or Parquet; or combine shards, compare two tables, document all."""
+"""Show or export a table of the results as CSV or Parquet; or combine shards, compare two tables, or document all tables."""
 
 import argparse
 import math
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("shown", nargs="?", metavar="NAME", help="show a table of the results, or export it")
     action.add_argument("--name", help="combine: name of the table to make from the shards' files")
     action.add_argument(
-        "--compare", nargs=2, type=Path, metavar=("A", "B"), help="say where two files of a table differ"
+        "--compare", nargs=2, type=Path, metavar=("A", "B"), help="show where two files of a table differ"
     )
     action.add_argument("--docs", type=Path, metavar="PATH", help="write the page that documents all tables")
     parser.add_argument("--csv", action="store_true", help="NAME: as CSV, to the screen or to --out")
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    """One table of the results: a few rows for a terminal, or all of it in another form."""
+    """Print a few rows of a table, or export all of it."""
     from rankfall.errors import RankfallError
     from rankfall.report import export
 
@@ -65,13 +65,13 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _scorecard(args: argparse.Namespace, path: Path) -> int:
-    """Setting by setting for a terminal, or one setting for LaTeX; with the labels of a configuration that is named."""
+    """Write the scorecard by setting as text, or one setting as LaTeX, with the labels of the configuration if there is one."""
     from rankfall.disk import atomic
     from rankfall.report import export, tables
     from rankfall.report.looks import looks
     from rankfall.report.score_text import as_latex, as_lines
 
-    export.read_named(path)  # or which tables there are
+    export.read_named(path)  # raises an error that lists the tables if this one is missing
     scores = tables.read_frame(path, "scorecard")
     columns = [name.strip() for name in args.columns.split(",") if name.strip()] if args.columns else []
     with looks(_labels(args), {}):
@@ -90,7 +90,7 @@ def _scorecard(args: argparse.Namespace, path: Path) -> int:
 
 
 def _labels(args: argparse.Namespace) -> dict[str, str]:
-    """What names are called, if a configuration is named that says so."""
+    """Return the labels of the configuration; empty without a configuration."""
     if args.config is None:
         return {}
     from rankfall.run.config.looks import check_labels
@@ -100,7 +100,7 @@ def _labels(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _folder(args: argparse.Namespace) -> Path:
-    """Of the results: as named, or as the configuration says."""
+    """Return the folder of results from the arguments, the configuration or the default."""
     if args.results is None and args.config is not None:
         from rankfall.run.config.types import parse, read
 
@@ -133,7 +133,7 @@ def _compare(one: Path, other: Path, tolerance: float) -> int:
     from rankfall.report.compare import differences
 
     if not 0 <= tolerance < math.inf:
-        raise RankfallError(f"--tolerance {tolerance}: a relative difference is a number from 0")
+        raise RankfallError(f"--tolerance {tolerance}: it must be a finite number of at least 0")
 
     found = differences(tables.read(one), tables.read(other), tolerance)
     print("\n".join(found) or "equal but for provenance")
@@ -157,7 +157,7 @@ def _docs(path: Path, check: bool) -> int:
 
 
 def config_digest(path: Path) -> str:
-    """What identifies a config in metadata: its values, in whatever order and notation they were written."""
+    """Return the digest that identifies a configuration in metadata. It depends on the values, not on their order and notation."""
     import hashlib
     import json
 

@@ -1,4 +1,4 @@
-"""Train the cells of one shard in stacks, except those that the store has already."""
+"""Train the cells of one shard that the store does not have yet, in stacks."""
 
 import argparse
 from pathlib import Path

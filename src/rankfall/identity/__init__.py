@@ -1,1 +1,1 @@
-"""The mathematics of the identity study: what attention weights and hidden tokens still tell."""
+"""The mathematics of the identity study: what attention weights and hidden states reveal about tokens."""

@@ -1,7 +1,7 @@
-"""The effect of taking one token's input away: how far each state moves when x_i is replaced by the mean of the sample's tokens.
+"""Effect of ablating one token: the distance that each state moves when x_i is replaced by the mean of the sample's tokens.
 
-Not by zero: a state of zero is like no token that the layers have seen. What moves a state by less than the rounding of its own
-arithmetic is no effect: a causal mask leaves zeros on any processor, and ranks do not count their noise.
+The replacement is not zero, because a state of zero resembles no token that the layers have seen. A move below the rounding of the
+state's arithmetic counts as no effect. So the zeros of a causal mask stay exact on any processor, and ranks are not affected by noise.
 """
 
 import torch
@@ -10,12 +10,12 @@ from torch import Tensor
 from rankfall.identity.jacobian import MEMORY, Layers
 from rankfall.rank.powers import length
 
-ROUNDINGS = 64  # units in the last place: what a network of tens of layers adds up
+ROUNDINGS = 64  # units in the last place that a network of tens of layers accumulates
 
 
 @torch.no_grad()
 def ablation(layers: Layers, x: Tensor, memory: int = MEMORY) -> Tensor:
-    """||e_j^l - e_j^l with token i replaced|| as (L, ..., B, T, T) of states x (..., B, T, D), rows j and columns i."""
+    """Return ||e_j^l - e_j^l with token i replaced|| as (L, ..., B, T, T) for states x (..., B, T, D), rows j and columns i."""
     samples, tokens, _ = x.shape[-3:]
     whole = torch.stack(list(layers(x)))  # (L, ..., B, T, D)
     found = whole.new_empty(*whole.shape[:-1], tokens)

@@ -1,7 +1,7 @@
-"""Everything that is measured on the attention of one layer, as rows of a table: a number for each head and quantity, over samples.
+"""Quantities of one layer's attention, as rows of a table: a number for each head and quantity, over samples.
 
-`left_out` says what the numbers are computed without: nothing, the first token (as if it were not there), the outlier channels of the
-residual stream (columns of T), or both.
+`left_out` says what the numbers exclude: nothing, the first token (as if it were not there), the outlier channels of the residual stream
+(columns of T), or both.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,17 +24,19 @@ LEFT_OUT = ("nothing", "first token", "outlier channels", "both")
 PROGRAMS = (
     "distance", "distance_error", "interval_low", "interval_high", "interval_value", "width", "width_largest", "width_error",
 )  # fmt: skip
-SCORED = 2  # samples of a part whose scores' ranks are looked at
+SCORED = 2  # samples of a part for which ranks of scores are computed
 LOST = "the values that are weighed are zero, or beyond the range of float64"
 Key = tuple[
     str, str, str | None, float | None, str | None
-]  # left out, quantity, kind, tolerance, why there may be none
+]  # left out, quantity, kind, tolerance, reason if it has no value
 
 
 @dataclass(frozen=True)
 class AttentionOptions:
-    """What is measured. `entries`: sampled rows of each head, on which linear programs are solved; `masked`: rows of a head where each
-    has a mask of its own.
+    """Options of the measurement.
+
+    `entries`: sampled rows of each head for which linear programs are solved; `masked`: rows of a head that are measured where each row
+    has its own mask.
     """
 
     tolerances: Sequence[float] = (1e-3, 1e-6, TOLERANCE, 1e-13)
@@ -45,17 +47,17 @@ class AttentionOptions:
 
 @dataclass
 class LayerNumbers:
-    """What is found on one layer, part of the samples after part; `rows` when all are in."""
+    """Accumulator of one layer's numbers over parts of the samples; `summarise_heads` gives the rows."""
 
     layer: int
     options: AttentionOptions
     seed: int  # determines which entries the linear programs are solved for
     outliers: Tensor | None = None  # (D,), from the first part
-    found: dict[Key, list[list[Tensor | str]]] = field(default_factory=dict)  # for each head, what each part gave
+    found: dict[Key, list[list[Tensor | str]]] = field(default_factory=dict)  # for each head, the values of each part
     tokens: int = 0
 
     def add(self, view: AttentionView) -> None:
-        """The numbers of some samples; linear programs are solved for the first part only."""
+        """Add the numbers of some samples. Linear programs are solved for the first part only."""
         first = self.outliers is None
         outliers = outlier_channels(view.inputs) if self.outliers is None else self.outliers
         self.outliers, self.tokens = outliers, view.tokens
@@ -77,7 +79,7 @@ class LayerNumbers:
                     parts[head].append(values[head])
 
     def summarise_heads(self) -> Iterator[dict[str, Any]]:
-        """A row for each head and quantity: mean, deviation and range over samples; where there are none, why."""
+        """Yield a row for each head and quantity: mean, deviation and range over samples, or the reason if there is no value."""
         assert self.outliers is not None
         about = {"layer": self.layer, "tokens": self.tokens}
         count = {"left_out": "nothing", "quantity": "outlier_channels", "kind": None, "tolerance": None}
@@ -89,7 +91,7 @@ class LayerNumbers:
 
 
 def summary(parts: Sequence[Tensor | str], none: str | None = None) -> dict[str, Any]:
-    """Of all finite numbers; a part that is a text says why it has none."""
+    """Return statistics of all finite numbers. A part that is a text is the reason why it has none."""
     numbers = np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts if not isinstance(part, str))])
     numbers = numbers[np.isfinite(numbers)]
     said = [part for part in parts if isinstance(part, str)]
@@ -156,23 +158,23 @@ def _quantities(
 
 
 def _over_groups(values: Tensor) -> Tensor:
-    """(B, H, G) to (H, B): mean over rows with masks of their own."""
+    """Average (B, H, G) over rows with their own masks, to (H, B)."""
     return values.double().mean(-1).T
 
 
 def _over_rows(values: Tensor) -> Tensor:
-    """(B, H, G, R) to (H, B)"""
+    """Average (B, H, G, R) over rows, to (H, B)."""
     return values.mean((2, 3)).T
 
 
 def _below_zero(rows: GroupedRows, projected: Tensor) -> Tensor:
-    """Share of allowed entries of effective attention that are below zero by more than rounding, (H, B)."""
+    """Return the share of allowed entries of effective attention below zero by more than rounding, (H, B)."""
     count = rows.sizes.sum() * rows.weights.shape[3]
     return ((projected < -1e-12).sum((2, 3, 4)) / count).T
 
 
 def _programs(view: AttentionView, rows: GroupedRows, entries: int, seed: int, lost: Tensor) -> Found:
-    """For a few rows of each head: how far the farthest distribution is, and what the largest entry and a drawn one can be."""
+    """Solve linear programs for a few rows of each head: the farthest distribution, and the ranges of the largest and a random entry."""
     names = PROGRAMS
     found: dict[str, list[Tensor]] = {name: [] for name in names}
     batch, _, groups, count, _ = rows.weights.shape
@@ -219,7 +221,7 @@ def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict
 
 
 def _realisable(view: AttentionView, values: Tensor) -> Found:
-    """Rank of the scores that A and a second distribution beside it come from, against the width of queries and keys."""
+    """Yield the ranks of the scores behind A and behind a second distribution, or the reason why they are not informative."""
     block, least = scores.free_block(view.allowed), view.score_width + 1
     reason = ""
     if block is None:

@@ -1,4 +1,4 @@
-"""Views of the attention layers of networks of ours: needs attentions that provide `weights`, `heads` and `values`."""
+"""Views of the attention layers of a cell's network. The attention must provide `weights`, `heads` and `values`."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -21,7 +21,7 @@ FIRST, SEPARATOR, OTHER = KINDS.index("first"), KINDS.index("separator"), KINDS.
 
 @torch.no_grad()
 def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[AttentionView]:
-    """All members' views of each layer in turn, for a network in float64 and inputs (K, B, T) or (K, B, T, C).
+    """Yield all members' views of each layer in turn, for a network in float64 and inputs (K, B, T) or (K, B, T, C).
 
     Symbols below `special` are separators.
     """
@@ -55,7 +55,7 @@ def cell_views(network: Network, inputs: Tensor, special: int = 0) -> Iterator[A
 
 
 def _find_mask(attention: Any, weights: Tensor) -> Tensor:
-    """The mask (T, T); of an attention that does not tell its mask, the entries that are not zero everywhere."""
+    """Return the mask (T, T); for an attention without `mask`, the entries that are nonzero in some sample and head."""
     if not hasattr(attention, "mask"):
         return (weights != 0).flatten(0, 2).any(0)
     tokens = weights.shape[-1]
@@ -64,9 +64,12 @@ def _find_mask(attention: Any, weights: Tensor) -> Tensor:
 
 
 def _join(block: Any, x: Tensor, attended: Tensor, member: int) -> JoinView | str:
-    """The residual as a x + b y with numbers a and b, and the norm written out; a component of one's own may be neither."""
+    """Return the residual as a x + b y with numbers a and b, and the norm written out.
+
+    If a custom component has no such form, return the reason.
+    """
     if type(block).forward is not Block.forward or asks(block.residual):
-        return "the block does more than to add attention to its state"
+        return "the block does more than add attention to its state"
     one, zero = torch.ones_like(x), torch.zeros_like(x)
     a, b = block.residual(one, zero).flatten()[0], block.residual(zero, one).flatten()[0]
     total = block.residual(x, attended)
@@ -90,7 +93,7 @@ def _norm(norm: Any, member: int) -> NormView | str | None:
 
 
 def _ids(network: Network, inputs: Tensor, tokens: int) -> Tensor | None:
-    """Numbers of the tokens (K, B, T'), -1 for sentinels; None where inputs are vectors."""
+    """Return the ids of the tokens (K, B, T'), -1 for sentinels; None where inputs are vectors."""
     if inputs.is_floating_point():
         return None
     if network.sentinels is None or tokens == inputs.shape[2]:

@@ -1,4 +1,4 @@
-"""What raw and effective attention have in common, and which tokens they go to."""
+"""Comparison of raw and effective attention, and the kinds of tokens that they go to."""
 
 import torch
 from torch import Tensor
@@ -9,27 +9,30 @@ from rankfall.rank.powers import least, unit
 
 
 def correlation(rows: GroupedRows, other: Tensor) -> Tensor:
-    """Pearson correlation of A and other weights (B, H, G, R, n) over all allowed entries of a head, (B, H); NaN where one is constant."""
+    """Return the Pearson correlation of A with other weights (B, H, G, R, n) over all allowed entries of a head, (B, H).
+
+    It is NaN where either is constant.
+    """
     mask = rows.allowed[:, None].expand_as(rows.weights).to(rows.weights.dtype)
     count = mask.sum((2, 3, 4))[:, :, None, None, None]
 
     def center(x: Tensor) -> Tensor:
         return (x - (x * mask).sum((2, 3, 4), keepdim=True) / count) * mask
 
-    # Products of weights of 1e-200 would be zero.
+    # Without the scaling, products of weights of 1e-200 would be zero.
     a, b = (unit(center(unit(x, (2, 3, 4))), (2, 3, 4)) for x in (rows.weights, other))
     return (a * b).sum((2, 3, 4)) / (a.square().sum((2, 3, 4)) * b.square().sum((2, 3, 4))).sqrt()
 
 
 def identity_error(rows: GroupedRows, other: Tensor) -> Tensor:
-    """max |A_eff T - A T| over max |A T|, (B, H): the identity that makes attention `effective`."""
+    """Return max |A_eff T - A T| over max |A T|, (B, H): the error of the identity that defines effective attention."""
     before = rows.weights @ rows.values
     size = before.abs().amax((2, 3, 4))
     return (other @ rows.values - before).abs().amax((2, 3, 4)) / size
 
 
 def shares(weights: Tensor, kinds: Tensor) -> Tensor:
-    """Share of |weights| (B, H, G, R, n) that goes to each kind of token, (B, H, len(KINDS)); kinds is (B, n)."""
+    """Return the share of |weights| (B, H, G, R, n) on each kind of token, (B, H, len(KINDS)). `kinds` is (B, n)."""
     going = weights.abs().sum((2, 3))  # (B, H, n)
     hot = torch.nn.functional.one_hot(kinds, len(KINDS)).to(weights.dtype)  # (B, n, 4)
     whole = going.sum(-1, keepdim=True)
@@ -37,11 +40,11 @@ def shares(weights: Tensor, kinds: Tensor) -> Tensor:
 
 
 def entropy(rows: GroupedRows) -> Tensor:
-    """Entropy of rows in nats, mean over rows, (B, H)."""
+    """Return the entropy of rows in nats, mean over rows, (B, H)."""
     return torch.special.entr(rows.weights).sum(-1).mean((2, 3))
 
 
 def first_mass(rows: GroupedRows) -> Tensor:
-    """Weight on the first token, mean over the rows of all other tokens, (B, H): the attention sink."""
+    """Return the weight on the first token, mean over the rows of all other tokens, (B, H): the attention sink."""
     others = (rows.places > 0).to(rows.weights.dtype)  # (G, R)
     return (rows.weights[..., 0] * others).sum((2, 3)) / others.sum()

@@ -3,14 +3,14 @@
     n_ji = ||d e_j^l / d x_i||_F,    the norm of a whole D x D block                      (Brunner et al. 2020, hidden token attribution)
 
 All blocks come from T * D tangents, each carried through all layers in one pass (`every_block`). The blocks of a few tokens j come from
-cotangents, carried back from each layer (`blocks_of`): the D unit vectors give them exactly, m < D orthonormal directions u estimate them
-without bias, since the mean of D |u^T J|^2 over directions is ||J||_F^2. Beside the block, the same derivatives give
+cotangents, carried back from each layer (`blocks_of`). The D unit vectors give them exactly; m < D orthonormal directions u estimate
+them without bias, since the mean of D |u^T J|^2 over directions is ||J||_F^2. The same derivatives also give
 
-    ||d e_j / d x_i diag(x_i)||_F    Jacobian times input (as GlobEnc has it)
-    |d sum(e_j) / d x_i|             the gradient of the summed features, which public code takes for the block
+    ||d e_j / d x_i diag(x_i)||_F    Jacobian times input (as in GlobEnc)
+    |d sum(e_j) / d x_i|             the gradient of the summed features, which public code uses in place of the block
 
-The last is exactly zero behind a layer norm whose gains are equal: `blocks_of` tells such layers by another input, and carries nothing
-back for it.
+The last is exactly zero after a layer norm whose gains are equal. `blocks_of` detects such layers with a second input and skips the
+backward pass.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,11 +25,11 @@ Squares = dict[str, Tensor]
 
 JACOBIAN, TIMES_INPUT, SUMMED = "jacobian", "jacobian x input", "summed gradient"
 WITHOUT_OUTLIERS = "jacobian without outliers"
-MEMORY = 2**28  # bytes that the tangents of one pass may take, about
+MEMORY = 2**28  # approximate limit on the bytes of the tangents of one pass
 
 
 def every_block(layers: Layers, x: Tensor, memory: int = MEMORY) -> Squares:
-    """Squared norms of all blocks, (L, ..., T, T) with rows j and columns i, of states x (..., T, D)."""
+    """Return squared norms of all blocks, (L, ..., T, T) with rows j and columns i, for states x (..., T, D)."""
     tokens, width = x.shape[-2:]
     depth, cost = measure_pass(layers, x)
     found = {name: x.new_zeros(depth, *x.shape[:-2], tokens, tokens) for name in (JACOBIAN, TIMES_INPUT, SUMMED)}
@@ -59,11 +59,12 @@ def blocks_of(
     outliers: Sequence[Tensor] | None = None,
     memory: int = MEMORY,
 ) -> Squares:
-    """Squared norms of the blocks of a few tokens j of one sample x (T, D): (M, L, N, T), the mean over M being the (estimated) square.
+    """Return squared norms of the blocks of a few tokens j of one sample x (T, D): (M, L, N, T), whose mean over M estimates the square.
+
     The gradient of summed features is 0 where these are constant.
 
-    `directions`: None for exact blocks, M = 1. `outliers`: for each layer the features (O,) that `jacobian without outliers` leaves out of
-    e_j; they are differentiated exactly, and directions are drawn among the others.
+    `directions`: None for exact blocks, M = 1. `outliers`: for each layer the features (O,) that `jacobian without outliers` leaves out
+    of e_j. They are differentiated exactly, and directions are drawn among the others.
     """
     length, width = x.shape
     start, states, cost = record_pass(layers, x)
@@ -103,7 +104,7 @@ def blocks_of(
 
 
 def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[bool]:
-    """Of each layer, whether the features of every token sum to what they sum to for another input: a function that is constant."""
+    """Return, for each layer, whether the sum of every token's features is constant: the same for another input."""
     with torch.no_grad():
         others = layers(x.flip(-1))
     limit = torch.finfo(x.dtype).eps ** 0.5
@@ -116,19 +117,22 @@ def constant_sums(layers: Layers, x: Tensor, states: Sequence[Tensor]) -> list[b
 
 
 def measure_pass(layers: Layers, x: Tensor) -> tuple[int, int]:
-    """The number of layers, and about how many bytes one tangent needs."""
+    """Return the number of layers, and the approximate number of bytes that one tangent needs."""
     _, states, cost = record_pass(layers, x)
     return len(states), cost
 
 
 def record_pass(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
-    """Where gradients are taken, states with their graph, and about how many bytes one tangent needs: what a pass keeps for its gradient,
-    by layer, twice."""
+    """Run the layers with gradients.
+
+    Returns the input at which gradients are taken, the states with their graph, and the approximate number of bytes that one tangent
+    needs: twice what a layer keeps for its gradient.
+    """
     kept = 0
 
     def keep(value: Tensor) -> Tensor:
         nonlocal kept
-        kept += value.numel() * value.element_size() if value.requires_grad else 0  # weights are no tangent's
+        kept += value.numel() * value.element_size() if value.requires_grad else 0  # weights do not count
         return value
 
     start = x.detach().clone()
@@ -141,7 +145,7 @@ def record_pass(layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor], int]:
 def _carry_back(
     state: Tensor, start: Tensor, tokens: Tensor, vectors: Tensor, step: int
 ) -> Iterator[tuple[slice, Tensor]]:
-    """u^T d e_j / d x (C, T, D) for all vectors u of all tokens j, some at a time."""
+    """Yield u^T d e_j / d x (C, T, D) for all vectors u of all tokens j, a chunk at a time."""
     token, flat = tokens.repeat_interleave(vectors.shape[1]), vectors.flatten(0, 1)
     for first in range(0, len(flat), max(1, step)):
         place = slice(first, min(first + max(1, step), len(flat)))
@@ -152,7 +156,7 @@ def _carry_back(
 
 
 def _means(squares: Tensor, parts: int, width: int) -> Tensor:
-    """(N, C, T) squares along C unit vectors to (M, N, T): each part's estimate of the sum over all `width` of them."""
+    """Reduce squares (N, C, T) along C unit vectors to (M, N, T): each part's estimate of the sum over all `width` of them."""
     samples, count, length = squares.shape
     return squares.view(samples, parts, count // parts, length).mean(2).transpose(0, 1) * width
 
@@ -164,9 +168,9 @@ def _others(width: int, apart: Tensor) -> Tensor:
 
 
 def orthonormal(rng: np.random.Generator, sets: int, count: int, width: int) -> np.ndarray:
-    """`sets` times `count` orthonormal vectors, uniformly distributed; all of them: the unit vectors."""
+    """Draw `sets` times `count` orthonormal vectors, uniformly distributed. If `count` equals `width`, return the unit vectors."""
     if count == width:
         return np.tile(np.eye(width), (sets, 1, 1))
     basis, triangle = np.linalg.qr(rng.normal(size=(sets, width, count)))
-    signs = np.sign(np.diagonal(triangle, axis1=-2, axis2=-1))[:, None]  # otherwise QR prefers some directions
+    signs = np.sign(np.diagonal(triangle, axis1=-2, axis2=-1))[:, None]  # without the signs, QR favours some directions
     return np.swapaxes(basis * signs, -1, -2)

@@ -1,9 +1,9 @@
 """Views of the attention layers of a model (identity/views.py), read from one forward pass of the model's own code.
 
-While the pass runs, every product and every move of a tensor is followed: the softmax gives the weights, the product of weights and
-another tensor gives the values, the linear map that the values come from gives what the attention reads, and the linear map of the result
-gives each head's part of the output. No layout of any family is assumed. What is found is checked in each layer: the parts have to
-give what the model computed.
+During the pass, every product and every move of a tensor is followed. The softmax gives the weights; the product of weights and another
+tensor gives the values; the linear map that produces the values gives what the attention reads; the linear map of the result gives each
+head's part of the output. No layout of a model family is assumed. Each layer is checked: the parts must reproduce what the model
+computed.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,10 @@ MASKED = -1e30  # scores below this are masked; masks of float32 models kept in 
 
 @torch.no_grad()
 def model_views(subject: Subject, start: int, stop: int) -> Iterator[AttentionView]:
-    """Each layer in turn, for samples start .. stop; all layers of one pass are in memory, so take few samples at a time."""
+    """Yield the view of each layer in turn, for samples start .. stop.
+
+    All layers of one pass are in memory, so take few samples at a time.
+    """
     holder: list[Follower] = []
     with (
         failing(subject.request, "while its attention is read"),
@@ -49,13 +52,13 @@ def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kin
     where = f"model {subject.request.source.name!r}, layer {layer}"
     if found.read is None or found.output is None or found.attended is None:
         missing = "what its values are made from" if found.read is None else "the linear map of its output"
-        raise RankfallError(f"{where}: {missing} was not found; its attention has a form that is not covered")
+        raise RankfallError(f"{where}: {missing} was not found; this form of attention is not supported")
     weights = found.weights.double()  # (B, H, T, T)
     batch, heads, tokens, _ = weights.shape
     width = subject.loaded.width
 
     def states(x: Tensor) -> Tensor:
-        """(B, T, D), (T, B, D) or (B*T, D) -> (B, T, D), float64"""
+        """Return (B, T, D), (T, B, D) or (B*T, D) as (B, T, D) in float64."""
         turned = x.dim() == 3 and subject.anatomy.batch_axis == 1
         return (x.transpose(0, 1) if turned else x).reshape(batch, tokens, -1).double()
 
@@ -77,7 +80,7 @@ def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kin
     )
     if view.values.shape[-1] != output.shape[1] or not _same(view.attend(), attended, subject.dtype):
         raise RankfallError(
-            f"{where}: the attention is not sum_h A_h V_h H_h + b of the parts that were found (a gate?); it is not covered"
+            f"{where}: the attention is not sum_h A_h V_h H_h + b of the parts that were found (a gate?), which is not supported"
         )
     return view
 
@@ -88,7 +91,7 @@ def _same(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:
 
 
 def _join(model: nn.Module, found: Followed, attended: Tensor, states: Any) -> JoinView | str:
-    """The residual addition, if it adds a multiple of what the attention returned, and the norm after it."""
+    """Return the residual addition, if it adds a multiple of the attention's output, and the norm after it, or the reason."""
     if found.skip is None or found.branch is None or found.total is None:
         return "no residual addition was found"
     skip, branch = states(found.skip), states(found.branch)
@@ -118,7 +121,7 @@ def _norm(module: Any) -> NormView | None:
 
 
 def _tokens(subject: Subject, start: int, stop: int) -> tuple[Tensor | None, Tensor]:
-    """Numbers and kinds of the tokens (B, T)."""
+    """Return ids and kinds of the tokens (B, T)."""
     part = subject.batch.part(start, stop)
     if "input_ids" not in part:
         return None, _plain(stop - start, subject.tokens)
@@ -137,7 +140,7 @@ def _plain(samples: int, tokens: int) -> Tensor:
 
 
 def kind_of(number: int, piece: str, special: frozenset[int]) -> str:
-    """`separator` for the special tokens, `punctuation` for pieces of punctuation marks alone (Unicode categories P)."""
+    """Return `separator` for special tokens, `punctuation` for pieces of punctuation marks alone (Unicode categories P), else `other`."""
     if number in special:
         return "separator"
     bare = piece.removeprefix("##").strip("Ġ▁ ")

@@ -1,10 +1,10 @@
-"""Is a mapped state nearest to its own token's embedding? One nearest neighbour among candidates (Brunner et al. 2020, section 4).
+"""Test of whether a mapped state is nearest to its own token's embedding among candidates (Brunner et al. 2020, section 4).
 
-Candidates are the embeddings of the same sentence; of these the words that occur once in the sentence; or the embeddings that all words
-of the vocabulary have at the token's own place, where position tells nothing. A repeated word is neither asked for nor a candidate of the
-second kind: without positions its embeddings are equal, and with them, which of two equal words a state came from is a question about
-place. Candidates that are equally near, as far as rounding can tell, share the token: of m nearest that hold the own one it counts
-1 / m, which is what a draw among them would give on average.
+Candidates are the embeddings of the same sentence; those of the words that occur once in the sentence; or the embeddings of all words of
+the vocabulary at the token's own position, so that position gives no hint. Repeated words are excluded from the second kind, as queries
+and as candidates: without positions their embeddings are equal, and with positions, telling two equal words apart is a question of
+position. Candidates that are equally near, as far as rounding can tell, share the token: if m nearest candidates include its own, it
+counts 1 / m, the expected value of a random choice among them.
 """
 
 import torch
@@ -13,15 +13,15 @@ from torch import Tensor
 from rankfall.rank.powers import unit
 
 DISTANCES = ("cosine", "l2")
-ROUNDING = 64  # units of rounding, of the largest terms of a distance, within which two candidates are equally near
+ROUNDING = 64  # two candidates within this many rounding units of a distance's largest terms are equally near
 
 
 def shares(mapped: Tensor, candidates: Tensor, own: Tensor, distance: str, allowed: Tensor | None = None) -> Tensor:
-    """(..., Q): 1 where candidate `own` (..., Q) is nearest to a query, 1 / m where it is one of m nearest, 0 elsewhere.
+    """Return (..., Q): 1 where candidate `own` (..., Q) is nearest to a query, 1 / m where it is among m nearest, else 0.
 
-    `mapped` (..., Q, D), `candidates` (..., C, D); `allowed` (..., C), if given, says which candidates there are.
+    `mapped` (..., Q, D), `candidates` (..., C, D); `allowed` (..., C) restricts the candidates.
     """
-    if distance == "cosine":  # which lengths do not change; squares of small numbers would be zero
+    if distance == "cosine":  # scaling does not change the cosine; squares of small numbers would be zero
         mapped, candidates = unit(mapped, -1), unit(candidates, -1)
     product = mapped @ candidates.transpose(-1, -2)  # (..., Q, C)
     size = candidates.norm(dim=-1).unsqueeze(-2)  # (..., 1, C)
@@ -29,7 +29,7 @@ def shares(mapped: Tensor, candidates: Tensor, own: Tensor, distance: str, allow
     tiny = torch.finfo(mapped.dtype).tiny
     if distance == "cosine":
         near, largest = product / (size * length).clamp_min(tiny), torch.ones_like(length)
-    else:  # |g - x|^2 = |g|^2 - 2 (g x - |x|^2 / 2): of the nearest the bracket is largest
+    else:  # |g - x|^2 = |g|^2 - 2 (g x - |x|^2 / 2): the bracket is largest for the nearest
         near, largest = product - size.square() / 2, (length * size + size.square()).amax(-1, keepdim=True)
     if allowed is not None:
         near = near.masked_fill(~allowed.unsqueeze(-2), -torch.inf)
@@ -39,5 +39,5 @@ def shares(mapped: Tensor, candidates: Tensor, own: Tensor, distance: str, allow
 
 
 def once(words: Tensor) -> Tensor:
-    """Which tokens (..., T) of a sentence are words that occur once in it."""
+    """Return which tokens (..., T) of a sentence are words that occur once in it."""
     return (words.unsqueeze(-1) == words.unsqueeze(-2)).sum(-1) == 1

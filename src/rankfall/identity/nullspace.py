@@ -1,6 +1,6 @@
-"""Rank and left null space of T: how many directions attention weights can be changed in without a change of the output.
+"""Rank and left null space of T: the directions in which attention weights can change without a change of the output.
 
-Weights A and A + A~ give the same output where the rows of A~ are in LN(T) = {x: x^T T = 0}, of dimension n - rank(T). If rows also keep
+Weights A and A + A~ give the same output if the rows of A~ are in LN(T) = {x: x^T T = 0}, of dimension n - rank(T). If rows also keep
 their sum, they are in LN([T, 1]) (Brunner et al. 2020, section 3). The rank counts singular values above `tolerance` times the largest.
 """
 
@@ -9,26 +9,26 @@ from torch import Tensor
 
 from rankfall.identity.rows import GroupedRows
 
-EXACT = 1e-13  # directions below this change no output, of size 1, by more than rounding
+EXACT = 1e-13  # directions below this change an output of size 1 by no more than rounding
 
 
 def rank(rows: GroupedRows, tolerance: float) -> Tensor:
-    """Numerical rank of T, (B, H, G)."""
+    """Return the numerical rank of T, (B, H, G)."""
     return (rows.svd[1] > tolerance).sum(-1)
 
 
 def null_dimension(rows: GroupedRows, tolerance: float) -> Tensor:
-    """dim LN(T), (B, H, G)."""
+    """Return dim LN(T), (B, H, G)."""
     return rows.sizes - rank(rows, tolerance)
 
 
 def null_dimension_simplex(rows: GroupedRows, tolerance: float) -> Tensor:
-    """dim LN([T, 1]), (B, H, G): one less, unless the ones are a combination of columns of T already."""
+    """Return dim LN([T, 1]), (B, H, G): dim LN(T) less one, unless the ones already are a combination of columns of T."""
     return null_dimension(rows, tolerance) - (_ones_left(rows, tolerance).norm(dim=-1) > tolerance).long()
 
 
 def column_space(rows: GroupedRows, tolerance: float = EXACT, *, sums: bool = True) -> Tensor:
-    """Orthonormal columns (B, H, G, n, r or r + 1) that span the columns of T, and of 1 if `sums`; zeros fill up below the rank."""
+    """Return orthonormal columns (B, H, G, n, r or r + 1) that span the columns of T, and of 1 if `sums`, padded with zeros."""
     u, s = rows.svd
     u = u * (s > tolerance).unsqueeze(-2)
     if not sums:
@@ -40,17 +40,17 @@ def column_space(rows: GroupedRows, tolerance: float = EXACT, *, sums: bool = Tr
 
 
 def _ones_left(rows: GroupedRows, tolerance: float) -> Tensor:
-    """The part of 1 / sqrt(n) outside the columns of T, (B, H, G, n)."""
+    """Return the part of 1 / sqrt(n) outside the columns of T, (B, H, G, n)."""
     u, s = rows.svd
     u = u * (s > tolerance).unsqueeze(-2)
     ones = (rows.allowed / rows.sizes.sqrt().unsqueeze(-1)).to(u.dtype)  # (G, n)
     ones = ones.expand(*u.shape[:-1])
-    for _ in range(2):  # twice: once leaves rounding errors as large as a small rest
+    for _ in range(2):  # twice, since a single projection leaves rounding errors as large as a small remainder
         ones = ones - (u @ (u.mT @ ones.unsqueeze(-1))).squeeze(-1)
     return ones
 
 
 def effective(rows: GroupedRows, tolerance: float) -> Tensor:
-    """Effective attention A T T^+ (B, H, G, R, n): the smallest weights that give the same output; not a distribution."""
+    """Return effective attention A T T^+ (B, H, G, R, n): the smallest weights that give the same output. It is not a distribution."""
     u = column_space(rows, tolerance, sums=False)
     return (rows.weights @ u) @ u.mT

@@ -1,10 +1,11 @@
-"""What the states of any module still tell about their tokens, and where they came from: nearest first states, and shares of a Jacobian.
+"""Token identity and attribution for any module: nearest first states, and shares of a Jacobian.
 
     n_ji = ||d e_j^l / d x_i||_F,    c_ji = n_ji / sum_k n_jk
 
 with e_j^l the state of token j after layer l and x_i that of token i before the first layer. The mean of D |u^T J|^2 over m random
-orthonormal directions u is the square of the norm without bias; with all D of them it is exact. One pass back serves all samples: axes
-along which states depend on one another are found by trial, and are tokens; the first axis of the inputs is samples, also where they touch.
+orthonormal directions u estimates the square of the norm without bias; with all D of them it is exact. One backward pass serves all
+samples. Axes along which states depend on one another are detected by trial and count as tokens; the first axis of the inputs counts as
+samples even if it is such an axis.
 """
 
 import numpy as np
@@ -23,7 +24,10 @@ from rankfall.models.modules.flow import Flow
 
 
 def token_identity_of(examined: Examined, flow: Flow) -> dict[str, list[float]]:
-    """By distance, for layers 0 .. L: the share of tokens whose state is nearest to their own first state, of those of the sample."""
+    """Return the share of tokens whose state is nearest to their own first state, by distance and for layers 0 .. L.
+
+    Candidates are the first states of the same sample.
+    """
     states = states_of(examined, flow)  # each (S, T, D)
     first = states[0].double()
     own = torch.arange(first.shape[1]).expand(first.shape[:2])
@@ -36,17 +40,17 @@ def token_identity_of(examined: Examined, flow: Flow) -> dict[str, list[float]]:
 def contributions(
     examined: Examined, flow: Flow, tokens: Tensor, directions: int | None, rng: np.random.Generator
 ) -> Tensor:
-    """Norms of the blocks of tokens j (N,): (L + 1, S, N, T), layer 0 being the first state itself."""
+    """Return norms of the blocks of tokens j (N,): (L + 1, S, N, T), where layer 0 is the first state itself."""
     with torch.enable_grad():
         exits, _, last = forward(examined, flow)
     if 0 not in exits:
         raise RankfallError(
-            f"{examined.name}: where its stream begins cannot be replaced, so nothing can be differentiated with respect to it"
+            f"{examined.name}: the start of its stream cannot be replaced, so derivatives with respect to it cannot be computed"
         )
     start = exits[0]
     if start.numel() != last.numel():
-        raise RankfallError(f"{examined.name}: its first state has another shape than the others")
-    states = {layer: flow.layout.rows(exits.get(layer, last)) for layer in range(1, flow.depth + 1)}
+        raise RankfallError(f"{examined.name}: the shape of its first state differs from that of the others")
+    states = {layer: flow.layout.to_rows(exits.get(layer, last)) for layer in range(1, flow.depth + 1)}
     samples, count, width = states[flow.depth].shape
     own = torch.zeros(samples, len(tokens), count, dtype=torch.float64)
     own[:, torch.arange(len(tokens)), tokens] = width**0.5
@@ -61,19 +65,19 @@ def contributions(
 
 
 def sum_squared_derivatives(flow: Flow, state: Tensor, start: Tensor, token: int, directions: np.ndarray) -> Tensor:
-    """Sum over directions u (C, D) of |u^T d e_token / d x_i|^2: (S, T)."""
+    """Return the sum over directions u (C, D) of |u^T d e_token / d x_i|^2: (S, T)."""
     total = torch.zeros(state.shape[:2], dtype=torch.float64)
     for direction in torch.as_tensor(directions, dtype=state.dtype):
         cotangent = torch.zeros_like(state)
         cotangent[:, token] = direction
         (gradient,) = torch.autograd.grad(state, start, cotangent, retain_graph=True, allow_unused=True)
         if gradient is not None:
-            total += flow.layout.rows(gradient).double().pow(2).sum(-1)
+            total += flow.layout.to_rows(gradient).double().pow(2).sum(-1)
     return total
 
 
 def own_shares(found: Tensor, tokens: Tensor) -> list[float]:
-    """The mean share of each token in its own state, by layer, of norms (L + 1, S, N, T)."""
+    """Return the mean share of each token in its own state, by layer, from norms (L + 1, S, N, T)."""
     share = shares(found)
     mine = share.gather(-1, tokens[:, None].expand(*share.shape[:-1], 1)).squeeze(-1)
     return [float(one) for one in mine.mean((1, 2))]

@@ -1,8 +1,9 @@
 """Probes: K maps g from hidden states back to input embeddings, with a leading member axis, trained by `fit` as one stack.
 
-Each member begins at the least-squares map of its states with a ridge, so a linear map in L2 begins at its best; what training adds is
-the other loss, and hidden units. States enter a probe centred and decorrelated, z = (e - mean) V (s + ridge)^(-1/2) with eigenvalues s and
-eigenvectors V of their covariance: that changes nothing of what linear maps and hidden units can express, and lets a few epochs do.
+Each member starts at the ridge regression of its states, so a linear map with the L2 loss starts at its optimum. Training matters for
+the other loss and for hidden units. States enter a probe centred and decorrelated, z = (e - mean) V (s + ridge)^(-1/2) with eigenvalues
+s and eigenvectors V of their covariance. This does not change what linear maps and hidden units can express, and lets training converge
+in a few epochs.
 """
 
 import itertools
@@ -14,26 +15,27 @@ from torch.nn.functional import gelu
 
 from rankfall.streams import stream
 
-RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # times the mean eigenvalue; the validation sentences choose one
+RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # times the mean eigenvalue; chosen on the validation sentences
 
 
 @dataclass(frozen=True)
 class Start:
-    """How a probe of one network and layer begins."""
+    """Initial map of a probe of one network and layer."""
 
-    mean: Tensor  # (D,) of the states
+    mean: Tensor  # (D,) mean of the states
     basis: Tensor  # (D, D): z = (e - mean) @ basis
     slope: Tensor  # (D, D): the least-squares map of z
     offset: Tensor  # (D,)
 
     def enter(self, states: Tensor) -> Tensor:
-        """What the probe sees of states (..., D), in float32; the small differences of nearly equal states are taken in float64."""
+        """Return the probe's input for states (..., D), in float32. The subtraction is in float64, since states may be nearly equal."""
         return ((states.double() - self.mean) @ self.basis).float()
 
 
 def least_squares(train: tuple[Tensor, Tensor], validation: tuple[Tensor, Tensor]) -> Start:
-    """The best linear map of the training tokens' states (N, D) to targets (N, D) among those near a multiple of the identity, c I + M
-    with a ridge on M; c is zero or what is best for M = 0, and the validation tokens choose it and the ridge.
+    """Fit the best linear map of states (N, D) to targets (N, D), of the form c I + M with a ridge on M.
+
+    c is zero or the best value for M = 0. The validation tokens choose c and the ridge.
     """
     x, y = (part.double() for part in train)
     seen, wanted = (part.double() for part in validation)
@@ -46,7 +48,7 @@ def least_squares(train: tuple[Tensor, Tensor], validation: tuple[Tensor, Tensor
     turned = seen @ vectors  # (N', D)
 
     def slope(factor: float, ridge: float) -> Tensor:
-        """V^T (c I + M), which maps states that are turned by V."""
+        """Return V^T (c I + M), which maps states that are rotated by V."""
         rest = vectors.T @ (cross - factor * covariance)
         return factor * vectors.T + rest / (values + ridge * scale).unsqueeze(1)
 
@@ -60,7 +62,7 @@ def least_squares(train: tuple[Tensor, Tensor], validation: tuple[Tensor, Tensor
 
 
 class Probes(nn.Module):
-    """g(z) = z A + b, with `hidden` units + gelu(z U + u) W beside the linear part. W begins at zero: member k begins as its `Start`."""
+    """g(z) = z A + b, with `hidden` units + gelu(z U + u) W beside the linear part. W starts at zero, so member k starts as its `Start`."""
 
     def __init__(self, starts: list[Start], seeds: list[int], hidden: int = 0) -> None:
         super().__init__()
@@ -77,14 +79,14 @@ class Probes(nn.Module):
             self.outer = nn.Parameter(torch.zeros(len(starts), hidden, size_out))
 
     def forward(self, z: Tensor) -> Tensor:
-        """(K, B, D) to the same shape."""
+        """Map (K, B, D) to the same shape."""
         y = torch.baddbmm(self.offset, z, self.slope)
         if self.hidden:
             y = y + torch.bmm(gelu(torch.baddbmm(self.bend, z, self.inner)), self.outer)
         return y
 
     def map_member(self, member: int, z: Tensor) -> Tensor:
-        """What one member makes of z (R, D)."""
+        """Map z (R, D) by one member."""
         y = z @ self.slope[member] + self.offset[member]
         if self.hidden:
             y = y + gelu(z @ self.inner[member] + self.bend[member]) @ self.outer[member]

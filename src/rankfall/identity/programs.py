@@ -2,9 +2,9 @@
 
     x >= 0,   x^T T = a^T T,   sum x = sum a.
 
-The interval of values that an entry can take is what is known of this weight: its ends are attained, each by a distribution. The farthest
-distribution is sought by a sequence of programs: the distance ||x - a||_1 is convex, so the program for its slope at x leads to a
-vertex that is at least as far.
+The interval of values that an entry can take describes what the output determines of this weight; each end is attained by a
+distribution. The farthest distribution is sought by a sequence of programs: the distance ||x - a||_1 is convex, so the program for its
+slope at x leads to a vertex that is at least as far.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ STEPS = 6
 
 @dataclass(frozen=True)
 class Interval:
-    """What an entry can be, and the distributions that attain the ends; None where the solver has stopped without one."""
+    """Range of an entry, and the distributions that attain its ends."""
 
     low: float
     high: float
@@ -27,7 +27,10 @@ class Interval:
 
 
 def interval(row: Array, basis: Array, entry: int) -> Interval | None:
-    """Of one entry of a row (n,); `basis` (n, r): orthonormal columns that span the columns of [T, 1]."""
+    """Return the range of one entry of a row (n,), or None if the solver stops without a solution.
+
+    `basis` (n, r): orthonormal columns that span the columns of [T, 1].
+    """
     if is_determined(basis):
         return Interval(float(row[entry]), float(row[entry]), (row, row))
     slope = np.zeros_like(row)
@@ -39,7 +42,10 @@ def interval(row: Array, basis: Array, entry: int) -> Interval | None:
 
 
 def farthest(row: Array, basis: Array) -> Array | None:
-    """A distribution (n,) as far from the row as the ascent gets: it starts away from the entries that hold most of the weight."""
+    """Return a distribution (n,) as far from the row as the ascent reaches, or None if the solver stops without a solution.
+
+    The ascent starts away from the entries that hold most of the weight.
+    """
     if is_determined(basis):
         return row
     order = np.argsort(-row)
@@ -60,12 +66,12 @@ def farthest(row: Array, basis: Array) -> Array | None:
 
 
 def is_determined(basis: Array) -> bool:
-    """Whether there are as many conditions as entries, so that the row itself is all there is."""
+    """Check whether there are at least as many conditions as entries, so that only the row itself meets them."""
     return basis.shape[1] >= basis.shape[0]
 
 
 def best(row: Array, basis: Array, slope: Array) -> Array | None:
-    """The distribution with the largest slope . x, by HiGHS, its support then solved for exactly."""
+    """Return the distribution with the largest slope . x, by HiGHS, with an exact solve on its support. None if the solver fails."""
     from scipy.optimize import linprog
 
     wanted = basis.T @ row
@@ -76,4 +82,4 @@ def best(row: Array, basis: Array, slope: Array) -> Array | None:
     x = np.where(solved.x > SUPPORT, solved.x, 0.0)
     inside = x > 0
     x[inside] += np.linalg.lstsq(basis[inside].T, wanted - basis.T @ x, rcond=None)[0]
-    return np.maximum(x, 0.0)  # what lies below zero now is rounding; what it costs is in the errors that are reported
+    return np.maximum(x, 0.0)  # values below zero are rounding; the reported errors include the effect of the cut

@@ -1,5 +1,7 @@
-"""Training of probes on hidden states: for all networks, layers and losses as one stack, or as few as memory admits; what validated best
-is kept.
+"""Training of probes on hidden states.
+
+Probes of all networks, layers and losses are trained in one stack, or in several if memory requires it. The weights of the best
+validation epoch are kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,44 +25,44 @@ from rankfall.train.schedules.cosine import cosine
 
 LOSSES = ("cosine", "l2")
 VALIDATION = "validation"
-STACK_BYTES = 2**29  # of the tensors that training holds for a stack of probes
+STACK_BYTES = 2**29  # limit on the tensors that training holds for a stack of probes
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How probes are trained."""
+    """Training recipe of probes."""
 
     epochs: int = 10
     batch: int = 256  # tokens
     lr: float = 3e-4
-    hidden: int = 0  # units of the hidden layer; none: a linear map
+    hidden: int = 0  # units of the hidden layer; 0: a linear map
 
 
 @dataclass(frozen=True)
 class KnownTokens:
-    """What the probes of one network are trained on: the states of its tokens in every layer, and their embeddings."""
+    """Training data of the probes of one network: the states of its tokens in every layer, and their embeddings."""
 
-    seed: int  # names the order of the tokens and the first values of hidden units
+    seed: int  # seeds the order of the tokens and the initial values of hidden units
     states: Tensor  # (L, N, D): first the tokens to train on, then those to validate on
     embeddings: Tensor  # (N, D)
     train: int  # how many tokens to train on
 
     def parts(self, layer: int, scale: float) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """States and embeddings, over their size, to train on and to validate on."""
+        """Return (states, scaled embeddings) to train on and to validate on."""
         x, y = self.states[layer], self.embeddings / scale
         return (x[: self.train], y[: self.train]), (x[self.train :], y[self.train :])
 
 
 @dataclass(frozen=True)
 class Probe:
-    """One member of a trained stack; `epoch` is the one that validated best, 0 the start."""
+    """One member of a trained stack. `epoch` is the one with the best validation loss, 0 the start."""
 
     source: int
     layer: int
     loss: str
     epoch: int
     start: Start
-    scale: float  # of the embeddings of its source
+    scale: float  # size of the embeddings of its source
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Trained:
 
     @torch.no_grad()
     def map(self, member: int, states: Tensor) -> Tensor:
-        """g(e) of one member for states (..., D) of any layer, in the units of the embeddings."""
+        """Return g(e) of one member for states (..., D) of any layer, in the units of the embeddings."""
         probe = self.probes[member]
         z = probe.start.enter(states)
         stack, place = divmod(member, len(self.stacks[0].slope))
@@ -82,13 +84,13 @@ class Trained:
 
 @dataclass(frozen=True)
 class Recovery:
-    """The objective. A batch holds numbers of tokens; states and embeddings are looked up, so that members of one source share them."""
+    """Objective of the probes. A batch holds token numbers that index states and embeddings, so that members of one source share them."""
 
-    seen: Tensor  # (S, N, D), as they enter the probes
-    wanted: Tensor  # (networks, N, D), of size one
+    seen: Tensor  # (S, N, D) states as they enter the probes
+    wanted: Tensor  # (networks, N, D) embeddings of size one
     layer: Tensor  # (K,): row of `seen`
     network: Tensor  # (K,): row of `wanted`
-    angular: Tensor  # (K, 1): whether the loss is the cosine distance, or else the squared distance
+    angular: Tensor  # (K, 1): True for the cosine distance, False for the squared distance
 
     def __call__(self, module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
         index = batch.inputs.squeeze(-1)  # (K, B)
@@ -99,7 +101,7 @@ class Recovery:
         return Graded(loss.mean(1), torch.full((len(loss),), loss.shape[1], device=loss.device))
 
     def select_members(self, members: slice) -> "Recovery":
-        """The same for some of the members."""
+        """Return the objective for some of the members."""
         own = {name: getattr(self, name)[members] for name in ("layer", "network", "angular")}
         return replace(self, **own)
 
@@ -107,8 +109,9 @@ class Recovery:
 def recover(
     sources: Sequence[KnownTokens], recipes: Mapping[str, Recipe], checkpoint: Checkpoint
 ) -> dict[str, Trained]:
-    """For each recipe a probe for every network, layer and loss. The checkpoint calls a stack as `recipes` does, and by the number of its
-    first probe. All sources have the same shapes.
+    """Train, for each recipe, a probe for every network, layer and loss. All sources have the same shapes.
+
+    In the checkpoint, a stack is named by its recipe in `recipes` and by the number of its first probe.
     """
     layers = range(len(sources[0].states))
     scales = [size(one.embeddings[: one.train]) for one in sources]
@@ -145,18 +148,18 @@ def recover(
 
 
 def at_once(width: int, hidden: int) -> int:
-    """How many probes are trained together: each has weights, the best weights, two gradients, two moments and a scratch tensor."""
+    """Return how many probes are trained together: each has weights, the best weights, two gradients, two moments and a scratch tensor."""
     parameters = width * (width + 1) + hidden * (2 * width + 1)
     return max(1, STACK_BYTES // (7 * 4 * parameters))
 
 
 def size(values: Tensor) -> float:
-    """Root mean square, but not zero."""
+    """Return the root mean square, or 1 if it is zero."""
     return float(values.double().square().mean().sqrt()) or 1.0
 
 
 def number_tokens(train: int, tokens: int, members: int) -> Data:
-    """Tokens by number, the same for all members: first those to train on, then those to validate on."""
+    """Return tokens by number, the same for all members: first those to train on, then those to validate on."""
     numbers = torch.arange(tokens).view(1, -1, 1).expand(members, -1, -1)
     first, rest = numbers[:, :train], numbers[:, train:]
     return Data({"train": Split(first, first), VALIDATION: Split(rest, rest)})
@@ -171,7 +174,7 @@ def train_stack(
     checkpoint: Checkpoint,
     name: str,
 ) -> Tensor:
-    """Leaves each member with the weights of the epoch that validated best, and returns these epochs (K,)."""
+    """Train a stack. Leave each member with the weights of its best validation epoch, and return these epochs (K,)."""
     members = Members(module, seeds, Adam(), [Hyperparameters(lr=recipe.lr, schedule=cosine)] * len(seeds))
     history = TrainingHistory(len(members), recipe.epochs, members.device)
     best = {
@@ -199,6 +202,6 @@ def train_stack(
 
 
 def validate(members: Members, data: Data, objective: Recovery) -> Tensor:
-    """(K,)"""
+    """Return the validation losses (K,)."""
     sums = evaluate(members, data, objective, VALIDATION)
     return sums["loss"] / sums["asked"]

@@ -1,8 +1,8 @@
-"""Rows of attention weights with the values they may combine: every row of a layer where all rows may attend to the same tokens, a few
-rows, evenly spaced, where a mask gives each row tokens of its own.
+"""Rows of attention weights with the values they may combine.
 
-A row i with a mask combines T_i, the rows of T that it may attend to. What it may not attend to is kept as rows of zeros, which change
-neither singular values nor left singular vectors, so that all rows of a layer have the same shape.
+These are all rows of a layer if all rows may attend to the same tokens, or a few evenly spaced rows if a mask gives each row its own
+tokens. A masked row i combines T_i, the rows of T that it may attend to. The other rows of T are set to zero, which changes neither
+singular values nor left singular vectors, so that all rows of a layer have the same shape.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from torch import Tensor
 from rankfall.identity.views import AttentionView
 from rankfall.rank.powers import unit
 
-OUTLIER = 6.0  # times the median channel
+OUTLIER = 6.0  # threshold in sizes of the median channel
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class GroupedRows:
     """G groups of R rows; the rows of a group may attend to the same tokens."""
 
     weights: Tensor  # (B, H, G, R, n), zero where not allowed
-    values: Tensor  # (B, H, G, n, r): T in coordinates of its row space and without its size, zero where not allowed
+    values: Tensor  # (B, H, G, n, r): T in coordinates of its row space, scaled, zero where not allowed
     allowed: Tensor  # (G, n)
-    places: Tensor  # (G, R): where in the sequence
+    places: Tensor  # (G, R): positions in the sequence
 
     @property
     def sizes(self) -> Tensor:
-        """How many tokens a row may attend to, (G,)."""
+        """Number of tokens that a row may attend to, (G,)."""
         return self.allowed.sum(-1)
 
     @cached_property
@@ -41,8 +41,10 @@ class GroupedRows:
 def rows_of(
     view: AttentionView, *, masked: int = 8, without_first: bool = False, channels: Tensor | None = None
 ) -> GroupedRows:
-    """`masked`: so many rows where each may attend to tokens of its own. `without_first`: as if the first token were not there, the
-    weights of the others as large as all were. `channels` (D,): those of the residual stream that count; None: all.
+    """Group the rows of a view.
+
+    `masked`: number of rows if each has its own mask. `without_first`: drop the first token and scale the other weights of a row to its
+    previous sum. `channels` (D,): channels of the residual stream to keep; None: all.
     """
     allowed = view.allowed.clone()
     if without_first:
@@ -68,6 +70,9 @@ def _compact(view: AttentionView, channels: Tensor) -> Tensor:
 
 
 def outlier_channels(states: Tensor) -> Tensor:
-    """Channels (D,) of states (B, T, D) whose root mean square over tokens and samples is above 6 times the median of all channels."""
+    """Return which channels (D,) of states (B, T, D) are outliers.
+
+    Their root mean square over tokens and samples is above 6 times the median of all channels.
+    """
     size = unit(states, (0, 1, 2)).square().mean((0, 1)).sqrt()
     return size > OUTLIER * size.median()

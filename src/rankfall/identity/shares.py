@@ -1,4 +1,4 @@
-"""What a matrix of contributions says: c_ji, how much of token j's state comes from token i, as shares that sum to one over i.
+"""Statistics of a matrix of contributions: c_ji, the share of token j's state that comes from token i; shares sum to one over i.
 
 c_ji = n_ji / sum_k n_jk
 """
@@ -9,7 +9,7 @@ from torch import Tensor
 from rankfall.rank.powers import least
 
 OWN, NOT_FIRST = "own share", "not first"
-BANDS = {  # |i - j|, from and to
+BANDS = {  # range of |i - j|, both ends included
     "distance 1": (1, 1),
     "distance 2": (2, 2),
     "distance 3": (3, 3),
@@ -20,14 +20,14 @@ BANDS = {  # |i - j|, from and to
 
 
 def shares(contributions: Tensor) -> Tensor:
-    """Rows (..., T) divided by their sums; NaN where nothing contributes, or so little that its square leaves the range of its format."""
+    """Divide rows (..., T) by their sums; NaN where contributions are zero, or too small to be squared in their format."""
     size = contributions.sum(-1, keepdim=True)
     there = (contributions.amax(-1, keepdim=True) >= least(contributions.dtype) ** 0.5) & size.isfinite()
     return torch.where(there, contributions / size, torch.nan)
 
 
 def quantities(contributions: Tensor, tokens: Tensor) -> dict[str, Tensor]:
-    """Of rows (..., N, T) that belong to the tokens j (..., N): each quantity (..., N)."""
+    """Return each quantity (..., N) of rows (..., N, T) that belong to the tokens j (..., N)."""
     share = shares(contributions)
     own = tokens.unsqueeze(-1)
     there = torch.arange(share.shape[-1], device=share.device)
@@ -42,7 +42,7 @@ def quantities(contributions: Tensor, tokens: Tensor) -> dict[str, Tensor]:
 
 
 def ranks(values: Tensor, counted: Tensor) -> Tensor:
-    """Ranks within rows (..., T), ties shared, among the entries that are counted; zero elsewhere."""
+    """Return ranks within rows (..., T), with ties averaged, among the entries that are counted; zero elsewhere."""
     less = (values.unsqueeze(-2) < values.unsqueeze(-1)) & counted.unsqueeze(
         -2
     )  # (..., T, T): entry k is less than entry i
@@ -51,7 +51,7 @@ def ranks(values: Tensor, counted: Tensor) -> Tensor:
 
 
 def correlations(by_method: dict[str, Tensor], counted: Tensor) -> dict[tuple[str, str], Tensor]:
-    """Spearman's rank correlation of each pair of methods, row by row (..., N), from contributions (..., N, T)."""
+    """Return Spearman's rank correlation of each pair of methods, row by row (..., N), from contributions (..., N, T)."""
     spread = {}
     for method, values in by_method.items():
         rank = ranks(values.double(), counted)

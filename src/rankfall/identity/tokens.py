@@ -20,7 +20,7 @@ DISTANCES_AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class Mapped:
-    """The tested states of a layer as a map gives them; where a map was trained on another layer fewer questions are asked."""
+    """The tested states of a layer under a map. A map that was trained on another layer is tested with fewer candidates and distances."""
 
     about: Row
     values: Tensor  # (S, T, D), float64
@@ -39,10 +39,10 @@ def token_rates(
     *,
     transfer: bool = True,
 ) -> list[Row]:
-    """Rows of all networks, `member` says whose. All have the same shapes; their probes are one stack for each kind of map.
+    """Return rows of all networks, where `member` is the index of the network.
 
-    What the checkpoint calls a stack ends with `name`. `transfer`: also maps of one layer on the states of every other, asked within
-    sentences by cosine.
+    All networks have the same shapes; their probes form one stack for each kind of map. The names of stacks in the checkpoint end with
+    `name`. `transfer`: also apply maps of one layer to the states of every other, tested within sentences by cosine.
     """
     sources = [one.source for one in networks]
     trained = recover(sources, {f"linear{name}": linear, f"mlp{name}": hidden}, checkpoint)
@@ -56,7 +56,7 @@ def token_rates(
 
 @torch.no_grad()
 def maps(one: Sentences, member: int, stacks: dict[str, Trained], transfer: bool) -> Iterator[Mapped]:
-    """All maps of one network, which is network `member` of the stacks."""
+    """Yield all maps of one network, which is network `member` of the stacks."""
     nothing = dict.fromkeys(("loss", "trained_layer", "epoch"))
     for layer in one.layers:
         yield Mapped({"layer": layer, "map": "naive"} | nothing, one.tested(layer).double())
@@ -65,14 +65,14 @@ def maps(one: Sentences, member: int, stacks: dict[str, Trained], transfer: bool
         for number, probe in enumerate(stack.probes):
             if probe.source != member:
                 continue
-            own = one.layers[1 + probe.layer]  # sources begin behind layer 0
+            own = one.layers[1 + probe.layer]  # sources start after layer 0
             for layer in one.layers[1:] if transfer and probe.loss == "cosine" else [own]:
                 about = {"layer": layer, "map": name, "loss": probe.loss, "trained_layer": own, "epoch": probe.epoch}
                 yield Mapped(about, stack.map(number, one.tested(layer)).double())
 
 
 def rates_of_maps(one: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]:
-    """Rates of all maps under each distance, among the candidates of each kind."""
+    """Yield rates of all maps under each distance, among the candidates of each kind."""
     words, embeddings = one.words[one.known :], one.tested(0).double()
     unique = once(words)
     own = torch.arange(words.shape[1]).expand_as(words)
@@ -91,7 +91,10 @@ def rates_of_maps(one: Sentences, mapped: Iterable[Mapped]) -> Iterator[Row]:
 
 
 def among_all_words(one: Sentences, words: Tensor, mapped: Sequence[tuple[Row, Tensor]]) -> Iterator[Row]:
-    """The same among the embeddings of the whole vocabulary at the token's place; `mapped` are tokens (S, P, D) at the places."""
+    """Yield rates among the embeddings of the whole vocabulary at the token's position.
+
+    `mapped` are tokens (S, P, D) at the positions.
+    """
     right = {distance: torch.zeros(len(mapped), len(words), dtype=torch.float64) for distance in DISTANCES}
     size = 0
     for number, (place, every) in enumerate(zip(one.places, one.vocabulary(), strict=True)):
@@ -107,14 +110,14 @@ def among_all_words(one: Sentences, words: Tensor, mapped: Sequence[tuple[Row, T
 
 
 def parts(queries: Tensor, every: Tensor, own: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Some queries (Q', D), all candidates, and which are the own: a part at a time, so that the distances fit into memory."""
+    """Yield chunks of queries (Q', D), with all candidates and the indices of the own ones, so that the distances fit into memory."""
     size = max(1, DISTANCES_AT_ONCE // len(every))
     for some, which in zip(queries.split(size), own.split(size)):
         yield some, every, which
 
 
 def rate(candidates: str, distance: str, right: Tensor, asked: Tensor, size: int | None = None) -> Row:
-    """A rate from sums by sentence (S,); `size`: how many candidates there are, if not the tokens that are asked for."""
+    """Return a rate from sums by sentence (S,). `size`: number of candidates, by default the tokens that are asked for."""
     about = {"candidates": candidates, "distance": distance}
     some = asked > 0
     tokens, sentences = int(asked.sum()), int(some.sum())

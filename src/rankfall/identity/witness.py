@@ -1,7 +1,7 @@
-"""A second attention distribution with the same output: none of its entries is negative, rows keep their sums, A~ T = A T.
+"""A second attention distribution with the same output: no entry is negative, rows keep their sums, A~ T = A T.
 
-`find_farthest` goes from each row along directions of LN([T, 1]) as far as entries stay above zero, and keeps the farthest of a few points:
-fast, for all rows. How far rows could go at best is a linear program for each row (programs.py).
+`find_farthest` moves each row along directions of LN([T, 1]) as far as entries stay above zero, and keeps the farthest of a few points.
+It is fast and handles all rows. The largest possible distance is a linear program for each row (programs.py).
 """
 
 import torch
@@ -10,13 +10,13 @@ from torch import Tensor
 from rankfall.identity.nullspace import column_space
 from rankfall.identity.rows import GroupedRows
 
-INSIDE = 1 - 1e-12  # of the way to the first zero
+INSIDE = 1 - 1e-12  # share of the way to the first zero
 
 
 def find_farthest(rows: GroupedRows, extent: float = INSIDE) -> Tensor:
-    """The farthest point of four, (B, H, G, R, n): less and more of the largest weight, and of every second weight.
+    """Return the farthest of four points, (B, H, G, R, n): less and more of the largest weight, and of every second weight.
 
-    `extent` is the part of the way that is gone; below 1 all entries that were above zero stay so.
+    `extent` is the share of the way to the first zero; below 1 all positive entries stay positive.
     """
     basis = column_space(rows)  # (B, H, G, n, r + 1)
     weights = rows.weights
@@ -35,12 +35,15 @@ def find_farthest(rows: GroupedRows, extent: float = INSIDE) -> Tensor:
 
 
 def distance(a: Tensor, b: Tensor) -> Tensor:
-    """Half the sum of absolute differences of rows (total variation): 0 for equal rows, 1 for distributions without a common token."""
+    """Return half the sum of absolute differences of rows (total variation).
+
+    It is 0 for equal rows and 1 for distributions without a common token.
+    """
     return 0.5 * (a - b).abs().sum(-1)
 
 
 def output_error(rows: GroupedRows, other: Tensor) -> Tensor:
-    """max |A~ T - A T| over max |A T| of each head, (B, H)."""
+    """Return max |A~ T - A T| over max |A T| of each head, (B, H)."""
     before = rows.weights @ rows.values  # (B, H, G, R, r)
     change = (other - rows.weights) @ rows.values
     size = before.abs().amax((2, 3, 4))
@@ -48,12 +51,12 @@ def output_error(rows: GroupedRows, other: Tensor) -> Tensor:
 
 
 def sum_error(rows: GroupedRows, other: Tensor) -> Tensor:
-    """Largest change of the sum of a row, (B, H)."""
+    """Return the largest change of the sum of a row, (B, H)."""
     return (other - rows.weights).sum(-1).abs().amax((2, 3))
 
 
 def _free(wish: Tensor, basis: Tensor) -> Tensor:
-    """The part of a wished change (B, H, G, R, n) that changes neither output nor sum; zero where nothing but rounding is left."""
+    """Return the part of a wished change (B, H, G, R, n) that changes neither output nor sum; zero where only rounding is left."""
     free = wish
     for _ in range(2):
         free = free - (free @ basis) @ basis.mT
@@ -62,7 +65,7 @@ def _free(wish: Tensor, basis: Tensor) -> Tensor:
 
 
 def _walk(weights: Tensor, direction: Tensor, extent: float) -> Tensor:
-    """As far along a direction as no entry falls below zero."""
+    """Move as far along a direction as no entry falls below zero, times `extent`."""
     room = torch.where(direction < 0, weights / (-direction).clamp_min(torch.finfo(weights.dtype).tiny), torch.inf)
     step = room.amin(-1, keepdim=True)
     step = torch.where(step.isfinite(), step, torch.zeros_like(step))

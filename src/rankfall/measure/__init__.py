@@ -1,1 +1,1 @@
-"""What every measure is given, and how it is applied to a trained cell."""
+"""The input of every measure, and its application to a trained cell."""

@@ -1,7 +1,7 @@
-"""A measure applied to a trained cell: its network is rebuilt, alone, with its data.
+"""The application of a measure to a trained cell: its network is rebuilt, alone, with its data.
 
-Cells are trained in stacks and measured one by one. Products of matrices, sums and searches of a stack may end in other bits than those of
-its members alone, and a measure may be anybody's. What is not there cannot matter.
+Cells are trained in stacks and measured one at a time. Matrix products, sums and searches of a stack may differ in their last bits from
+those of its members alone, and a measure may be any user's. So no other member is there to affect it.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ def apply(
     device: torch.device,
     checkpoint: "Checkpoint",
 ) -> Rows:
-    """The rows of a cell, by a measure whose options are bound. `weights` and `data` are the cell's own (1, ...)."""
+    """Return the rows of a cell from a measure whose options are bound. `weights` and `data` are the cell's (1, ...)."""
     network = build(cell.architecture, shape, 1, getattr(torch, cell.training.dtype))
-    # As copies, which begin where memory is aligned: kernels may round otherwise elsewhere.
+    # Copied, so that weights begin at aligned addresses: elsewhere kernels may round differently.
     missing, unknown = network.load_state_dict(weights, strict=False)
-    # A position shared by all layers is stored under its first name only; any other missing parameter would be uninitialised.
+    # A position shared by all layers is stored under its first name only. Any other missing parameter would be uninitialised.
     wrong = [*unknown, *(name for name, _ in network.named_parameters() if name in missing)]
     if wrong:
         raise RuntimeError(f"stored weights and network do not have the same parameters: {', '.join(wrong)}")

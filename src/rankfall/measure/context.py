@@ -1,8 +1,8 @@
-"""What every measure is given: one object with its inputs, its random numbers, and a way to stop and go on.
+"""The input of every measure: one object with its data, its random numbers, and a way to stop and resume.
 
-A measure of cells reads `network`, `data` and `cells`, of one cell in a job; a measure of tables `table(name)`. A measure
-that takes long keeps its state: where `rows` goes from item to item, or where probes are trained (`rankfall.train.resume.fit_or_resume`),
-a job that is told to stop keeps what it has, and the next one goes on from there.
+A measure of cells reads `network`, `data` and `cells`, which are of one cell in a job. A measure of tables reads `table(name)`. A long
+measure saves its state: if `rows` goes from item to item, or if probes are trained (`rankfall.train.resume.fit_or_resume`), a job that is
+asked to stop keeps its results so far, and the next job resumes from there.
 """
 
 import json
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class RowCache(Protocol):
-    """Where rows of items are kept by what the items are made of (`run/jobs/kept.py`)."""
+    """A store of the rows of items, under the components that the items are made of (`run/jobs/kept.py`)."""
 
     def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]: ...
 
@@ -44,7 +44,7 @@ class RowCache(Protocol):
 
 
 class NoCache:
-    """For a measure that does not say what its items are made of, or is called outside a job."""
+    """The cache of a measure that does not declare what its items are made of, or that is called outside a job. It stores nothing."""
 
     def keys(self, name: str, items: Sequence[Any], made: Sequence[Parts]) -> list[str]:
         return [str(place) for place in range(len(items))]
@@ -60,7 +60,7 @@ class NoCache:
 
 
 class Uninterrupted:
-    """The checkpoint of a measure that is called outside a job: nothing stops it, and nothing is kept."""
+    """The checkpoint of a measure that is called outside a job. It never stops and stores nothing."""
 
     def load(self, name: str) -> None:
         return None
@@ -71,20 +71,19 @@ class Uninterrupted:
 
 @dataclass(frozen=True)
 class Context:
-    """Fields that a measure's NEEDS does not name are left empty."""
+    """The input of a measure. Fields that the measure's NEEDS does not name are empty."""
 
     network: "Network" = None  # type: ignore[assignment]
     data: "Data" = None  # type: ignore[assignment]
     cells: "Sequence[Designed]" = ()  # one for each member of the network
-    table: Callable[[str], DataFrame | None] = lambda name: None  # None where this configuration makes no such table
+    table: Callable[[str], DataFrame | None] = lambda name: None  # None if this configuration makes no such table
     device: "torch.device | str" = "cpu"
     checkpoint: "Checkpoint" = field(default_factory=Uninterrupted)
     kept: RowCache = field(default_factory=NoCache)
 
     def stream(self, *names: str | int, member: int | None = None) -> np.random.Generator:
-        """Random numbers of this purpose: the names begin with the measure's. A member's depend on the seed of its cell and on the names,
-        not on the stack that it is in; without a member they are common to all.
-        """
+        """Return the random numbers of a purpose. The names begin with the measure's. A member's numbers depend on the seed of its cell and
+        on the names, not on its stack. Without a member they are common to all."""
         return streams.stream(*((0, "common") if member is None else (self.cells[member].seed,)), *names)
 
     def rows(
@@ -94,10 +93,11 @@ class Context:
         name: str = "rows",
         made_of: "Callable[[T], Iterable[tuple[str, Component]]] | None" = None,
     ) -> Rows:
-        """The rows of one item after another; those that a stopped job had are not computed again. `name` tells the calls of one measure
-        apart. `made_of` says of which kinds and components an item is made: then a measure that needs nothing keeps its rows, for as long
-        as the item (a dataclass or a JSON value), the code of these, the measure's own and its options, but for PARTS, are the same.
-        They must depend on nothing else, and `rows_of` must load by itself what the item is made of."""
+        """Return the rows of one item after another. Rows that a stopped job had computed are not computed again. `name` distinguishes the
+        calls of one measure. `made_of` returns the kinds and components that an item is made of. With it, a measure that needs nothing
+        stores its rows for as long as these stay the same: the item (a dataclass or a JSON value), the code of its components, and the
+        measure's code and options except PARTS. The rows must depend on nothing else, and `rows_of` must itself load what the item is made
+        of."""
         import torch
 
         listed, kept = list(items), self.kept if made_of else NoCache()

@@ -1,4 +1,4 @@
-"""One network of a stack, where members have different work to do: computed together, each would do that of all."""
+"""Single networks of a stack, for work that differs between members: a stack would do the work of all for each."""
 
 import copy
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from rankfall.train.data import Data
 
 
 def each_network(network: Network) -> Iterator[Network]:
-    """Stacks of one member (1, ...), in turn. All that a network has for each member is in its parameters."""
+    """Yield each member of a stack as a stack of one (1, ...). Everything that a network has per member is in its parameters."""
     members = len(next(network.parameters()))
     for member in range(members):
         one = copy.deepcopy(network)
@@ -20,7 +20,7 @@ def each_network(network: Network) -> Iterator[Network]:
 
 
 def data_of(data: Data, member: int) -> Data:
-    """The data of one member (1, N, ...)."""
+    """Return the data of one member (1, N, ...)."""
     own = slice(member, member + 1)
     splits = {name: Split(split.inputs[own], split.targets[own]) for name, split in data.splits.items()}
     return replace(data, splits=splits, chance=data.chance[own])

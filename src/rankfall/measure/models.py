@@ -1,4 +1,4 @@
-"""Common to the measures of real models: the request, checked before anything is loaded."""
+"""The request of measures of real models, checked before anything is loaded, and their loop over seeds."""
 
 import importlib.util
 from collections.abc import Callable
@@ -12,7 +12,8 @@ from rankfall.models.texts import Texts
 
 
 def make_request(source: ModelSource, texts: Texts, *, optional: bool = False, **chosen: Any) -> Request | None:
-    """The request, or None for an optional model whose package is not installed. `chosen`: fields of a request; None: its default."""
+    """Return the request, or None for an optional model whose package is not installed. `chosen` are fields of a request, where None means
+    the default."""
     lacking = importlib.util.find_spec("transformers") is None
     if lacking and not optional:
         raise RankfallError("measuring models needs transformers: pip install 'rankfall[models]'")
@@ -26,7 +27,7 @@ def make_request(source: ModelSource, texts: Texts, *, optional: bool = False, *
 def by_seed(
     context: Context, request: Request | None, seeds: int, rows_of: Callable[[Request, list[int]], Rows]
 ) -> Rows:
-    """The rows of one seed's weights after another; pretrained weights have no seed."""
+    """Return the rows of one seed's weights after another. Pretrained weights have no seed."""
     if request is None:
         return []
     return context.rows(range(seeds if request.source.phase == "init" else 1), lambda seed: rows_of(request, [seed]))

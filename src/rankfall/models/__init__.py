@@ -1,3 +1,1 @@
-"""Real models: Hugging Face transformers, initialised or pretrained, measured with and without their residual
-connections.
-"""
+"""Models of Hugging Face transformers, initialised or pretrained, measured with and without their residual connections."""

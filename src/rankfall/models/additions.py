@@ -1,11 +1,11 @@
-"""Which additions of a model are its residual connections, found from the flow of data alone.
+"""Detection of the residual connections of a model from the flow of data alone.
 
-An addition a + b of two activations of the residual stream's shape is a residual connection where one operand is an ancestor
-of the other: the state X and f(X). The ancestor is the skip, the other the branch. The branch is attention if
-tokens are mixed by a softmax on the way from X to it, and an MLP otherwise. Embedding sums have no such order
-between their operands, position terms do not have the shape, so neither is taken for one. In blocks that run both
-branches side by side, X + A(X) + M(X), one addition joins the branches ("join") and one adds the state
-("attention"; its removal takes the state away from both).
+An addition a + b of two activations of the residual stream's shape is a residual connection if one operand is an ancestor
+of the other: the state X and f(X). The ancestor is the skip, the other operand the branch. The branch is attention if a
+softmax mixes tokens on the way from X to it, and an MLP otherwise. Sums of embeddings have no such order between their
+operands, and position terms do not have the shape, so neither counts. In blocks that run both branches side by side,
+X + A(X) + M(X), one addition joins the branches ("join") and one adds the state ("attention"). Removing the latter takes
+the state away from both branches.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Addition:
 
 
 def candidates(graph: Graph, batch: int, width: int) -> list[Node]:
-    """Additions of two non-leaf tensors of the shape of the residual stream: width last, and the size that most such
-    additions have.
+    """Return the additions of two non-leaf tensors of the residual stream's shape: width last, and the size that most
+    such additions have.
     """
     found = []
     for node in graph.nodes:
@@ -49,7 +49,7 @@ def candidates(graph: Graph, batch: int, width: int) -> list[Node]:
 
 
 def classify(graph: Graph, candidates: list[Node]) -> list[Addition]:
-    """The candidates that are residual connections, in order of execution."""
+    """Return the candidates that are residual connections, in order of execution."""
     found: list[Addition] = []
     by_node: dict[int, Addition] = {}
     sums = {node.index: node for node in candidates}
@@ -94,8 +94,8 @@ def classify(graph: Graph, candidates: list[Node]) -> list[Addition]:
 
 
 def _mlp_side(graph: Graph, join: Node, source: int) -> int | None:
-    """Which operand of an addition is the MLP when the other is the attention, both made from `source`; None where
-    the addition is not such a sum.
+    """Return which operand of an addition is the MLP if the other is the attention and both are computed from `source`;
+    None for any other addition.
     """
     assert join.operands is not None
     if not all(graph.above(source, operand) for operand in join.operands):
@@ -107,8 +107,8 @@ def _mlp_side(graph: Graph, join: Node, source: int) -> int | None:
 
 
 def assign_streams(graph: Graph, found: list[Addition]) -> int:
-    """Every addition belongs to the residual stream of the addition that its state comes from; a state with none before
-    it starts a new one. Returns how many there are.
+    """Assign every addition to the residual stream of the addition that its state comes from, and return the number of
+    streams. A state without an addition before it starts a new stream.
     """
     nodes: dict[int, Addition] = {}
     starts: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What surgery needs to know about a model: where its residual additions are, and where the state leaves each layer."""
+"""The anatomy of a model, as surgery needs it: its residual additions, and where the state leaves each layer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Exit:
-    """Where the state leaves a layer: which part of what its module returns."""
+    """The part of a module's output that is the state leaving a layer."""
 
     call: Call
     path: tuple[Any, ...]
@@ -46,7 +46,7 @@ class Anatomy:
     removable: frozenset[Operation]  # products that only feed MLP branches
 
     def summary(self) -> str:
-        """One line: what was found."""
+        """Return the number of additions, layers and features in one line."""
         kinds = [site.kind for site in self.sites.values()]
         parts = [f"{kinds.count(kind)} {kind}" for kind in (ATTENTION, MLP, JOIN) if kind in kinds]
         return f"{len(kinds)} residual additions in {self.layers} layers ({', '.join(parts)}), width {self.width}"

@@ -1,8 +1,8 @@
-"""BERT's family as a network of our own: the same weights in the blocks that the studies of small networks work on.
+"""Conversion of BERT's family to Rankfall's own network: the same weights in the blocks of the studies of small networks.
 
-Possible where a layer is plain softmax attention and an MLP, each followed by its norm, with positions in the embedding
-only. It serves what needs more than a forward pass, above all propagation of the differences between tokens apart from
-what they share, and it is a second, independent implementation of every cut variant.
+This is possible if a layer is plain softmax attention and an MLP, each followed by its norm, with positions in the
+embedding only. It serves measures that need more than a forward pass, above all the propagation of the differences
+between tokens apart from what they share. It is also a second, independent implementation of every cut variant.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from rankfall.nets.plain import attention_alone
 if TYPE_CHECKING:
     from rankfall.models.subject import Subject
 
-PARTS = ("query", "key", "value", "output", "norm1", "inner", "outer", "norm2")  # of a layer of ours
-BERT = (  # what a layer of BERT calls them
+PARTS = ("query", "key", "value", "output", "norm1", "inner", "outer", "norm2")  # of a layer of Rankfall's network
+BERT = (  # their names in a layer of BERT
     *("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
     *("attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"),
 )
@@ -38,7 +38,7 @@ DISTILBERT = (
 
 
 def _albert_layers(model: Any) -> Iterator[nn.Module]:
-    """Layers of a group are used again."""
+    """Yield the layer of every depth; the layers of a group repeat."""
     config = model.config
     for index in range(config.num_hidden_layers):
         group = model.encoder.albert_layer_groups[int(index / (config.num_hidden_layers / config.num_hidden_groups))]
@@ -54,12 +54,15 @@ FAMILIES: dict[str, tuple[Callable[[Any], Iterable[nn.Module]], tuple[str, ...]]
 
 
 def convertible(subject: Subject) -> bool:
-    """Whether this model has a form in our own blocks."""
+    """Return whether this model can be converted to Rankfall's own blocks."""
     return subject.loaded.config.model_type in FAMILIES and subject.loaded.streamer is None
 
 
 def as_network(subject: Subject, variant: Variant) -> Network:
-    """One member in float64 whose blocks are this variant of the model. Its embedding is not the model's: start from states."""
+    """Return a network of one member in float64 whose blocks are this variant of the model.
+
+    Its embedding is not the model's: start from states.
+    """
     config = subject.loaded.config
     if not convertible(subject):
         raise RankfallError(
@@ -111,7 +114,7 @@ def _norm(ours: Any, theirs: Any) -> None:
 
 
 def first_states(subject: Subject, start: int, stop: int) -> Tensor:
-    """What enters the first layer, (1, B, T, D) in float64."""
+    """Return the states that enter the first layer, (1, B, T, D) in float64."""
     found: dict[int, Tensor] = {}
     subject.run([subject.variants[0]], start, stop, found.__setitem__)
     return found[0].double()

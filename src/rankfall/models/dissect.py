@@ -1,7 +1,7 @@
 """The anatomy of a model, read from one recorded forward pass.
 
-What is found has to agree with the config, two additions in each layer in the right order; otherwise the model is refused, and the
-error lists what was found.
+The additions must agree with the config: two in each layer, in the right order. Otherwise the model is refused, and the error
+lists the additions.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from rankfall.models.frames import Call, Frames, Operation
 from rankfall.models.graph import Graph, size_of
 from rankfall.models.record import ModelRecorder, Node
 
-Outputs = dict[Call, list[tuple[tuple[Any, ...], int]]]  # what every call returned: the way to each tensor, its node
+Outputs = dict[
+    Call, list[tuple[tuple[Any, ...], int]]
+]  # of every call: the path to each tensor that it returned, and the tensor's node
 
 
 def study(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> Anatomy:
-    """Find the residual additions of a model from one pass on a small batch (two samples or more)."""
+    """Return the anatomy of a model from one pass on a small batch (two samples or more)."""
     return watch(model, inputs, width=width, layers=layers)[0]
 
 
 def watch(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> tuple[Anatomy, Any]:
-    """As `study`, and also what the model returned. Recording changes no number."""
+    """Return the anatomy of a model, as `study` does, and the model's output. Recording changes no number."""
     batch = batch_of(inputs)
     if batch < 2:
         raise ValueError("the anatomy is read from two samples or more: one could be mistaken for a missing axis")
@@ -40,9 +42,7 @@ def watch(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) 
 
 
 def dissect(nodes: list[Node], outputs: Outputs, *, batch: int, width: int, layers: int) -> Anatomy:
-    """The anatomy from a recorded pass. An error lists what was found unless it is two residual additions in each of
-    `layers` layers.
-    """
+    """Return the anatomy from a recorded pass; raise an error unless each of `layers` layers has two residual additions."""
     graph = Graph(nodes)
     found = classify(graph, candidates(graph, batch, width))
     residual_streams = assign_streams(graph, found)
@@ -79,7 +79,7 @@ def dissect(nodes: list[Node], outputs: Outputs, *, batch: int, width: int, laye
 
 
 def _exit(graph: Graph, outputs: Outputs, additions: set[int], pair: list[Addition], key: tuple[int, int]) -> Exit:
-    """The innermost module call that holds both additions of a layer, and the part of its output that is the state."""
+    """Return the innermost module call that holds both additions of a layer, and the part of its output that is the state."""
     residual_stream, layer = key
     common = [a for a, b in zip(pair[0].node.stack, pair[1].node.stack) if a == b]
     last = pair[1].node.index
@@ -95,8 +95,8 @@ def _exit(graph: Graph, outputs: Outputs, additions: set[int], pair: list[Additi
 
 
 def _removable(graph: Graph, found: list[Addition]) -> frozenset[Operation]:
-    """Products between a state and an MLP branch that nothing else in the layer needs: not computed when the MLP is
-    removed.
+    """Return the products between a state and an MLP branch that nothing else in the layer needs. A pass without the MLP
+    skips them.
     """
     removable = set()
     for item in found:

@@ -1,4 +1,4 @@
-"""What any word of a model's vocabulary is when it enters the first layer, at given places of a text."""
+"""States of a model's whole vocabulary on entering the first layer, at chosen positions of a text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rankfall.models.forward import Wide, run_model
 from rankfall.models.record import tensors_in
 from rankfall.models.subject import Subject
 
-TOKENS = 2**14  # tokens of a pass
+TOKENS = 2**14  # in one pass
 
 
 class _Entered(Exception):
-    """Ends a pass where the first layer begins."""
+    """The signal that ends a pass where the first layer begins."""
 
 
 def entering(subject: Subject, words: Tensor) -> Tensor:
-    """States (B, T, D) that enter the first layer, for words (B, T); no layer is computed."""
+    """Return the states (B, T, D) that enter the first layer, for words (B, T). No layer is computed."""
     first = next(
         leaving.call for leaving in subject.anatomy.exits if leaving.layer == 1 and not leaving.residual_stream
     )
@@ -46,22 +46,24 @@ def entering(subject: Subject, words: Tensor) -> Tensor:
         handle.remove()
     if not found:
         raise RankfallError(
-            f"model {subject.request.source.name!r}: its first layer is given no states of width {subject.anatomy.width}"
+            f"model {subject.request.source.name!r}: its first layer receives no states of width {subject.anatomy.width}"
         )
     state = found[0].transpose(0, 1) if subject.anatomy.batch_axis == 1 else found[0]
     return state.reshape(*words.shape, -1)
 
 
 def vocabulary(subject: Subject, places: Sequence[int], known: Tensor, states: Tensor) -> list[Tensor]:
-    """(V, D) at each place: what enters the first layer where the text is this word. A word's embedding depends on its place, not on
-    the words around it; `known` words (B, T) and their states (B, T, D) as a whole pass had them must come out again.
+    """Return, for each position, the states (V, D) that enter the first layer if the token there is each word in turn.
+
+    A word's embedding depends on its position, not on the words around it. As a check, the `known` words (B, T) must give
+    their states (B, T, D) of a whole pass again.
     """
     words, length = int(subject.loaded.config.get_text_config().vocab_size), max(places) + 1
     if not torch.allclose(entering(subject, known), states, rtol=1e-4, atol=1e-5):
         raise RankfallError(
-            f"model {subject.request.source.name!r}: the states that its first layer is given are not those of layer 0"
+            f"model {subject.request.source.name!r}: its first layer does not receive the states of layer 0"
         )
-    # Made at once: small tensors that are kept among large ones that are freed would leave the heap full of holes.
+    # Allocated at once: small tensors kept among large ones that are freed would fragment the heap.
     everywhere = torch.empty(words, len(places), subject.anatomy.width)
     for part in torch.arange(words).split(max(1, TOKENS // length)):
         everywhere[part] = entering(subject, part.unsqueeze(1).expand(-1, length))[:, list(places)].float()

@@ -1,8 +1,8 @@
-"""Follows one forward pass and keeps, for each layer of attention, the tensors that it is made of.
+"""A recorder of one forward pass that keeps the tensors of each attention layer.
 
-A tensor is known by what it comes from: a linear map, the softmax over tokens, or the product of weights and values. Operations that
-only move entries (views, slices, repeats, dropout in eval mode) pass that on. All tensors of a layer are kept until its residual
-addition, so that no id() is used twice.
+A tensor is identified by its origin: a linear map, the softmax over tokens, or the product of weights and values. Operations that
+only move entries (views, slices, repeats, dropout in eval mode) pass the origin on. All tensors of a layer are kept until its
+residual addition, so that no id() is used twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MATMUL = frozenset({"matmul", "bmm", "__matmul__"})
 
 @dataclass(frozen=True)
 class LinearMap:
-    """A linear map that was applied: what it read, its weight (in, out), its bias."""
+    """A linear map in the pass: its input, its weight (in, out), its bias."""
 
     read: Tensor
     weight: Tensor
@@ -40,29 +40,29 @@ class Followed:
     """One layer's attention, as the model computed it."""
 
     weights: Tensor  # (B, H, T, T)
-    scores: Tensor  # (B, H, T, T), and sinks that are no tokens
+    scores: Tensor  # (B, H, T, T), plus sinks that are no tokens
     score_width: int
     values: Tensor  # (B, H, T, d_v)
-    read: Tensor | None  # what the values are a linear map of
+    read: Tensor | None  # the input of the linear map that gives the values
     output: tuple[Tensor, Tensor | None] | None = None  # weight (H*d_v, D) or (H, d_v, D), and bias
     attended: Tensor | None = None
     skip: Tensor | None = None
     branch: Tensor | None = None
     total: Tensor | None = None
-    norm: tuple[str, Tensor] | None = None  # name of the module that read the total, and what it returned
-    state: Tensor | None = None  # what the MLP is added to: the total, or its norm
+    norm: tuple[str, Tensor] | None = None  # name of the module that read the total, and its output
+    state: Tensor | None = None  # the skip of the MLP: the total, or its norm
 
 
 @dataclass(frozen=True)
 class Softmaxed:
-    """The weights of attention, with the scores they come from and the width of queries and keys."""
+    """The origin of attention weights: their scores and the width of queries and keys."""
 
     scores: Tensor
     score_width: int
 
 
 class Follower(TorchFunctionMode):
-    """Fills `layers` while it is active."""
+    """Mode that fills `layers` while it is active."""
 
     def __init__(self, anatomy: Anatomy, frames: Frames, heads: int) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class Follower(TorchFunctionMode):
         return result
 
     def leave(self, call: Call, inputs: Any, output: Any) -> None:
-        """For Frames: the norm that reads the state after the addition."""
+        """Record the norm that reads the state after the addition; `Frames` calls this after every module."""
         last = self._last
         if last is None or last.norm is not None or not inputs or inputs[0] is not last.total:
             return
@@ -149,13 +149,13 @@ class Follower(TorchFunctionMode):
             heads = (-1, self._heads)
             weights, values = (x if x.dim() == 4 else x.unflatten(0, heads) for x in given)
             self._attended(origin, weights, values.expand(*weights.shape[:-1], values.shape[-1]), given[1], result)
-        elif given[1].dim() == 2:  # a linear map without a function of its own
+        elif given[1].dim() == 2:  # a linear map written as a matrix product
             self._map(given[0], given[1], None, result)
         elif result.dim() >= 3 and over_tokens(result):
             self._score_width = given[0].shape[-1]
 
     def _einsum(self, args: Any, result: Tensor) -> None:
-        """Products written as sums over named axes, as XLNet has them."""
+        """Record a product written as a sum over named axes, as in XLNet."""
         given = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
         terms, _, out = args[0].replace(" ", "").partition("->")
         left, _, right = terms.partition(",")

@@ -1,7 +1,7 @@
-"""One forward pass of a model, and float64 kept all the way through it.
+"""A forward pass of a model in float64 throughout.
 
-Models that ask for float32 inside (softmax, RMSNorm) would round a float64 pass to float32. While `Wide` is active, a request to
-convert a float64 tensor to float32 is not followed, and an einsum of mixed formats is computed in float64.
+Models that ask for float32 inside (softmax, RMSNorm) would round a float64 pass to float32. While `Wide` is active, requests to
+convert a float64 tensor to float32 are ignored, and an einsum of mixed formats is computed in float64.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rankfall.models.record import tensors_in
 
 
 def run_model(model: nn.Module, inputs: dict[str, Any]) -> Any:
-    """One pass without gradients; the model's caches are off."""
+    """Run one pass without gradients and without the model's caches."""
     accepted = inspect.signature(model.forward).parameters
     off = {name: False for name in ("use_cache", "use_mems") if name in accepted}
     with torch.no_grad():
@@ -25,12 +25,12 @@ def run_model(model: nn.Module, inputs: dict[str, Any]) -> Any:
 
 
 def batch_of(inputs: dict[str, Any]) -> int:
-    """Samples in a batch of model inputs."""
+    """Return the number of samples in a batch of model inputs."""
     return int(next(tensor for _, tensor in tensors_in(inputs)).shape[0])
 
 
 class Wide(TorchFunctionMode):
-    """Keeps float64, and changes nothing else."""
+    """Mode that keeps float64 and changes nothing else."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return in_float64(func, args, kwargs or {})

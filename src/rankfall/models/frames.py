@@ -1,9 +1,9 @@
-"""The module calls that are in progress during a forward pass, kept by hooks, and names for operations.
+"""The module calls in progress during a forward pass, tracked by hooks, and names for operations.
 
-An operation is named by the module call it happens in and its number among the operations of its kind in that call,
-not counting those of submodules. This name is the same in every forward pass, also where a submodule (a mixture of
-experts, say) does a different number of operations each time, and it differs between the calls of a module
-that is used several times (ALBERT's layer).
+The name of an operation is its module call and its number among the operations of its kind in that call, not counting
+those of submodules. This name is the same in every forward pass, even if a submodule (such as a mixture of experts)
+does a different number of operations each time. It differs between the calls of a module that is used several times
+(ALBERT's layer).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import nn
 
 
 class Call(NamedTuple):
-    """One call of one module in a forward pass: its dotted name and how many times it had been called before."""
+    """One call of one module in a forward pass: its dotted name and the number of earlier calls."""
 
     module: str
     number: int
@@ -62,7 +62,7 @@ class Frames:
             handle.remove()
         self._handles.clear()
         self._stack.clear()
-        self._on_exit = None  # it refers to an object that refers to this one: the cycle would keep the model in memory
+        self._on_exit = None  # a reference cycle would keep the model in memory
 
     def _entering(self, name: str) -> Callable[..., None]:
         def enter(module: nn.Module, inputs: Any) -> None:
@@ -77,11 +77,11 @@ class Frames:
 
     @property
     def stack(self) -> tuple[Call, ...]:
-        """The calls in progress, outermost first."""
+        """Calls in progress, outermost first."""
         return tuple(frame.call for frame in self._stack)
 
     def operation(self, kind: str) -> Operation | None:
-        """The name of the operation that is starting; None outside the model. Every call counts one operation."""
+        """Return the name of the operation that is starting, or None outside the model. Every call counts one operation."""
         if not self._stack:
             return None
         frame = self._stack[-1]

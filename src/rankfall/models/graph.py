@@ -1,4 +1,4 @@
-"""A recorded forward pass as a graph: which node was computed from which."""
+"""A recorded forward pass as a graph of nodes and their parents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rankfall.models.record import SAME_STATE, Node
 
 
 class Graph:
-    """The ancestors of every node, each set kept as a bit mask."""
+    """The ancestors of every node, each set as a bit mask."""
 
     def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
@@ -19,14 +19,14 @@ class Graph:
         self.attention = [node.index for node in nodes if node.attends]
 
     def above(self, upper: int, lower: int) -> bool:
-        """Whether `upper` is an ancestor of `lower`, or the same."""
+        """Return whether `upper` is `lower` or an ancestor of it."""
         return bool(self.up[lower] >> upper & 1)
 
     def attends_between(self, upper: int, lower: int) -> bool:
         return any(self.above(upper, mix) and self.above(mix, lower) for mix in self.attention)
 
     def source(self, index: int) -> int:
-        """The node where this state was computed: changes of layout, dtype and constant factors are followed backwards."""
+        """Return the node where this state was computed, looking through changes of layout and dtype and constant factors."""
         while True:
             node = self.nodes[index]
             tensors = [parent for parent in node.parents if not self.nodes[parent].leaf]
@@ -38,7 +38,7 @@ class Graph:
             index = tensors[0]
 
     def nearest(self, index: int, targets: set[int]) -> int | None:
-        """The target that is the fewest operations above a node, or None where no target is above it."""
+        """Return the target that is the fewest operations above a node, or None if no target is above it."""
         seen, front = {index}, [index]
         while front:
             for here in front:

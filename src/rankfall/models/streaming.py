@@ -1,9 +1,9 @@
-"""Models larger than memory: the weights of one layer at a time, fetched when it is called and dropped when the next one is.
+"""Models larger than memory: a layer's weights are fetched when it is called and dropped when the next layer is called.
 
-The model is built without storage. A unit is a layer (an element of a ModuleList) or any other module with weights of
-its own; hooks give it weights before it runs. Pretrained weights come from safetensors, tensor by tensor; initial ones
-are drawn by the library's own rule for each module, from a stream named by the seed and the module, so they are the same
-whenever the layer is fetched. (They are another draw than the one that fills a whole model at once.)
+The model is built without storage. A unit is a layer (an element of a ModuleList) or any other module with direct
+weights. Hooks fill it before it runs. Pretrained weights come from safetensors, tensor by tensor. Initial weights are
+drawn by the library's rule for each module, from a stream named by the seed and the module, so every fetch gives the
+same numbers. (They differ from the numbers of a whole model that is filled at once.)
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rankfall.errors import RankfallError
 from rankfall.models.stored import StoredWeights
 from rankfall.streams import words
 
-Fill = Callable[[str, nn.Module], None]  # gives storage and values to everything in a unit
+Fill = Callable[[str, nn.Module], None]  # gives storage and values to all weights of a unit
 
 
 class Streamer:
-    """Hooks on a model without storage. At most one layer, and the small modules in use, are in memory at any time."""
+    """Hooks on a model without storage. At most one layer and the small modules in use are in memory at any time."""
 
     def __init__(self, model: nn.Module, fill: Fill) -> None:
         self.model, self._fill = model, fill
@@ -39,7 +39,7 @@ class Streamer:
                 module.register_forward_hook(self._leave_single(name), always_call=True)
 
     def switch(self, dtype: torch.dtype) -> None:
-        """Another number format from the next fetch on."""
+        """Change the dtype from the next fetch on."""
         if self._resident is not None:
             self._drop(self._resident)
         self._resident, self.dtype = None, dtype
@@ -75,8 +75,9 @@ class Streamer:
 
 
 def units(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """The outermost elements of ModuleLists that have weights: the layers. And what holds PyTorch's attention elsewhere, which computes
-    with the weights of a child that is never called, so that these are needed at once.
+    """Yield the units: the outermost elements of ModuleLists that have weights, which are the layers, and parents of PyTorch's attention.
+
+    PyTorch's attention computes with the weights of a child that is never called, so its weights are fetched together.
     """
     found: list[str] = []
     for name, module in model.named_modules():
@@ -95,13 +96,13 @@ Slot = tuple[str, str]  # "_parameters" or "_buffers", and the name
 
 
 def slot_of(module: nn.Module, slot: Slot) -> dict[str, Any]:
-    """The dict of a module that a slot is in."""
+    """Return the dict of a module that holds a slot."""
     holder: dict[str, Any] = getattr(module, slot[0])
     return holder
 
 
 def slots(module: nn.Module) -> Iterator[tuple[Slot, Tensor]]:
-    """What a module itself owns, not its children."""
+    """Yield the parameters and buffers of a module itself, without its children."""
     for kind in ("_parameters", "_buffers"):
         for name, value in getattr(module, kind).items():
             if value is not None:
@@ -120,7 +121,7 @@ def _convert(module: nn.Module, dtype: torch.dtype) -> None:
 
 
 def _allocate(module: nn.Module) -> None:
-    """Storage full of NaN (whole numbers: the lowest), so that what nothing fills is noticed."""
+    """Allocate storage full of NaN (integers: the lowest value), so that unfilled weights are noticed."""
     for slot, value in list(slots(module)):
         put_value(module, slot, torch.full(value.shape, _lowest(value), dtype=value.dtype, device="cpu"))
 
@@ -143,7 +144,7 @@ def put_value(module: nn.Module, slot: Slot, value: Tensor) -> None:
 
 
 class TiedWeights:
-    """Weights that several modules have in common, by the names that each has for them. The first name stands for all."""
+    """Weights that several modules share, by the name in each. The first name determines the draw."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -159,7 +160,7 @@ class TiedWeights:
         return [one for one in self.groups.get(name, ()) if one != name]
 
     def drawn(self, name: str, seed: int) -> Tensor:
-        """By the library's rule for a module that has it, or for one around it: an encoder draws the embedding that it shares."""
+        """Draw a shared weight by the library's rule for a module that has it, or for one around it: an encoder draws its embedding."""
         group = self.groups[name]
         for owner in group:
             full, _, weight = owner.rpartition(".")
@@ -184,7 +185,7 @@ class TiedWeights:
 
 
 def draw_weights(model: nn.Module, seed: int) -> Fill:
-    """Initial values by the library's rule, children before parents (some parents scale what their children drew)."""
+    """Return a function that fills a unit by the library's rule, children before parents (some parents scale their children's draws)."""
     shared = TiedWeights(model)
 
     def fill(name: str, unit: nn.Module) -> None:
@@ -206,7 +207,7 @@ def draw_weights(model: nn.Module, seed: int) -> Fill:
 
 
 def load_weights(model: nn.Module, folder: Path) -> Fill:
-    """Values from the safetensors files of a folder. What is not a weight (positions, frequencies) comes from the library's rule."""
+    """Return a function that fills a unit from the safetensors files of a folder. Buffers that they lack follow the library's rule."""
     checkpoint = StoredWeights(model, folder)
     rule, shared = draw_weights(model, 0), TiedWeights(model)
 

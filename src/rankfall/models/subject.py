@@ -1,4 +1,4 @@
-"""A model on the table: loaded, its anatomy read and verified, with its batch of text, in the number format it is measured in."""
+"""A model ready to be measured: loaded, its anatomy read and verified, with its batch of text, in the dtype of the measurement."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rankfall.models.texts import Batch, Texts, batch_for
 from rankfall.models.variants import VARIANTS, Variant
 
 DEFINITIONS = ("clean", "published")
-PART_BYTES = 2**28  # what a part of the batch may take, about
+PART_BYTES = 2**28  # approximate memory of a part of the batch
 STREAMED_BYTES = 2**32
 
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that the numbers of a model depend on."""
+    """The settings that determine the numbers of a model."""
 
     source: ModelSource
     texts: Texts = field(default_factory=Texts)
@@ -38,7 +38,7 @@ class Request:
     dtype: str = "float64"
 
     def check(self) -> None:
-        """Wrong names, before anything is loaded."""
+        """Raise an error for unknown names, before anything is loaded."""
         if self.definition not in DEFINITIONS:
             raise RankfallError(f"definition {self.definition!r} is not one of {', '.join(DEFINITIONS)}")
         if self.dtype not in ("float32", "float64"):
@@ -51,7 +51,7 @@ class Request:
 
 @dataclass
 class Subject:
-    """A loaded model with everything that is fixed before it is measured."""
+    """A loaded model with its anatomy, batch and variants."""
 
     request: Request
     seed: int | None
@@ -66,7 +66,7 @@ class Subject:
         return torch.float64 if self.request.dtype == "float64" else torch.float32
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say what was measured."""
+        """Return the columns that identify a measurement."""
         return {
             "model": self.request.source.name,
             "model_type": str(self.loaded.config.model_type),
@@ -85,7 +85,7 @@ class Subject:
 
     @property
     def tokens(self) -> int:
-        """Tokens the network sees of a sample; of a picture they are patches."""
+        """Number of tokens per sample that the network reads. For a picture these are patches."""
         site = next(iter(self.anatomy.sites.values()))
         inputs = self.batch.inputs
         if "input_ids" in inputs:
@@ -93,21 +93,21 @@ class Subject:
         return int(site.shape[-2])
 
     def parts(self, budget: int = PART_BYTES) -> Iterator[tuple[int, int]]:
-        """The batch in parts that fit the budget: (start, stop)."""
+        """Yield parts of the batch that fit the budget: (start, stop)."""
         size = 8 if self.dtype == torch.float64 else 4
-        states = 12 * self.tokens * self.loaded.width * size  # a few states and an MLP's inside
+        states = 12 * self.tokens * self.loaded.width * size  # a few states and the inner width of an MLP
         attention = 4 * self.loaded.heads * self.tokens**2 * size
         step = max(1, budget // (states + attention))
         for start in range(0, self.batch.samples, step):
             yield start, min(start + step, self.batch.samples)
 
     def inputs(self, start: int, stop: int) -> dict[str, Tensor]:
-        """Part of the batch, in the number format of the measurement."""
+        """Return part of the batch in the dtype of the measurement."""
         part = self.batch.part(start, stop)
         return {name: value.to(self.dtype) if value.is_floating_point() else value for name, value in part.items()}
 
     def passes(self) -> Iterator[tuple[list[Variant], int, int]]:
-        """What to run: (variants, start, stop). Where weights have to be fetched, all variants and samples in one pass."""
+        """Yield the passes to run: (variants, start, stop). A streamed model runs variants together, with as many samples as fit."""
         if self.loaded.streamer is None:
             for variant in self.variants:
                 for start, stop in self.parts():
@@ -121,7 +121,7 @@ class Subject:
                     yield group, start, stop
 
     def run(self, variants: list[Variant], start: int, stop: int, sink: Callable[[int, Tensor], None]) -> None:
-        """One pass; `sink` gets (layer, state (V, B, T, D)) for layers 0..L as they come."""
+        """Run one pass. `sink` receives (layer, state (V, B, T, D)) for layers 0..L as they are computed."""
         with failing(
             self.request, f"in {self.request.dtype} with variants {', '.join(variant.name for variant in variants)}"
         ):
@@ -130,7 +130,7 @@ class Subject:
 
 @contextmanager
 def failing(request: Request, where: str) -> Iterator[None]:
-    """What a model's own code raises, in one line; a `RankfallError` is one already."""
+    """Turn errors of the model's code into errors of one line."""
     try:
         yield
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
@@ -139,7 +139,7 @@ def failing(request: Request, where: str) -> Iterator[None]:
 
 
 def subject(request: Request, seed: int | None) -> Subject:
-    """Load, read the anatomy in the model's own float32, verify bit by bit, then change to the format of the measurement."""
+    """Load a model, read its anatomy in float32, verify it bit by bit, then convert to the dtype of the measurement."""
     request.check()
     loaded = load(request.source, seed=seed or 0)
     batch = batch_for(loaded, request.texts)
@@ -151,13 +151,13 @@ def subject(request: Request, seed: int | None) -> Subject:
     few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
     with failing(request, "in a plain forward pass"):
         anatomy, seen = watch(loaded.model, few, width=loaded.width, layers=loaded.layers)
-        # A streamed model is not run once more for this: every pass fetches all weights.
+        # A streamed model does not run again for this: every pass fetches all weights.
         verify(loaded.model, anatomy, few, None if loaded.streamer is None else seen)
     variants, left_out = _variants(request, anatomy, str(loaded.config.model_type))
     if loaded.streamer is not None:
         loaded.streamer.switch(torch.float64 if request.dtype == "float64" else torch.float32)
     elif request.dtype == "float64":
-        for module in loaded.model.modules():  # one module at a time: the float32 copy goes as the float64 one comes
+        for module in loaded.model.modules():  # one module at a time, so that the float32 copy is freed meanwhile
             for name, value in (*module._parameters.items(), *module._buffers.items()):
                 if value is not None and value.is_floating_point():
                     _widen(module, name, value)
@@ -172,7 +172,7 @@ def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
 
 
 def _variants(request: Request, anatomy: Anatomy, model_type: str) -> tuple[list[Variant], list[str]]:
-    """The wanted variants as defined; those that this model cannot have are named, not silently dropped."""
+    """Return the requested variants, and the names of those that this model or definition does not have."""
     chosen, left_out = [], []
     for name in request.variants:
         variant = VARIANTS[name]
@@ -185,10 +185,10 @@ def _variants(request: Request, anatomy: Anatomy, model_type: str) -> tuple[list
 
 
 def subjects(request: Request, seeds: Sequence[int]) -> Iterator[Subject]:
-    """At initialisation one subject a seed, all variants of it with the same weights; pretrained weights have no seed."""
+    """Yield one subject per seed at initialisation, or a single one with pretrained weights, which have no seed."""
     if request.source.phase == "pretrained":
         yield subject(request, None)
         return
     for seed in seeds:
-        gc.collect()  # the last seed's model, before the next one is built
+        gc.collect()  # frees the last seed's model before the next one is built
         yield subject(request, seed)

@@ -1,9 +1,9 @@
-"""A forward pass of an unchanged model in which some additions of the residual stream are left out.
+"""A forward pass of an unchanged model that leaves out some additions of the residual stream.
 
-Where a skip connection is cut, the addition X + f(X) returns f(X), the very tensor; nothing is subtracted afterwards. Where the
+If a skip connection is cut, the addition X + f(X) returns the tensor f(X) itself; nothing is subtracted afterwards. If the
 MLP is removed, the layer returns the state that would have entered the MLP's addition, so that the MLP, its skip connection and a
-norm after them are gone. Several variants may share one pass, each on its part of the batch, so that weights that have to be
-fetched are fetched once.
+norm after them are gone. Several variants may share one pass, each on its part of the batch, so that streamed weights are
+fetched once.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from rankfall.models.variants import VARIANTS, Variant
 
 @dataclass(eq=False)
 class PassEditor(TorchFunctionMode):
-    """Leaves additions out while it is active. The batch has `len(variants)` equal parts, one for each variant. Collects
-    the state of every layer.
+    """Mode that leaves out additions and collects the state of every layer. The batch has `len(variants)` equal parts, one
+    for each variant.
     """
 
     anatomy: Anatomy
     variants: Sequence[Variant]
     frames: Frames
     sink: Callable[[int, int, Tensor], None] | None = (
-        None  # given (residual_stream, layer, state) instead of keeping it
+        None  # receives (residual_stream, layer, state); None: keep the states
     )
-    check: bool = False  # whether what leaves a layer has to be, bit by bit, what enters the next
+    check: bool = False  # whether the state leaving a layer must equal, bit by bit, the state entering the next
     states: dict[tuple[int, int], Tensor] = field(
         default_factory=dict
     )  # (residual_stream, layer 0..L) -> the model's layout
@@ -68,7 +68,7 @@ class PassEditor(TorchFunctionMode):
                 return args[0]
             if self._no_mlp and operation in self.anatomy.removable:
                 return _nothing(func, args, kwargs)
-        # A pass from which nothing is cut is the untouched model's, bit by bit: computed by the very same products.
+        # A pass without cuts must equal the untouched model bit by bit, so it computes the same products.
         return in_float64(func, args, kwargs) if self._whole else once(func, args, kwargs)
 
     def _addition(self, site: Site, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -100,7 +100,7 @@ class PassEditor(TorchFunctionMode):
         return self._mix(total if in_place else total.clone(), dropped, keep)
 
     def _mix(self, total: Tensor, dropped: Tensor, keep: list[bool]) -> Tensor:
-        """`total`, but `dropped` in the parts of the batch whose variant leaves the addition out."""
+        """Return `total`, with `dropped` in the parts of the batch whose variant leaves out the addition."""
         axis = self.anatomy.batch_axis if total.dim() == 3 else 0
         part = total.shape[axis] // len(keep)
         for number, kept in enumerate(keep):
@@ -109,7 +109,7 @@ class PassEditor(TorchFunctionMode):
         return total
 
     def leave(self, call: Call, inputs: Any, output: Any) -> Any:
-        """For Frames: removal of the MLP, and the state after each layer. Its own arithmetic is not intercepted."""
+        """Remove the MLP and keep the state after each layer; `Frames` calls this. Its own arithmetic is not intercepted."""
         with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
             return self._leave(call, output)
 
@@ -122,7 +122,7 @@ class PassEditor(TorchFunctionMode):
                 before = before.reshape(value.shape)
                 value = before if all(gone) else self._mix(value.clone(), before, [not g for g in gone])
                 output = put(output, exit_.path, value)
-            if self.check or exit_.layer == self.anatomy.layers:  # otherwise the next layer's addition sees it again
+            if self.check or exit_.layer == self.anatomy.layers:  # otherwise the next layer's addition keeps it
                 self._keep(exit_.residual_stream, exit_.layer, value)
         return output
 
@@ -133,7 +133,7 @@ class PassEditor(TorchFunctionMode):
             self.sink(residual_stream, layer, state)
 
     def finish(self) -> None:
-        """An error unless every addition of the anatomy was met, with the shape that was recorded."""
+        """Raise an error unless every addition of the anatomy took place, with the recorded width and number of axes."""
         missing = [site for operation, site in self.anatomy.sites.items() if operation not in self.visited]
         if missing:
             raise RankfallError(
@@ -155,9 +155,9 @@ def cut(
     residual_stream: int = 0,
     sink: Callable[[int, Tensor], None] | None = None,
 ) -> list[Tensor]:
-    """States of layers 0..L, each (V, B, T, D), of all variants in one pass over the weights.
+    """Return the states of layers 0..L, each (V, B, T, D), of all variants in one pass over the weights.
 
-    With a `sink`, each (layer, state) is handed over as soon as it exists, and nothing is kept.
+    A `sink` receives each (layer, state) as soon as it exists, and nothing is kept.
     """
     if anatomy.parallel and any(variant.mlp and not variant.mlp_skip for variant in variants):
         raise RankfallError("attention and MLP share one skip in this model: there is no MLP without its own skip")
@@ -182,7 +182,7 @@ def cut(
 
 
 def verify(model: nn.Module, anatomy: Anatomy, inputs: dict[str, Any], plain: Any = None) -> None:
-    """An error unless the intercepted pass with nothing cut equals, bit by bit, the plain pass (`plain`, if it is known)."""
+    """Raise an error unless the intercepted pass without cuts equals the plain pass bit by bit (`plain`, if it is known)."""
     plain = run_model(model, inputs) if plain is None else plain
     holder: list[PassEditor] = []
     with Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames:
@@ -197,7 +197,7 @@ def verify(model: nn.Module, anatomy: Anatomy, inputs: dict[str, Any], plain: An
 
 
 def _repeat(value: Any, count: int) -> Any:
-    """Every tensor of the inputs `count` times along the batch."""
+    """Repeat every tensor of the inputs `count` times along the batch."""
     if isinstance(value, Tensor):
         return value.repeat(count, *[1] * (value.dim() - 1))
     if isinstance(value, dict):
@@ -206,14 +206,14 @@ def _repeat(value: Any, count: int) -> Any:
 
 
 def _tidy(state: Tensor, anatomy: Anatomy, count: int, batch: int) -> Tensor:
-    """(V*B, T, D), (T, V*B, D) or (V*B*T, D) -> (V, B, T, D)."""
+    """Reshape (V*B, T, D), (T, V*B, D) or (V*B*T, D) to (V, B, T, D)."""
     if anatomy.batch_axis == 1:
         state = state.transpose(0, 1)
     return state.reshape(count, batch, -1, anatomy.width)
 
 
 def _nothing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    """Zeros in the shape of a product whose result is not used."""
+    """Return zeros in the shape of a product whose result is not used."""
     if func is torch.addmm:
         return args[1].new_zeros(args[1].shape[0], args[2].shape[1])
     value = args[0] if args else kwargs["input"]
@@ -228,7 +228,7 @@ def _at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """A copy of a nest of tuples, lists and dicts with one part replaced."""
+    """Return a copy of nested tuples, lists and dicts with one part replaced."""
     if not path:
         return new
     inner = put(value[path[0]], path[1:], new)

@@ -1,8 +1,8 @@
-"""Batches of real text at a fixed length without padding, and of real pictures, in the form a model wants them.
+"""Batches of real text at a fixed length without padding, and of real pictures, as inputs of a model.
 
-Protocol of the rank-collapse paper: documents in order, each cut to its first `length` tokens, special tokens included; documents shorter
-than that are left out; the first `samples` of the rest. Where a source has too few documents, the next windows of `length` tokens of
-the same documents follow, in order.
+Protocol of the rank-collapse paper: take the documents in order, leave out those shorter than `length` tokens, cut the others to their
+first `length` tokens, special tokens included, and use the first `samples`. If a source has too few documents, the next windows of
+`length` tokens of the same documents follow, in order.
 
 Sources: "topics" (CPython's documentation topics, in every installation), "wiki_bio" (the paper's; through `datasets`), a local
 text file (paragraphs are documents), and for comparison "zipf" and "random", which draw token numbers and need no tokenizer.
@@ -31,7 +31,7 @@ DRAWN = ("zipf", "random")
 
 @dataclass(frozen=True)
 class Texts:
-    """What to feed a model: `source` as above (for a picture model: "pictures" or a folder of them)."""
+    """The inputs to use: `source` as above (for a vision model: "pictures" or a folder of them)."""
 
     source: str = "topics"
     samples: int = 32
@@ -41,13 +41,13 @@ class Texts:
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs of a model, and how they were made, for the table."""
+    """Inputs of a model, with their source and tokenizer for the table."""
 
     inputs: dict[str, Tensor]
     source: str
     tokenizer: str
-    pieces: dict[int, str] = field(default_factory=dict)  # how each token number in it is written, where that is known
-    special: frozenset[int] = frozenset()  # numbers that stand for no text: what begins and ends a document
+    pieces: dict[int, str] = field(default_factory=dict)  # token number -> its text, if known
+    special: frozenset[int] = frozenset()  # numbers of the tokens that begin and end a document
 
     def part(self, start: int, stop: int) -> dict[str, Tensor]:
         return {name: value[start:stop] for name, value in self.inputs.items()}
@@ -58,7 +58,7 @@ class Batch:
 
 
 def batch_for(loaded: Loaded, texts: Texts) -> Batch:
-    """The batch a model is measured on."""
+    """Return the batch on which a model is measured."""
     if loaded.images:
         from rankfall.models.pictures import pictures
 
@@ -78,7 +78,7 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     ids = windows(documents(texts.source), encode, texts)
     if int(ids.max()) >= vocabulary:
         raise RankfallError(
-            f"the model's tokenizer gives the token {int(ids.max())}, and its vocabulary has {vocabulary}: they are of two models"
+            f"the tokenizer gives token {int(ids.max())}, but the model's vocabulary has {vocabulary}: they belong to different models"
         )
     before, _, after = encode("")
     pieces = {number: spell(number) for number in ids.unique().tolist()}
@@ -86,7 +86,7 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
 
 
 def documents(source: str) -> Iterator[str]:
-    """The documents of a source, in its order."""
+    """Yield the documents of a source, in its order."""
     if source == "topics":
         from pydoc_data.topics import topics  # type: ignore[import-untyped]
 
@@ -105,7 +105,7 @@ def documents(source: str) -> Iterator[str]:
 
 
 def _wiki_bio() -> Iterator[str]:
-    """The published source: field target_text of the test split, in order. The repository's own loading script is not run."""
+    """Yield the published source: field target_text of the test split, in order. The repository's loading script is not run."""
     lost = RankfallError("text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file")
     if not hub_reachable():
         raise lost
@@ -128,7 +128,7 @@ Spell = Callable[[int], str]  # token number -> its piece of text
 
 
 def windows(texts: Iterator[str], encode: Encode, wanted: Texts) -> Tensor:
-    """(samples, length) token numbers: first windows of all long documents, then second windows, and so on."""
+    """Return token numbers (samples, length): first windows of all long documents, then second windows, and so on."""
     rounds: dict[int, list[list[int]]] = {}
     for document in texts:
         before, tokens, after = encode(document)
@@ -150,10 +150,10 @@ def windows(texts: Iterator[str], encode: Encode, wanted: Texts) -> Tensor:
 
 
 def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
-    """The tokenizer that came with the model, whatever its way of marking the ends."""
+    """Return the tokenizer of the model. Its special tokens at the ends are read off an example."""
     from transformers import AutoTokenizer
 
-    # Without files the library makes an empty tokenizer and says nothing.
+    # Without files the library silently makes an empty tokenizer.
     if Path(place).is_dir() and not any((Path(place) / name).exists() for name in TOKENIZER_FILES):
         raise RankfallError(f"model folder {place} has no tokenizer ({', '.join(TOKENIZER_FILES)}); or use text 'zipf'")
     try:
@@ -175,11 +175,11 @@ def _own_tokenizer(place: str) -> tuple[Encode, Spell]:
 
 
 def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tuple[Encode, Spell]:
-    """Pieces of words learned from the source itself by pair merging, their numbers mapped into the model's vocabulary.
+    """Train a tokenizer on the source by pair merging, with token numbers inside the model's vocabulary.
 
-    At initialisation embeddings are independent draws, so which number a piece gets does not matter, only which pieces are equal.
-    The numbers are kept clear of the padding number, whose embedding is zero in many models. (The library's WordPiece trainer is not used:
-    it breaks ties by an order that differs between runs. Merging without continuation marks gives the same pieces every time.)
+    At initialisation embeddings are independent draws, so the number of a piece does not matter, only which pieces are equal. The padding
+    number is left out, since its embedding is zero in many models. (The library's WordPiece trainer breaks ties in an order that differs
+    between runs. Merging without continuation marks gives the same pieces every time.)
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -206,7 +206,7 @@ def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tup
 
 @contextlib.contextmanager
 def _single_thread() -> Iterator[None]:
-    """Training counts pairs in parallel otherwise, and breaks ties by who came first."""
+    """Train in a single thread. Parallel training breaks ties by the order in which threads finish."""
     import os
 
     before = os.environ.get("TOKENIZERS_PARALLELISM")
@@ -226,9 +226,9 @@ def _padding(loaded: Loaded) -> int | None:
 
 
 def _draw_tokens(texts: Texts, vocabulary: int) -> Tensor:
-    """Token numbers without language: all different words equally often, or the r-th word with frequency 1/r."""
+    """Draw token numbers without language: all equally likely, or the r-th with a frequency proportional to 1/r."""
     rng = stream(texts.seed, "texts", texts.source)
-    low = min(5, vocabulary - 1)  # clear of the usual special numbers
+    low = min(5, vocabulary - 1)  # above the usual special tokens
     count = vocabulary - low
     weights = 1.0 / np.arange(1, count + 1) if texts.source == "zipf" else np.ones(count)
     drawn = rng.choice(count, size=(texts.samples, texts.length), p=weights / weights.sum())

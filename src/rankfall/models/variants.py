@@ -1,4 +1,4 @@
-"""The variants of a model that are measured: which parts of every block are left."""
+"""The variants of a model that are measured, by the parts that stay in every block."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Variant:
-    """Which parts of every block are left. `identity`: linear maps (by the last part of their names) that return their
-    input, which published variants need.
+    """The parts that stay in every block. `identity`: linear maps (by the last part of their names) that return their
+    input, as in published variants.
     """
 
     name: str

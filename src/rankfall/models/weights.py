@@ -19,7 +19,7 @@ from rankfall.streams import words
 
 
 def model_class(config: Any) -> Any:
-    """The class without a head. Of an encoder-decoder only the encoder is used."""
+    """Return the class without a head. For T5 this is the encoder; other encoder-decoders are not supported."""
     import transformers
 
     if config.model_type in ("t5", "mt5", "umt5"):
@@ -28,21 +28,20 @@ def model_class(config: Any) -> Any:
         )
     if getattr(config, "is_encoder_decoder", False):
         raise RankfallError(
-            f"model type {config.model_type!r} is an encoder-decoder with cross-attention, which is not covered; of these only T5 is, "
-            "by its encoder"
+            f"model type {config.model_type!r} is an encoder-decoder with cross-attention; of these only T5 is supported, by its encoder"
         )
     return transformers.AutoModel
 
 
 def prepare_config(config: Any) -> None:
-    """Settings that change how a model is computed, but not its numbers: attention with visible weights, experts one by one."""
+    """Set eager attention and eager experts. These settings change how a model is computed, but not its numbers."""
     config._attn_implementation = "eager"
     if hasattr(config, "num_local_experts") or hasattr(config, "num_experts"):
         config._experts_implementation = "eager"
 
 
 def initialise(source: ModelSource, config: Any, seed: int) -> nn.Module:
-    """The library's own initialisation, drawn from random numbers determined by the seed. All variants of a seed share these weights."""
+    """Build a model with the library's initialisation, drawn from the seed. All variants of a seed share these weights."""
     cls = model_class(config)
     prepare_config(config)
     with torch.random.fork_rng(devices=[]), quiet(), one_line(source):
@@ -52,7 +51,7 @@ def initialise(source: ModelSource, config: Any, seed: int) -> nn.Module:
 
 
 def stream_model(source: ModelSource, config: Any, seed: int) -> tuple[nn.Module, str, Streamer]:
-    """A model without storage, the revision of its weights, and the streamer that fetches them."""
+    """Return a model without storage, the revision of its weights, and the streamer that fetches them."""
     cls = model_class(config)
     prepare_config(config)
     folder = folder_of(source)
@@ -100,8 +99,9 @@ def load_pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
 
 
 def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]) -> None:
-    """An error where a checkpoint has more layers than its config says, or weights that are no numbers. A head that is left out is neither:
-    no weight of the model has its name with other numbers.
+    """Raise an error if a checkpoint has more layers than its config, or weights that are not finite.
+
+    An unused head is no error: no weight of the model has its name with other numbers.
     """
     own = {numberless(name) for name in model.state_dict()}
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
@@ -109,7 +109,7 @@ def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]
         form = numberless(name.removeprefix(prefix))
         if "#" in form and form in own:
             raise RankfallError(
-                f"model {source.name!r}: its config has no place for the weights {name}, of a layer: config and weights are of two models"
+                f"model {source.name!r}: its config has no layer for the weights {name}: config and weights belong to different models"
             )
     for name, weight in model.named_parameters():
         if not bool(weight.isfinite().all()):
@@ -119,12 +119,12 @@ def check_whole(source: ModelSource, model: nn.Module, unexpected: Iterable[str]
 
 
 def numberless(name: str) -> str:
-    """`layer.3.bias` -> `layer.#.bias`."""
+    """Replace numbers in a name: `layer.3.bias` -> `layer.#.bias`."""
     return re.sub(r"(?<=\.)\d+(?=\.)", "#", name)
 
 
 def _fetch(source: ModelSource) -> Path:
-    """The folder of a hub model's safetensors in the library's cache."""
+    """Download a hub model's safetensors and return their folder in the library's cache."""
     from huggingface_hub import snapshot_download
 
     with one_line(source):
@@ -150,7 +150,7 @@ def _safe_folder(folder: Path) -> Path:
 
 
 def weights_digest(folder: Path) -> str:
-    """The digest of all bytes of the weights in a folder."""
+    """Return the digest of all bytes of the weights in a folder."""
     digest = hashlib.blake2b(digest_size=10)
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Dropout as networks call it: a function of the activation and of the name of the place in the network."""
+"""Dropout in networks: a function of the activation and of the name of its site in the network."""
 
 from collections.abc import Callable
 

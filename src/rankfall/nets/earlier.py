@@ -1,7 +1,7 @@
-"""What earlier layers of one pass through a network have left for later ones: tensors (K, B, ...) in lists, by name.
+"""Tensors (K, B, ...) that earlier layers of a pass leave for later layers, in lists by name.
 
-A block, an attention or a class of residuals that reads or leaves something says `asks_earlier = True`, and is given it as `earlier`: empty
-when a pass begins, and never kept from one pass to another.
+A block, an attention or a class of residuals that reads or leaves tensors sets `asks_earlier = True`, and receives them as `earlier`. They
+are empty when a pass begins and never kept between passes.
 """
 
 from functools import partial
@@ -19,29 +19,27 @@ def asks(part: Any) -> bool:
 
 
 def bind_earlier(part: Any, earlier: Earlier | None) -> Any:
-    """The part as it is called in this pass."""
+    """Return the part with `earlier` bound if it asks for it."""
     return partial(part, earlier=require_earlier(part, earlier)) if asks(part) else part
 
 
 def require_earlier(part: Any, earlier: Earlier | None) -> Earlier:
     if earlier is None:
         raise RankfallError(
-            f"{type(part).__name__} reads what earlier layers made, and a layer alone has none: run the whole network, or its `maps()`"
+            f"{type(part).__name__} reads tensors of earlier layers, which a single layer lacks: run the whole network, or its `maps()`"
         )
     return earlier
 
 
 class OfPass:
-    """A block in one pass, called once: what it leaves is of the state that it was given."""
+    """A block in one pass. It can be called only once, since it leaves tensors of its input state."""
 
     def __init__(self, block: Any, earlier: Earlier) -> None:
         self.block, self.earlier, self.done = block, earlier, False
 
     def __call__(self, x: Tensor, *drop: Any) -> Tensor:
         if self.done:
-            raise RankfallError(
-                "a layer of a network whose layers read what earlier ones made is computed once in a pass"
-            )
+            raise RankfallError("a layer that reads tensors of earlier layers can be computed only once in a pass")
         self.done = True
         found: Tensor = self.block(x, *drop, earlier=self.earlier)
         return found

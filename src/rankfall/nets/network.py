@@ -1,4 +1,4 @@
-"""A network for K members at once: embedding, blocks, head, assembled from the components that an architecture names."""
+"""A network of K members: embedding, blocks and head, assembled from the components that an architecture names."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from rankfall.streams import stream
 
 @dataclass(frozen=True)
 class Shape:
-    """The properties of a task that a network is built for."""
+    """The properties of a task that determine the shape of a network."""
 
     inputs: str  # "tokens" | "vectors"
     targets: str  # "classes" | "values"
@@ -33,7 +33,7 @@ class Shape:
 
 
 class Network(nn.Module):
-    blocks: Any  # a ModuleList, whose elements the type checker would take for anything
+    blocks: Any  # a ModuleList, whose elements have no precise type for the type checker
     sentinels: Any
     position: Any
 
@@ -48,7 +48,7 @@ class Network(nn.Module):
         head: nn.Module,
         init: Callable[..., Any],
     ) -> None:
-        """Blocks may have a wider state: `widen` makes it of vectors, `narrow` vectors of it."""
+        """Build a network of these parts. Blocks with a wider state have the methods `widen`, from vectors, and `narrow`, to vectors."""
         super().__init__()
         self.embedding, self.sentinels, self.position = embedding, sentinels, position
         self.norm_in, self.blocks, self.norm_out, self.head = norm_in, blocks, norm_out, head
@@ -61,65 +61,66 @@ class Network(nn.Module):
         )
 
     def lift(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        """Inputs (K, B, T) or (K, B, T, C) to vectors (K, B, T', D), T' with sentinels: what enters the first block."""
-        return drop(self.place(self.embedding(inputs)), "embedding")
+        """Return the input of the first block (K, B, T', D), T' with sentinels, from inputs (K, B, T) or (K, B, T, C)."""
+        return drop(self.first_state(self.embedding(inputs)), "embedding")
 
-    def place(self, x: Tensor) -> Tensor:
-        """What `lift` does to vectors of the embedding (K, B, T, D): sentinels, position, norm."""
+    def first_state(self, x: Tensor) -> Tensor:
+        """Add sentinels, position and norm to vectors of the embedding (K, B, T, D), as `lift` does."""
         if self.sentinels is not None:
             x = self.sentinels.add(x)
         x = self.norm_in(self.position.embed(x))
         return self.blocks[0].widen(x) if self.is_wide else x
 
     def maps(self) -> list[Callable[..., Tensor]]:
-        """The layers as maps of states and dropout. Where they read what earlier ones made, these are of one pass: each is called once, in
-        their order."""
+        """Return the layers as functions of states and dropout. If they read tensors of earlier layers, they serve a single pass: call each
+        once, in order.
+        """
         if not self.remembers:
             return list(self.blocks)
         earlier: Earlier = {}
         return [OfPass(block, earlier) for block in self.blocks]
 
     def layers(self, x: Tensor, drop: Dropout = no_dropout) -> Iterator[Tensor]:
-        """The states (K, B, T', D) at layers 0 .. L, from vectors; nothing is kept but what autograd needs."""
+        """Yield the states (K, B, T', D) at layers 0 .. L, from vectors. Only what autograd needs is kept."""
         yield x
         for layer in self.maps():
             x = layer(x, drop)
             yield x
 
     def run(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        """The last state (K, B, T', D), from vectors."""
+        """Return the last state (K, B, T', D), from vectors."""
         for state in self.layers(x, drop):
             x = state
         return x
 
     def readout(self, x: Tensor) -> Tensor:
-        """States (K, B, T', D) to outputs (K, B, T, C)."""
+        """Return outputs (K, B, T, C) for states (K, B, T', D)."""
         return self.head(self.before_head(x))
 
     def before_head(self, x: Tensor) -> Tensor:
-        """States (K, B, T', D) as the head receives them (K, B, T, D)."""
+        """Return the input of the head (K, B, T, D) for states (K, B, T', D)."""
         if self.sentinels is not None:
             x = self.sentinels.strip(x)
         return self.norm_out(self.narrow(x))
 
     def narrow(self, x: Tensor) -> Tensor:
-        """The last state as vectors (..., D)."""
+        """Return the last state as vectors (..., D)."""
         return self.blocks[0].narrow(x) if self.is_wide else x
 
     def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
         return self.head(self.features(inputs, drop))
 
     def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        """The input of the head (K, B, T, D): for the answers of a few tokens the head can be applied to these alone."""
+        """Return the input of the head (K, B, T, D). For the answers of a few tokens the head can be applied to these alone."""
         return self.before_head(drop(self.run(self.lift(inputs, drop), drop), "head"))
 
     def states(self, inputs: Tensor) -> list[Tensor]:
-        """The states (K, B, T', D) at layers 0 .. L, without dropout."""
+        """Return the states (K, B, T', D) at layers 0 .. L, without dropout."""
         return list(self.layers(self.lift(inputs)))
 
     def initialise(self, seeds: list[int]) -> None:
-        """Each member draws each parameter from its own random stream, named after the parameter, so order and other members do not
-        matter.
+        """Initialise the parameters. Each member draws each parameter from a random stream named after it, independent of order and of
+        other members.
         """
         for name, value in self.named_parameters():
             start: Initial = value.initial  # type: ignore[attr-defined]
@@ -137,7 +138,9 @@ class Network(nn.Module):
 
 
 def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
-    """A class or a maker of modules gets the sizes; a plain function only has its options bound. None for a component that is not used."""
+    """Build a component, or return None if it is not used. A class or a factory of modules gets the sizes; a plain function has its options
+    bound.
+    """
     if component is None:
         return None
     found = components.load(kind, component.name)
@@ -147,7 +150,7 @@ def make(kind: str, component: Component | None, sizes: Sizes) -> Any:
 
 
 def by_layer(kind: str, component: Component | None, sizes: Sizes) -> list[Any]:
-    """What each layer is given: one for all of them, or, if it says `shared = False`, one of its own."""
+    """Return a component for each layer: one for all layers, or separate ones if it sets `shared = False`."""
     first = make(kind, component, replace(sizes, layer=1))
     if is_shared(first):
         return [make(kind, component, sizes)] * sizes.depth
@@ -155,14 +158,14 @@ def by_layer(kind: str, component: Component | None, sizes: Sizes) -> list[Any]:
 
 
 def bind_named(function: Callable[..., Any], **offered: Any) -> Callable[..., Any]:
-    """A function, or a class, with those of the arguments bound that it names among its parameters."""
+    """Bind those of the arguments that a function or class has among its parameters."""
     inner = function.func if isinstance(function, partial) else function
     asked = signature(inner).parameters
     return partial(function, **{name: value for name, value in offered.items() if name in asked})
 
 
 def residual_of(component: Component, sizes: Sizes) -> Callable[[Tensor, Tensor], Tensor]:
-    """Of one sublayer: a module of its own, or a function of the state, the branch, and what it asks for of depth and layer."""
+    """Return the residual of one sublayer: a separate module, or a function of state and branch with depth and layer bound if it asks."""
     made: Callable[..., Any] = make("residual", component, sizes)
     return made if isinstance(made, nn.Module) else bind_named(made, depth=sizes.depth, layer=sizes.layer)
 
@@ -172,7 +175,7 @@ def is_shared(made: Any) -> bool:
 
 
 def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> Network:
-    """The network of an architecture, in which the plan has left nothing open, for a task: K members, not yet initialised."""
+    """Build the network of a fully specified architecture for a task: K members, not yet initialised."""
     a = architecture
     heads = a.heads or 1
     head_width = a.head_width or a.width // heads
@@ -188,7 +191,7 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
         size_out=shape.size_out,
     )
     mixer = components.load("attention", a.attention.name)
-    # Position and normaliser are made for the heads that the attention has.
+    # Position and normaliser are built for the attention's heads.
     shaped = mixer.sized(sizes, **a.attention.options) if hasattr(mixer, "sized") else sizes
     positions = by_layer("position", a.position, shaped)
     mask = Mask(make("mask", a.mask, sizes) if a.mask else no_mask)
@@ -214,7 +217,7 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
                 **a.block.options,
             )
         )
-    # A post-norm network normalises what enters its first block; a pre-norm one what leaves its last.
+    # A post-norm network normalises the input of its first block, a pre-norm network the output of its last.
     network = Network(
         embedding=make("embedding", a.embedding, sizes),
         sentinels=make("sentinels", a.sentinels, sizes),
@@ -229,6 +232,6 @@ def build(architecture: Architecture, shape: Shape, members: int, dtype: torch.d
 
 
 def sentinel_count(name: str) -> int:
-    """How many tokens the sentinels add: each such component declares its COUNT."""
+    """Return how many tokens the sentinels add, which each such component declares as COUNT."""
     found = components.describe("sentinels", name)
     return found.facts["COUNT"] if found else 0

@@ -1,4 +1,4 @@
-"""The plainest network: attention alone. What the studies build of their own begins with it and says what it has beside."""
+"""The plainest network: attention alone. Networks that the studies build start from it and name their additional parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from rankfall.design import Architecture, Component
 
-# By kind. A measure's BUILDS lists what else its networks are made of, so this is read by the plan too.
+# By kind. The plan reads this too, since a measure's BUILDS lists only the further parts of its networks.
 PLAIN: Mapping[str, str] = {
     "block": "attention",
     "attention": "multihead",
@@ -25,7 +25,9 @@ PLAIN: Mapping[str, str] = {
 
 
 def attention_alone(name: str, **others: Any) -> Architecture:
-    """Of one layer and head, norms after where there are any. Every field whose default could change is named."""
+    """Return an architecture of one attention layer with one head, post-norm if it has norms. It sets every field whose default could
+    change.
+    """
     parts: dict[str, Any] = {kind: Component(part) for kind, part in PLAIN.items()}
     return Architecture(
         **{"name": name, "norm_placement": "post", "depth": 1, "heads": 1, "width": 32, **parts, **others}

@@ -1,4 +1,4 @@
-"""The few operations that carry the member axis K; everything else in a network broadcasts over it."""
+"""The few operations that handle the member axis K. Everything else in a network broadcasts over it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes from which components make their parameters."""
+    """The sizes from which components create their parameters."""
 
     members: int
     length: int  # tokens in a sequence, sentinels included
@@ -19,23 +19,23 @@ class Sizes:
     mlp_width: int
     size_in: int  # vocabulary, or channels of a vector
     size_out: int  # classes, or channels of a value
-    value_width: int | None = None  # of a head's values, where they are not of its head_width
-    layer: int = 0  # the number of the layer that a component is made for, from 1 to depth; 0: not one layer's own
+    value_width: int | None = None  # width of a head's values if it differs from head_width
+    layer: int = 0  # layer of the component, from 1 to depth; 0: shared or outside the layers
 
 
 @dataclass(frozen=True)
 class Initial:
-    """How one member's share of a parameter starts: a constant, or a draw that the `init` component makes for its role."""
+    """The initial value of one member's part of a parameter: a constant, or a draw by the `init` component for its role."""
 
     role: str
     kind: str  # "weight" | "bias" | "constant"
     fan_in: int
     constant: float = 0.0
-    deviation: float | None = None  # standard deviation of a normal draw that a component prescribes instead of `init`
+    deviation: float | None = None  # standard deviation of a normal draw, if the component sets it instead of `init`
 
 
 def parameter(sizes: Sizes, *shape: int, initial: Initial) -> nn.Parameter:
-    """A parameter (K, *shape) with its rule of initialisation."""
+    """Return a parameter (K, *shape) with its rule of initialisation."""
     made = nn.Parameter(torch.empty(sizes.members, *shape))
     made.initial = initial  # type: ignore[attr-defined]
     return made
@@ -46,7 +46,7 @@ def constant(sizes: Sizes, *shape: int, value: float) -> nn.Parameter:
 
 
 class Linear(nn.Module):
-    """y = x W + b, one W and b for each member. Weights are (K, in, out), so that y = x @ W reads like the equation."""
+    """The linear map y = x W + b, with one W and b for each member. Weights are (K, in, out), so that y = x @ W reads like the equation."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Linear(nn.Module):
 
 
 class Lookup(nn.Module):
-    """A lookup table (K, rows, D): member k looks its own tokens up in its own rows."""
+    """A lookup table (K, rows, D): member k looks up its tokens in its own rows."""
 
     def __init__(self, sizes: Sizes, rows: int, role: str) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""All studies beside each other: the scorecard, the published numbers, and what dies together."""
+"""Overviews of all studies: the scorecard, the published numbers, joint losses of rank and identity, predictions, claims and the census."""

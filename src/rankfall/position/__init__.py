@@ -1,1 +1,1 @@
-"""The mathematics of the position study: which networks can tell places apart."""
+"""The mathematics of the position study: which networks can distinguish positions."""

@@ -1,4 +1,4 @@
-"""Why a decision differs from another: theory, networks at random weights, trained networks."""
+"""Agreement between theory and networks at random weights, and reasons for a difference."""
 
 import torch
 from torch import Tensor
@@ -11,8 +11,8 @@ from rankfall.position.sight import declarations
 from rankfall.position.theory import Verdict
 
 AGREE, FEWER, MORE, OPEN = "agree", "fewer rows than theory allows", "more rows than theory allows", "theory undecided"
-ROUNDED = 1e-9  # how far a sum of weights may be from what is declared
-CLOSE = 1e4  # differences less than so many tolerances apart are close to it
+ROUNDED = 1e-9  # tolerance for the declared sum of a row of weights
+CLOSE = 1e4  # a difference below this many tolerances counts as close to the tolerance
 
 
 def agreement(theory: int | None, measured: int) -> str:
@@ -24,7 +24,10 @@ def agreement(theory: int | None, measured: int) -> str:
 def explain_untrained(
     verdict: Verdict, found: Distinct, network: Network, tokens: int, design: Architecture
 ) -> tuple[str, str]:
-    """How networks at random weights compare with theory, and why. The best of the draws counts: one is enough to show what can be."""
+    """Return the agreement of networks at random weights with theory, and the reason for a difference.
+
+    The draw with the most distinct rows counts, since a single draw is enough to show what is possible.
+    """
     said = agreement(verdict.rows, int(found.rows.max()))
     if said == AGREE:
         return said, ""
@@ -37,7 +40,10 @@ def explain_untrained(
 
 @torch.no_grad()
 def rests_on(design: Architecture, network: Network, tokens: int) -> str:
-    """Which declaration is wrong, where there are more distinct rows than theory allows; if none is seen to be, all of them."""
+    """Return a message that names the wrong declaration where there are more distinct rows than theory allows.
+
+    If no declaration is detected as wrong, the message names all of them.
+    """
     said = declarations(design)
     equal = torch.zeros(len(next(network.parameters())), 1, tokens, dtype=torch.int64)
     for block, x in zip(network.blocks, attention_inputs(network, equal)):
@@ -57,7 +63,7 @@ def rests_on(design: Architecture, network: Network, tokens: int) -> str:
 
 @torch.no_grad()
 def why_fewer(found: Distinct, network: Network, tokens: int) -> str:
-    """What keeps the rows of these networks from being as many as they might."""
+    """Return the reason why these networks have fewer distinct rows than theory allows."""
     best = int(found.rows.argmax())
     if not bool(found.rows.any()):
         return "the rows of every draw have entries that are not finite"
@@ -78,5 +84,5 @@ def why_fewer(found: Distinct, network: Network, tokens: int) -> str:
 
 
 def are_rows_alike(weights: Tensor) -> bool:
-    """Whether every row (.., T, T) is the first one."""
+    """Check whether all rows of weights (..., T, T) equal the first row, within the tolerance."""
     return bool((weights - weights[..., :1, :]).abs().max() <= TOLERANCE * weights.abs().max())

@@ -1,9 +1,9 @@
-"""The best accuracy that an architecture's mask leaves to a task: of answers that are any function of their place and of the tokens that
-can reach it.
+"""Best accuracy attainable under an architecture's mask.
 
-In one layer a place reads what the mask lets it see, in L layers whatever L such steps lead to. Sentinels are steps on the way and carry
-no input. The task's file says how often the best such answers are right (`attainable`, `tasks/_dataset.py`). No network of this
-architecture is right more often in expectation; a small one, or a badly trained one, is right less often.
+Answers may be any function of the position and of the tokens that can reach it. In one layer a position reads what the mask lets it see;
+in L layers, whatever L such steps reach. Sentinels take part in these steps but carry no input. The task's file says how often the best
+such answers are right (`attainable`, `tasks/_dataset.py`). No network of this architecture is right more often in expectation. A small
+or badly trained one is right less often.
 """
 
 import inspect
@@ -18,18 +18,18 @@ from rankfall.nets.network import sentinel_count
 from rankfall.position.sight import Undecided, token_places, visible
 from rankfall.tasks._dataset import Reads
 
-OVER_TOKENS = ("column",)  # norms over the tokens of a sample: with them every place reads all
+OVER_TOKENS = ("column",)  # norms over the tokens of a sample, through which every position reads all tokens
 
 
 @cache
 def attainable(task: Component, architecture: Architecture) -> tuple[float | None, str]:
-    """Return the accuracy, or None and why it is not known."""
+    """Return (accuracy, ""), or (None, reason) if it is not known."""
     return _ask_task(task, partial(find_reads, architecture))
 
 
 @cache
 def attainable_unmasked(task: Component) -> float | None:
-    """Return the accuracy where every place reads all tokens."""
+    """Return the attainable accuracy when every position reads all tokens."""
     return _ask_task(task, lambda length: [frozenset(range(length))] * length)[0]
 
 
@@ -45,9 +45,11 @@ def _ask_task(task: Component, reads: Reads) -> tuple[float | None, str]:
 
 
 def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
-    """Return the places whose tokens each of the T places reads, through all layers."""
+    """Return, for each of the T positions, the positions whose tokens it reads through all layers."""
     if architecture.mask is None:
-        raise Undecided(f"attention {architecture.attention.name} ignores masks, and what it reads is not known")
+        raise Undecided(
+            f"attention {architecture.attention.name} ignores masks, so the tokens that it reads are not known"
+        )
     if architecture.block.name != "attention" and not facts_of("block", architecture.block.name).get("TOKENWISE"):
         raise Undecided(f"block {architecture.block.name} does not say that it acts on each token alone (TOKENWISE)")
     total = length + sentinel_count(architecture.sentinels.name)

@@ -1,8 +1,8 @@
-"""Networks at random weights, to see what an architecture can do: nothing starts at zero or one that training could move.
+"""Networks at random weights, which show what an architecture can do.
 
-Every parameter is drawn, also what starts equal everywhere (a norm's gain, URPE's factors, buckets of a bias): around its start. Weights
-keep states and scores of order one. The draw depends on the parameter's name, shape and role only, so that architectures share what they
-have in common.
+Every parameter is drawn around its start, including those that start at a constant such as zero or one (a norm's gain, URPE's factors,
+buckets of a bias). Weights keep states and scores of order one. The draw depends on the parameter's name, shape and role only, so that
+architectures share the parameters that they have in common.
 """
 
 from functools import lru_cache
@@ -15,11 +15,14 @@ from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.primitives import Initial
 from rankfall.streams import stream
 
-SPREAD = 0.5  # standard deviation of biases, positions and of what starts at a constant
+SPREAD = 0.5  # standard deviation of biases, positions and parameters that start at a constant
 
 
 def random_networks(design: Architecture, shape: Shape, draws: int) -> Network:
-    """One network a draw, in float64. Networks share the tensors of what they have in common: nothing may be written to them."""
+    """Build one network per draw, in float64.
+
+    Networks share the tensors that they have in common, so these must not be written to.
+    """
     network = build(design, shape, draws, torch.float64)
     for name, value in network.named_parameters():
         start: Initial = value.initial  # type: ignore[attr-defined]
@@ -29,7 +32,7 @@ def random_networks(design: Architecture, shape: Shape, draws: int) -> Network:
 
 @lru_cache(maxsize=1024)
 def draw_initial(name: str, start: Initial, shape: tuple[int, ...], draws: int) -> Tensor:
-    """(K, *shape)"""
+    """Draw a parameter for `draws` networks, with shape (K, *shape)."""
     normal = torch.stack([torch.from_numpy(stream(k, "probe", name).normal(size=shape)) for k in range(draws)])
     if start.kind == "constant":
         return start.constant + SPREAD * normal
@@ -39,7 +42,7 @@ def draw_initial(name: str, start: Initial, shape: tuple[int, ...], draws: int) 
 
 
 def last_rows(network: Network, tokens: int) -> Tensor:
-    """The rows (K, n, D) that the head receives for n equal tokens."""
+    """Return the rows (K, n, D) that the head receives for n equal tokens."""
     members = len(next(network.parameters()))
     equal = torch.zeros(members, 1, tokens, dtype=torch.int64)
     with torch.no_grad():

@@ -1,17 +1,17 @@
-"""How many places a layer can tell apart, counted: colour refinement of the sequence.
+"""Upper bound on the number of positions that a layer can distinguish, by colour refinement of the sequence.
 
-Places that must have equal states have one colour. At the start all n equal tokens do, each sentinel has a colour of its own, and with a
-position in the states every place has. A layer gives place i
+Positions that must have equal states have one colour. At the start all n equal tokens share a colour and each sentinel has its own. If
+the position encoding acts on the states, every position has its own colour. A layer gives position i
 
     o_i = sum_j a(c_i, c_j, s_ij) (v(c_j) + r(t_ij)),
 
-where c are colours, s_ij is what the scores see of the places i and j (i - j, say), t_ij what is added to values, and j runs over what
-the mask lets i see. So o_i, and with its own state the new state of i, is a function of c_i and of the multiset of (c_j, s_ij, t_ij):
-places with equal c_i and equal multisets stay equal, whatever the weights are. If rows of a sum to one constant and all values that i sees
-are equal, o_i is that constant times this value, and the weights do not matter at all.
+where c are colours, s_ij is what the scores see of the positions i and j (i - j, say), t_ij labels the term added to values, and j runs
+over the positions that the mask lets i see. So o_i, and with its previous state the new state of i, is a function of c_i and of the
+multiset of (c_j, s_ij, t_ij): positions with equal c_i and equal multisets stay equal, whatever the weights are. If rows of a sum to one
+constant and all values that i sees are equal, o_i is that constant times this value, and the weights do not matter.
 
-So the number of colours is an upper bound of the number of distinct rows, for all weights. It is attained by almost all of them unless
-the functions a, v, r are special: the measure `probe` compares.
+So the number of colours is an upper bound on the number of distinct rows, for all weights. Almost all weights attain it unless the
+functions a, v, r are special. The measure `probe` compares the two.
 """
 
 from dataclasses import dataclass
@@ -24,23 +24,25 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sight:
-    """What every layer of a network lets its T places (sentinels included) see of each other."""
+    """The views that every layer of a network gives its T positions (sentinels included) of each other."""
 
-    start: Places  # (T,) colours of what enters the first layer
-    visible: NDArray[np.bool_]  # (T, T) the mask
-    scores: Places  # (T, T) labels: equal where the weights' dependence on places is the same
-    values: Places  # (T, T) labels: equal where the same is added to values
+    start: Places  # (T,) colours of the inputs of the first layer
+    visible: NDArray[np.bool_]  # (T, T) the mask: True where i sees j
+    scores: Places  # (T, T) labels: equal where weights depend on positions in the same way
+    values: Places  # (T, T) labels: equal where the same term is added to values
     fixed: bool  # whether rows of weights sum to one constant
 
     def among(self, places: Places) -> "Sight":
-        """The same among some of the places only."""
+        """Return the sight restricted to some of the positions."""
         pairs = np.ix_(places, places)
         return Sight(self.start[places], self.visible[pairs], self.scores[pairs], self.values[pairs], self.fixed)
 
 
 def refine(sight: Sight, colours: Places) -> Places:
-    """The colours (T,) after one more layer."""
-    value = join_labels(np.broadcast_to(colours, sight.visible.shape), sight.values)  # (T, T) of what j offers to i
+    """Return the colours (T,) after one more layer."""
+    value = join_labels(
+        np.broadcast_to(colours, sight.visible.shape), sight.values
+    )  # (T, T): the value that j offers to i
     seen = join_labels(value, sight.scores)
     hidden = seen.max() + 1
     rows = np.sort(np.where(sight.visible, seen, hidden), axis=1)  # (T, T) multisets
@@ -54,12 +56,12 @@ def refine(sight: Sight, colours: Places) -> Places:
 
 
 def join_labels(first: Places, second: Places) -> Places:
-    """One label for each pair of labels."""
+    """Return one label for each pair of labels."""
     return first * (second.max() + 1) + second
 
 
 def layers(sight: Sight, depth: int) -> list[Places]:
-    """Colours at layers 0 .. depth; fewer where they no longer change."""
+    """Return the colours at layers 0 .. depth, or at fewer layers if they no longer change."""
     found = [np.unique(sight.start, return_inverse=True)[1].reshape(-1)]
     while len(found) <= depth:
         after = refine(sight, found[-1])

@@ -1,4 +1,4 @@
-"""Which compositions cannot be, by what components declare: REFUSES, REQUIRES, and a position's TOUCHES against an attention's OFFERS.
+"""Compositions that components rule out: by REFUSES, by REQUIRES, or by a position's TOUCHES that an attention's OFFERS lack.
 
 The plan refuses such cells before anything runs (`run/config/rules.py`). A measure that composes networks itself says so in its rows.
 """
@@ -12,7 +12,7 @@ from rankfall.design import parts as fields_of
 
 
 def refusal(design: Architecture) -> str | None:
-    """Why there is no such network, in a line; None if there is."""
+    """Return the reason why this composition is not supported, in one line, or None if it is."""
     for field, kind in fields_of(Architecture).items():
         part = getattr(design, field)
         facts = {} if part is None else facts_of(kind, part.name)
@@ -32,7 +32,7 @@ def refusal(design: Architecture) -> str | None:
 
 
 def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:
-    """Whether every field's component is one of those named, whatever its options."""
+    """Check whether every field's component is one of those named, whatever its options."""
     names = {field: getattr(getattr(design, field), "name", None) for field in wanted}
     return all(name in as_list(wanted[field]) for field, name in names.items())
 

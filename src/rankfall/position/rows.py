@@ -1,8 +1,9 @@
-"""How many of n rows are distinct, as far as float64 can tell.
+"""Number of distinct rows among n, as far as float64 can tell.
 
-Two rows are equal if no entry differs by more than `tolerance` times the largest entry of all rows; rows joined by a chain of equal ones
-count as one. Equal rows differ by rounding (1e-16 to 1e-14 of the largest), distinct ones of random networks by 1e-10 and more, so that
-the count hardly depends on the tolerance. Both sides are reported: the widest difference within a group, the narrowest between groups.
+Two rows are equal if no entry differs by more than `tolerance` times the largest entry of all rows. Rows joined by a chain of equal ones
+count as one. Equal rows differ by rounding (1e-16 to 1e-14 of the largest), distinct rows of random networks by 1e-10 and more, so that
+the count hardly depends on the tolerance. Both sides are reported: the widest difference within a group, and the narrowest between
+groups.
 """
 
 from dataclasses import dataclass
@@ -17,16 +18,16 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class Distinct:
-    """Of each of K sets of rows; differences are relative to the set's largest entry."""
+    """Distinct rows of each of K sets; differences are relative to the set's largest entry."""
 
     rows: Tensor  # (K,) distinct rows; 0 where an entry is not finite, or all are zero or beyond the range of float64
     widest: Tensor  # (K,) the largest difference between rows that count as equal
     narrowest: Tensor  # (K,) the smallest difference between rows that count as distinct; inf if there are none
-    groups: Tensor  # (K, n) for each row the first row that is equal to it
+    groups: Tensor  # (K, n) the first row of each row's group
 
 
 def distinct(rows: Tensor, tolerance: float = TOLERANCE) -> Distinct:
-    """Of rows (K, n, D) in float64."""
+    """Find the distinct rows of (K, n, D) in float64."""
     finite = measurable(rows)  # (K,)
     rows = unit(torch.where(finite.view(-1, 1, 1), rows, 0.0))
     size = torch.where(finite, rows.abs().amax((1, 2)), 1.0)  # (K,)
@@ -43,7 +44,7 @@ def distinct(rows: Tensor, tolerance: float = TOLERANCE) -> Distinct:
 
 
 def first_equal_places(equal: Tensor) -> Tensor:
-    """The first place (K, n) of each place's group, from which pairs (K, n, n) are equal."""
+    """Return the first position (K, n) of each position's group, where pairs (K, n, n) say which are equal."""
     members, n = equal.shape[:2]
     first = torch.arange(n, device=equal.device).expand(members, -1)
     while True:

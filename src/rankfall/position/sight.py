@@ -1,9 +1,9 @@
-"""From an architecture to what its layers see of places, by the literals that its components declare.
+"""Views of positions by the layers of an architecture, derived from the literals that its components declare.
 
-ROWS of an attention or a normaliser says what rows of weights sum to, SEES of a position or a normaliser what its numbers depend on,
-TOUCHES of a position where they enter. The mask and the sentinels are asked themselves. Where a component does not say, nothing is
-assumed: `Undecided` names it. What acts on each token alone (norms, MLPs, residuals, embedding) only has to be that: it cannot
-tell apart what is equal. A block says TOKENWISE if, but for its attention, it acts on each token alone.
+ROWS of an attention or a normaliser says what rows of weights sum to. SEES of a position or a normaliser says what its numbers depend
+on, and TOUCHES of a position where they enter. The mask and the sentinels are evaluated. Where a component does not declare what is
+needed, nothing is assumed and `Undecided` names it. Components that act on each token alone (norms, MLPs, residuals, embedding) need no
+declaration: they cannot distinguish equal tokens. A block declares TOKENWISE if it acts on each token alone apart from its attention.
 """
 
 from typing import Any
@@ -18,16 +18,16 @@ from rankfall.nets.network import make, sentinel_count
 from rankfall.nets.primitives import Sizes
 from rankfall.position.refinement import Places, Sight, join_labels
 
-SCORES = ("queries", "products", "scores")  # all of them end in the scores
+SCORES = ("queries", "products", "scores")  # all of them act on the scores
 ENTERS = ("states", *SCORES, "values")
 
 
 class Undecided(Exception):
-    """A component does not say what the decision needs."""
+    """A component does not declare what the decision needs."""
 
 
 def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
-    """What the layers see, and the places of the n tokens among the T."""
+    """Return what the layers see, and the positions of the n tokens among the T."""
     if design.block.name != "attention" and not facts_of("block", design.block.name).get("TOKENWISE"):
         raise Undecided(f"the block {design.block.name!r} does not say that it acts on each token alone (TOKENWISE)")
     total = tokens + sentinel_count(design.sentinels.name)
@@ -38,7 +38,7 @@ def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
     start[others] = 1 + np.arange(others.sum())
     entering = terms(design, total)
     if "states" in entering:
-        start = np.arange(total, dtype=np.int64)  # every place has its own vector
+        start = np.arange(total, dtype=np.int64)  # every position has its own vector
     free, factors = row_sums(design, total)
     scores = np.zeros((total, total), dtype=np.int64)
     for more in (*(entering[place] for place in SCORES if place in entering), factors):
@@ -51,7 +51,7 @@ def sight(design: Architecture, tokens: int) -> tuple[Sight, Places]:
 
 
 def token_places(design: Architecture, tokens: int, total: int) -> Places:
-    """Where the tokens lie among the sentinels: what is left after these are cut off again."""
+    """Return the positions of the tokens among the sentinels: those left after the sentinels are stripped."""
     sizes = Sizes(
         members=1,
         length=total,
@@ -79,7 +79,7 @@ def visible(design: Architecture, total: int) -> Any:
 
 
 def terms(design: Architecture, total: int) -> dict[str, Places]:
-    """Where the position enters -> labels (T, T) of what it adds."""
+    """Return where the position enters -> labels (T, T) of the term that it adds."""
     said = facts_of("position", design.position.name)
     touches, sees = said.get("TOUCHES"), said.get("SEES")
     if touches is None or sees is None:
@@ -93,7 +93,7 @@ def terms(design: Architecture, total: int) -> dict[str, Places]:
 
 
 def row_sums(design: Architecture, total: int) -> tuple[bool, Places | None]:
-    """Whether rows of weights have sums that may differ, and labels (T, T) of the factors that a normaliser has for places."""
+    """Return whether rows of weights may have different sums, and the labels (T, T) of a normaliser's factors by position."""
     rows = facts_of("attention", design.attention.name).get("ROWS")
     if rows is None:
         raise Undecided(f"the attention {design.attention} does not say what its rows sum to (ROWS)")
@@ -108,7 +108,7 @@ def row_sums(design: Architecture, total: int) -> tuple[bool, Places | None]:
 
 
 def declarations(design: Architecture) -> list[str]:
-    """What the decision takes on trust: each literal with the component that says it."""
+    """Return the declarations that the decision relies on: each literal with the component that declares it."""
     parts = [("attention", design.attention, ("ROWS",)), ("position", design.position, ("TOUCHES", "SEES"))]
     if facts_of("attention", design.attention.name).get("ROWS") == "normaliser":
         assert design.normaliser is not None
@@ -122,7 +122,7 @@ def declarations(design: Architecture) -> list[str]:
 
 
 def labels(sees: str, total: int) -> Places:
-    """(T, T), equal where a term that sees so much of places is the same."""
+    """Return labels (T, T) that are equal where a term with this dependence on positions is the same."""
     places = np.arange(total, dtype=np.int64)
     offset = places[:, None] - places
     if sees == "nothing":

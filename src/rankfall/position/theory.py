@@ -1,17 +1,17 @@
-"""Whether a network can tell n equal tokens apart: how many distinct rows it can have at most, and the argument that says so.
+"""Upper bound on the number of n equal tokens that a network can distinguish, and the argument that decides it.
 
     row sums      rows of weights sum to one constant and all values are equal, so all outputs are (Luo et al. 2022, theorem 2)
-    exchange      nothing in the network depends on places: exchanging two tokens changes nothing
-    reflection    mask and terms are the same when the sequence is read backwards, so mirrored places are equal: ceil(n / 2) rows
-    surroundings  some places have surroundings that cannot be told apart, however deep the network
-    reach         a layer carries what differs (at the ends, at a sentinel) only as far as its mask: more depth, more rows
-    states        every place has a vector of its own: n rows
-    values        what is added to values depends on places: n rows although rows of weights sum to one
+    exchange      nothing in the network depends on positions: exchanging two tokens changes nothing
+    reflection    mask and terms are the same when the sequence is read backwards, so mirrored positions are equal: ceil(n / 2) rows
+    surroundings  some positions have surroundings that cannot be distinguished, however deep the network
+    reach         a layer carries a difference (at the ends, at a sentinel) only as far as its mask: more depth, more rows
+    states        every position has its own vector: n rows
+    values        the term added to values depends on positions: n rows although rows of weights sum to one
     sentinel      a sentinel is a token that differs: n rows, which there would not be without it
     free sums     row sums of weights may differ, and mask or scores make them differ: n rows
-    undecided     a component does not say what is needed
+    undecided     a component does not declare what is needed
 
-The count is that of `refinement.py`; the name of the argument follows from what changes it.
+The count is that of `refinement.py`. The argument is named by what changes the count.
 """
 
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ from rankfall.design import Architecture
 from rankfall.position.refinement import Places, Sight, layers
 from rankfall.position.sight import Undecided, sight
 
-DEEP = 10**6  # layers until colours no longer change
+DEEP = 10**6  # more layers than it takes until colours no longer change
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How many distinct rows at most; None where theory is undecided."""
+    """Largest possible number of distinct rows; None where theory is undecided."""
 
     rows: int | None
     argument: str
@@ -36,7 +36,7 @@ class Verdict:
 
 
 def decide(design: Architecture, tokens: int) -> Verdict:
-    """The verdict for n equal tokens."""
+    """Return the verdict for n equal tokens."""
     try:
         seen, here = sight(design, tokens)
     except Undecided as why:
@@ -45,7 +45,7 @@ def decide(design: Architecture, tokens: int) -> Verdict:
 
 
 class Key:
-    """What a verdict depends on, to be remembered by: many architectures see the same."""
+    """Cache key of a verdict: all that it depends on. Many architectures share a key."""
 
     def __init__(self, seen: Sight, here: Places, depth: int) -> None:
         self.seen, self.here, self.depth = seen, here, depth
@@ -65,7 +65,7 @@ def verdict(key: Key) -> Verdict:
     colours = layers(seen, key.depth)[-1][here]
     rows, final = count(colours), count(layers(seen, DEEP)[-1][here])
     plain = seen.among(here)
-    blank = replace(plain, start=np.zeros_like(plain.start))  # the same without sentinels
+    blank = replace(plain, start=np.zeros_like(plain.start))  # the sequence without sentinels
     if len(set(seen.start[here])) > 1:
         return Verdict(rows, "states", "every place has a vector of its own in its state")
     if rows == 1 and final == 1:
@@ -94,7 +94,7 @@ def verdict(key: Key) -> Verdict:
 
 
 def exchangeable(sight: Sight) -> bool:
-    """Whether all pairs of different places look the same."""
+    """Check whether all pairs of different positions look the same."""
     pairs = ~np.eye(len(sight.start), dtype=bool)
     return all(len(np.unique(part[pairs])) <= 1 for part in (sight.visible, sight.scores, sight.values))
 

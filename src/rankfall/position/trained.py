@@ -1,4 +1,4 @@
-"""What trained networks do with equal tokens, and why where it is not what theory allows."""
+"""Answers of trained networks for equal tokens, and reasons for a difference from theory."""
 
 import math
 from dataclasses import dataclass
@@ -12,25 +12,28 @@ from rankfall.position.rows import distinct
 from rankfall.position.theory import Verdict
 
 AGREE, SHORT, AGAINST, OPEN = "agree", "training falls short", "more than theory allows", "theory undecided"
-GUESS = 0.9  # a loss above this share of a guess's has not been left
+GUESS = 0.9  # a loss above this share of a guess's loss counts as no progress
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Of K networks, asked for the places of n equal tokens; the first `asked` of them have an answer that was learned."""
+    """Answers of K networks for the positions of n equal tokens. The first `asked` positions have a learned answer."""
 
     length: int
     asked: int
-    accuracy: Tensor  # (K,) over the places that are asked
+    accuracy: Tensor  # (K,) over the positions asked for
     loss: Tensor  # (K,) mean cross entropy over the same
     rows: Tensor  # (K,) distinct rows among all n
-    ceiling: Tensor  # (K,) the accuracy that is possible with these: one right answer for each group of equal rows
+    ceiling: Tensor  # (K,) the accuracy possible with these rows: one right answer per group of equal rows
     narrowest: Tensor  # (K,) as in `Distinct`
 
 
 @torch.no_grad()
 def answers(network: Network, inputs: Tensor, targets: Tensor) -> Answers:
-    """From equal tokens (K, 1, n) and their places, -1 from the first that was never learned; the network is in float64."""
+    """Evaluate the network, in float64, on equal tokens (K, 1, n) and their positions.
+
+    `targets` are -1 from the first position that was never learned.
+    """
     state = network.features(inputs)  # (K, 1, n, D)
     scores = network.head(state)[:, 0].log_softmax(-1)  # (K, n, C)
     found, wanted = distinct(state[:, 0]), targets[:, 0]
@@ -58,10 +61,10 @@ def compare_with_theory(
     dead: float,
     rests_on: str = "",
 ) -> tuple[str, str]:
-    """How a trained network compares with theory and with random weights, and why they differ.
+    """Return how a trained network compares with theory and with random weights, and the reason for a difference.
 
-    `longest`: the longest sequence that it was trained on; `enough`: the accuracy that passes; `dead`: share of weights that are zero;
-    `rests_on`: what theory takes on trust.
+    `longest`: the longest sequence in training; `enough`: the accuracy that passes; `dead`: share of weights that are zero; `rests_on`:
+    the message of `agreement.rests_on`.
     """
     accuracy, loss = float(found.accuracy[member]), float(found.loss[member])
     rows, guess = int(found.rows[member]), math.log(found.asked)
@@ -97,7 +100,7 @@ def compare_with_theory(
 
 @torch.no_grad()
 def zero_share(network: Network, inputs: Tensor) -> Tensor:
-    """(K,) the largest share, over layers, of weights that are zero where the mask lets look; 0 for an attention without weights."""
+    """Return (K,) the largest share, over layers, of visible weights that are zero; 0 for an attention without weights."""
     share = torch.zeros(len(inputs), dtype=torch.float64)
     for block, x in zip(network.blocks, attention_inputs(network, inputs)):
         if not hasattr(block.attention, "weights"):

@@ -1,25 +1,25 @@
-"""The theorems' bounds on the residual, evaluated on the weights and states at hand (Dong et al. 2021; notation as there).
+"""Bounds of the theorems on the residual, evaluated on the actual weights and states (Dong et al. 2021; notation as there).
 
-For a layer of plain softmax attention (no skip, norm, mask, or position in the scores), with R = res(X) of T tokens,
-E_h = R W_QK,h R^T / sqrt(d), D_i = range of row i of E_h, and composite norm |A| = sqrt(|A|_1 |A|_inf):
+For a layer of plain softmax attention (no skip, norm, mask, or position in the scores), with R = res(X) of T tokens, E_h = R W_QK,h R^T
+/ sqrt(d), D_i = range of row i of E_h, and composite norm |A| = sqrt(|A|_1 |A|_inf):
 
     condition       max_i D_i <= 1.256                                                       (e^t - 1 <= 2 t up to this t)
     lemma           |res(SA(X))| <= factor |R|^3,    factor = 4 gamma beta H lambda / sqrt(d),    beta = max_h |W_QK,h|_1 |W_h|
     gamma           max_h sqrt( sum_i D_i / (2 |E_h|_1) )                     needed by the published proof, missing in its first version
-    contraction     factor |R|^2, by which |R| is multiplied according to the lemma; if it is 1 or more the lemma is vacuous
+    contraction     factor |R|^2, by which the lemma multiplies |R|; if it is 1 or more the lemma is vacuous
     lemma, proven   2 (1 - 1/T) lambda sqrt( sum_h 4 |E_h|_1 |R|_1 |W_h|_1 * sum_h 4 max|E_h| |R|_inf |W_h|_inf )     needs no gamma
     theorem         factor^((3^L - 1) / 2) |res(X_0)|^(3^L), factor the largest up to layer L
     contracts       factor |res(X_0)|^2 < 1                                                   where the theorem gives a decreasing bound
 
-lambda is a Lipschitz constant of the layer's MLP in both operator norms, |W_1| |W_2| max|f'|; 1 without an MLP. All sizes as log10.
+lambda is a Lipschitz constant of the layer's MLP in both operator norms, |W_1| |W_2| max|f'|; 1 without an MLP. All sizes are log10.
 
-The published statements are about the x that minimises |X - 1 x^T|. The measured residuals that they are compared with use the token mean,
-which is never smaller and at most 2 (1 - 1/T) times as large (the row and column sum norm of I - 11^T/T). The proven bound includes this
-factor; the published ones are evaluated as published. Proof of the proven bound: with q the softmax of what all rows of scores share,
-SA(X) is equal rows plus M = sum_h (P_h - 1 q_h^T) R W_h, and under the condition |P_ij - q_j| <= 2 q_j sum_k q_k |E_ij - E_ik|, so |P - 1
-q^T|_1 <= 4 |E|_1 and |P - 1 q^T|_inf <= 4 max|E|. An MLP maps equal rows to equal rows, and increases differences by at most a factor
-lambda. The composite norm has no triangle inequality, so heads are summed in each of the two norms; the published lemma's factor H does
-not need this, and follows from it for one head only (with gamma = 1).
+The published statements are about the x that minimises |X - 1 x^T|. The measured residuals use the token mean instead, for which |X - 1
+x^T| is never smaller and at most 2 (1 - 1/T) times as large (the row and column sum norm of I - 11^T/T). The proven bound includes this
+factor; the published bounds are evaluated as published. Proof of the proven bound: with q the softmax of the part of the scores that all
+rows share, SA(X) is equal rows plus M = sum_h (P_h - 1 q_h^T) R W_h. Under the condition |P_ij - q_j| <= 2 q_j sum_k q_k |E_ij - E_ik|,
+so |P - 1 q^T|_1 <= 4 |E|_1 and |P - 1 q^T|_inf <= 4 max|E|. An MLP maps equal rows to equal rows, and increases differences by at most a
+factor lambda. The composite norm has no triangle inequality, so heads are summed in each of the two norms. The published lemma's factor
+H does not need this, and follows from it for a single head only (with gamma = 1).
 """
 
 import math
@@ -43,7 +43,7 @@ from rankfall.rank.centred.state import State
 from rankfall.rank.centred.weights import sums_to_one
 from rankfall.rank.residual import matrix_norm
 
-STEEPEST: dict[Any, float] = {functional.relu: 1.0, functional.gelu: 1.1289042}  # largest slope of an activation
+STEEPEST: dict[Any, float] = {functional.relu: 1.0, functional.gelu: 1.1289042}  # largest slope of each activation
 LIMIT = 1.256
 
 
@@ -57,27 +57,27 @@ ONE_LAYER = (
     "lemma_no_gamma_slack",
     "log10_proven",
     "proven_slack",
-)  # columns that are defined only where the layer's condition holds
+)  # columns defined only where the layer's condition holds
 ALL_LAYERS = (
     "log10_theorem",
     "theorem_slack",
     "log10_theorem_no_gamma",
     "theorem_no_gamma_slack",
     "theorem_contracts",
-)  # columns that are defined only where it holds in every layer so far
+)  # columns defined only where the condition holds in every layer so far
 WIDE_HERE = f"scores of a row spread over more than {LIMIT}: no bound"
 WIDE_BEFORE = f"scores of a row spread over more than {LIMIT} in a layer before: no bound over all layers"
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """One layer's terms, each (K, B)."""
+    """Terms of one layer, each (K, B)."""
 
     log10_beta: Tensor
     gamma: Tensor
     log10_lipschitz: Tensor
     score_range: Tensor  # max_i D_i over heads
-    log10_rest: Tensor  # log10 |R| of what enters
+    log10_rest: Tensor  # log10 |R| of the layer's input
     log10_factor_no_gamma: Tensor  # log10 of 4 beta H lambda / sqrt(d)
     log10_proven: Tensor
 
@@ -95,14 +95,14 @@ class Bounds:
 
 
 def refusal(block: Any, state: State) -> str:
-    """Why the theorems do not apply to this block; empty where they do."""
+    """Return the reason why the theorems do not apply to this block; empty where they do."""
     if not keeps_form(block, Block, "forward"):
         return "a block that the theorems do not speak of: not covered"
     return refusal_of_attention(block, state)
 
 
 def refusal_of_attention(block: Any, state: State) -> str:
-    """The same of the parts of a block, which may be taken out of one."""
+    """Return the reason why the theorems do not apply to the parts of a block, which may be taken out of it; empty where they do."""
     if not keeps_form(block.attention, Multihead, *FORM):
         return "an attention that the theorems do not speak of: not covered"
     if unbound(block.residual)[0] is not no_residual or (
@@ -123,7 +123,7 @@ def refusal_of_attention(block: Any, state: State) -> str:
 
 
 def bounds(block: Any, state: State) -> Bounds:
-    """The terms of one layer, for the state that enters it; `refusal` must be empty."""
+    """Return the terms of one layer for its input state. `refusal` must be empty."""
     attention = block.attention
     apart = scores(attention, state)
     assert apart is not None
@@ -142,7 +142,7 @@ def bounds(block: Any, state: State) -> Bounds:
     log_e = e.log / math.log(10)
     first = (e_one * matrix_norm(maps, "l1").unsqueeze(1)).sum(-1).log10() + log_e + r_one
     second = (e_max * matrix_norm(maps, "linf").unsqueeze(1)).sum(-1).log10() + log_e + r_inf
-    tokens = max(2, ranges.shape[-1])  # one alone leaves no R, whatever the factor
+    tokens = max(2, ranges.shape[-1])  # a single token has R = 0, whatever the factor
     return Bounds(
         log10_beta=log_beta,
         gamma=gamma,
@@ -155,7 +155,7 @@ def bounds(block: Any, state: State) -> Bounds:
 
 
 def one_layer(terms: Bounds, log10_left: Tensor) -> dict[str, Any]:
-    """A layer's bounds as columns (K, B), and how far each is above what the layer left; to be passed through `withhold`."""
+    """Return a layer's bounds as columns (K, B), with their excess over the layer's residual. Rows must pass through `withhold`."""
     no_gamma = terms.log10_factor_no_gamma + 3 * terms.log10_rest
     contraction = terms.log10_factor + 2 * terms.log10_rest
     return {
@@ -178,12 +178,12 @@ def one_layer(terms: Bounds, log10_left: Tensor) -> dict[str, Any]:
 
 
 def leave_theory_empty(reason: str) -> dict[str, Any]:
-    """The columns of a layer that no theorem speaks of."""
+    """Return the columns of a layer to which no theorem applies."""
     return {"theory_applies": False, "theory_reason": reason}
 
 
 def withhold(row: dict[str, Any]) -> dict[str, Any]:
-    """The row of a sample without the bounds whose condition fails there, and with the reason."""
+    """Remove from a sample's row the bounds whose condition fails there, and add the reason."""
     if not row["theory_applies"] or (row["condition"] and row.get("condition_all", True)):
         return row
     names, reason = (ALL_LAYERS, WIDE_BEFORE) if row["condition"] else (ONE_LAYER + ALL_LAYERS, WIDE_HERE)
@@ -191,19 +191,19 @@ def withhold(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def slack(log10_bound: Tensor, log10_left: Tensor) -> Tensor:
-    """Right side over left side as log10; NaN where logs are so large that their rounding hides the difference."""
+    """Return right side over left side as log10; NaN where logs are so large that their rounding hides the difference."""
     difference = log10_bound - log10_left
     known = difference.abs() > 1e3 * torch.finfo(difference.dtype).eps * log10_left.abs()
     return torch.where(known, difference, torch.nan)
 
 
 def theorem(factor: Tensor, log10_start: Tensor, layers: int) -> Tensor:
-    """log10 of the bound after so many layers, from the log10 of the largest factor so far and of the input's residual."""
+    """Return log10 of the bound after `layers` layers, from the log10 of the largest factor so far and of the input's residual."""
     return (3.0**layers - 1) / 2 * factor + 3.0**layers * log10_start
 
 
 def mlp_lipschitz(mlp: Any) -> Tensor:
-    """(K,): |f(X) - f(Y)| <= lambda |X - Y| in the composite norm, because it holds in both of its parts."""
+    """Return lambda (K,) with |f(X) - f(Y)| <= lambda |X - Y| in the composite norm, since this holds in both of its parts."""
     if mlp is None:
         return torch.ones(())
     inner, outer = mlp.inner.weight, mlp.outer.weight
@@ -212,10 +212,10 @@ def mlp_lipschitz(mlp: Any) -> Tensor:
 
 
 def log10_norm(x: Scaled, norm: str) -> Tensor:
-    """(K, B); -inf for a zero."""
+    """Return log10 of a norm (K, B); -inf for zero."""
     return matrix_norm(x.unit, norm).log10() + x.log / math.log(10)
 
 
 def split_columns(weight: Tensor, heads: int) -> Tensor:
-    """(K, D, H*d) -> (K, H, D, d)"""
+    """Split heads: (K, D, H*d) -> (K, H, D, d)."""
     return weight.unflatten(-1, (heads, -1)).transpose(1, 2)

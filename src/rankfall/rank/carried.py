@@ -1,12 +1,12 @@
 """States carried through layers that would take them out of the range of their number format.
 
-A network without norms may let its state fall to 1e-162 and then to zero, while the tokens in it differ as much as ever: the zero is
-underflow, not collapse. Where a layer is homogeneous, f(2^k X) = 2^(p k) f(X), its input can be brought back by a power of two, and the
-exponents are kept beside it, exactly. Whether it is, each layer shows: a state beyond 2^(+-SAFE) is put in at two other sizes, and the
-two outputs have to be equal bit for bit but for a power of two; at its own size the layer must give what follows from that, or nothing
-but zeros, which is underflow. (A constant that is too small to be seen beside a larger state would else be left out.) If it is not so,
-the state and all that follow it are lost, since products inside the layer may have left the range without a trace in its output. States
-within the range are left as they are.
+The state of a network without norms may fall to 1e-162 and then to zero while its tokens differ as much as ever: the zero is underflow,
+not collapse. Where a layer is homogeneous, f(2^k X) = 2^(p k) f(X), its input can be rescaled by a power of two, and the exponents are
+kept beside it exactly. Homogeneity is tested in each layer: a state beyond 2^(+-SAFE) enters at two other sizes, and the two outputs
+must be equal bit for bit up to a power of two. At the state's true size the layer must give the output that follows from this, or only
+zeros, which is underflow. (Otherwise a constant too small to be seen beside a larger state would be left out.) If the test fails, the
+state and all that follow are lost, since products inside the layer may have left the range without a trace in its output. States within
+the range are left unchanged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,26 +17,29 @@ from torch import Tensor
 
 from rankfall.rank.powers import exponent_of, measurable, shift
 
-SAFE = 128  # exponent; products of six such numbers are in the range of float64
-NEAR, FAR = 64, 88  # the two sizes; at 2^-64 a smooth function is already its first term in float64
+SAFE = 128  # exponent; products of six numbers of this size are in the range of float64
+NEAR, FAR = 64, 88  # the two sizes; at 2^-64 a smooth function equals its leading term in float64
 FARTHEST = 2**40  # exponents beyond this are not kept
-ROUNDING = 1e-12  # of the largest entry
+ROUNDING = 1e-12  # relative to the largest entry
 
 
 @dataclass(frozen=True)
 class Carried:
-    """unit * 2^exponent, of which nothing is known where it is lost."""
+    """The state unit * 2^exponent; unknown where it is lost."""
 
     unit: Tensor  # (..., T, D): the state itself where the exponent is 0
-    exponent: Tensor  # (...), integers
+    exponent: Tensor  # (...) integers
     lost: Tensor  # (...)
 
     def mask_lost(self, values: Tensor) -> Tensor:
-        """Values (...) of the state, NaN where it is lost."""
+        """Return values (...) of the state, NaN where it is lost."""
         return torch.where(self.lost, torch.nan, values)
 
     def absolute(self, size: Tensor) -> Tensor:
-        """A size (...) of the unit as one of the state; NaN where it is lost or no longer a number of its format."""
+        """Convert a size (...) of the unit to that of the state.
+
+        NaN where the state is lost or the size leaves the normal range of its format.
+        """
         found = shift(size, self.exponent)
         there = (size == 0) | ((found >= torch.finfo(size.dtype).tiny) & found.isfinite())
         return self.mask_lost(torch.where(there, found, torch.nan))
@@ -44,13 +47,13 @@ class Carried:
 
 @dataclass(frozen=True)
 class Step:
-    """The powers of two that a layer's input was multiplied by, and those that take its outputs to their true size."""
+    """Powers of two that a layer's input was multiplied by, and those that take its outputs to their true size."""
 
     inside: Tensor
     outputs: list[Tensor]
 
 
-Layer = Callable[[Tensor], Sequence[Tensor]]  # a state to one state or several
+Layer = Callable[[Tensor], Sequence[Tensor]]  # maps a state to one or more states
 
 
 def begin(x: Tensor) -> Carried:
@@ -60,7 +63,7 @@ def begin(x: Tensor) -> Carried:
 def through(
     layer: Layer, state: Carried, tokens: Callable[[Tensor], Tensor] = lambda x: x
 ) -> tuple[list[Carried], Step]:
-    """What a layer makes of a state. `tokens` picks the rows that count, without sentinels."""
+    """Apply a layer to a state. `tokens` picks the rows that count, without sentinels."""
     size = state.exponent + exponent_of(tokens(state.unit))  # (...)
     far = (size.abs() > SAFE) & ~state.lost
     if not bool(far.any() or state.exponent.any()):
@@ -86,7 +89,7 @@ def through(
         ones.append(one)
         exponents.append(exponent)
         wrong.append(far & ~(same & follows(one, exponent, plain)))
-    # What the format holds on both sides of the layer, and is confirmed, is the ordinary output, to its last bit.
+    # Where input and output fit the format and the test passes, the ordinary output is kept to its last bit.
     held = far & measurable(tokens(true))
     for plain, bad in zip(plains, wrong):
         held = held & measurable(tokens(plain)) & ~bad
@@ -100,7 +103,7 @@ def through(
 
 
 def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
-    """Whether a plain output (..., T, D) is one * 2^exponent as far as its format holds that, or zero, (...)."""
+    """Check whether a plain output (..., T, D) is one * 2^exponent as far as its format can hold it, or zero, (...)."""
     size = plain.abs().amax((-2, -1))
     apart = (plain - shift(one, exponent[..., None, None])).abs().amax((-2, -1))
     spacing = torch.finfo(plain.dtype).tiny * torch.finfo(plain.dtype).eps  # of subnormal numbers
@@ -108,7 +111,7 @@ def follows(one: Tensor, exponent: Tensor, plain: Tensor) -> Tensor:
 
 
 def again(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) -> list[Carried]:
-    """The same step of a second pass, whose states differ from those of the first by rounding."""
+    """Repeat a step in a second pass, whose states differ from those of the first by rounding."""
     inside = step.inside
     x = shift(state.unit, inside[..., None, None]) if bool(inside.any()) else state.unit
     return [Carried(y, power, one.lost) for y, power, one in zip(layer(x), step.outputs, first, strict=True)]
@@ -117,7 +120,7 @@ def again(layer: Layer, state: Carried, step: Step, first: Sequence[Carried]) ->
 def carry(
     layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, tokens: Callable[[Tensor], Tensor] = lambda x: x
 ) -> Iterator[Carried]:
-    """States at layers 0 .. L, without sentinels if `tokens` takes them off."""
+    """Yield the states at layers 0 .. L, without sentinels if `tokens` strips them."""
     state = begin(x)
     yield Carried(tokens(x), state.exponent, ~measurable(tokens(x)))
     for layer in layers:

@@ -1,9 +1,9 @@
-"""Matrices without their size, x = unit * 2^exponent, so that no ratio depends on how near a state is to the ends of its format.
+"""Matrices separated from their size, x = unit * 2^exponent, so that ratios do not depend on the limits of the number format.
 
-Multiplication by a power of two is exact, so a ratio of units is that of the matrices, bit for bit. A matrix whose largest entry is below
-`least` has lost digits, since what it was computed from was rounded to the spacing of subnormal numbers: it has no ratio, NaN in tensors
-and null with a reason in tables. Nor has a matrix of zeros, which may be all that is left of a small one. Equal rows of an ordinary size
-have the residual 0.
+Multiplication by a power of two is exact, so a ratio of units is that of the matrices, bit for bit. A matrix whose largest entry is
+below `least` has lost digits, since it was computed from numbers rounded to the spacing of subnormal numbers. Its ratio is undefined:
+NaN in tensors and null with a reason in tables. The same holds for a matrix of zeros, which may be the remainder of a small one. Equal
+rows of an ordinary size have the residual 0.
 """
 
 import torch
@@ -15,53 +15,61 @@ NOT_FINITE = "the state has values that are not finite"
 
 
 def power(exponent: Tensor, dtype: torch.dtype) -> Tensor:
-    """2^exponent, exactly, for exponents of normal numbers."""
+    """Return 2^exponent, exactly, for exponents of normal numbers."""
     integers, fraction, bias = BITS[dtype]
     return ((exponent.to(integers) + bias) << fraction).view(dtype)
 
 
 def shift(x: Tensor, exponent: Tensor) -> Tensor:
-    """x * 2^exponent; the exponent has the shape of x or broadcasts with it. Exact unless the result leaves the normal range."""
+    """Return x * 2^exponent, exact unless the result leaves the normal range. The exponent has the shape of x or broadcasts with it."""
     most = BITS[x.dtype][2] - 1
-    exponent = exponent.clamp(-2 * most, 2 * most)  # twice the largest power: beyond it all is zero or infinite
+    exponent = exponent.clamp(
+        -2 * most, 2 * most
+    )  # twice the largest power: beyond it every result is zero or infinite
     half = exponent.div(2, rounding_mode="floor")
     return x * power(half, x.dtype) * power(exponent - half, x.dtype)
 
 
 def exponent_of(x: Tensor, dim: int | tuple[int, ...] = (-2, -1), keepdim: bool = False) -> Tensor:
-    """e (...) where the largest entry is in [2^(e - 1), 2^e); 0 for zeros and what is not finite."""
-    size = x.abs() if dim == () else x.abs().amax(dim, keepdim=keepdim)  # amax over no axes would be over all
+    """Return e (...) where the largest entry is in [2^(e - 1), 2^e); 0 for zeros and entries that are not finite."""
+    size = x.abs() if dim == () else x.abs().amax(dim, keepdim=keepdim)  # amax over no axes would reduce all axes
     return torch.frexp(torch.where(size.isfinite(), size, 0.0))[1].long()
 
 
 def unit(x: Tensor, dim: int | tuple[int, ...] = (-2, -1)) -> Tensor:
-    """x (..., T, D) times the power of two that brings each matrix' largest entry to [1/2, 1)."""
+    """Return x (..., T, D) times the power of two that brings each matrix' largest entry to [1/2, 1)."""
     return shift(x, -exponent_of(x, dim, keepdim=True))
 
 
 def length(x: Tensor, dim: int | tuple[int, ...] = -1) -> Tensor:
-    """Euclidean norms over `dim` whose squares neither vanish nor overflow: bit for bit the ordinary ones where those are sound."""
+    """Return Euclidean norms over `dim` whose squares neither vanish nor overflow.
+
+    They equal the ordinary norms bit for bit where those are sound.
+    """
     return shift(torch.linalg.vector_norm(unit(x, dim), dim=dim), exponent_of(x, dim))
 
 
 def least(dtype: torch.dtype) -> float:
-    """Entries of this size are rounded to the spacing of subnormal numbers by less than an ordinary rounding of an ordinary rounding."""
+    """Return the size from which on rounding to the spacing of subnormal numbers is at most eps^2 of an entry."""
     return torch.finfo(dtype).tiny / torch.finfo(dtype).eps
 
 
 def measurable(x: Tensor, computed: torch.dtype | None = None) -> Tensor:
-    """Whether matrices (..., T, D) have ratios at all, (...). `computed`: the number format that they come from, if not their own."""
+    """Check whether matrices (..., T, D) have ratios at all, (...).
+
+    `computed`: the number format that they were computed in, by default their own.
+    """
     size = x.abs().amax((-2, -1))
     return (size >= least(computed or x.dtype)) & size.isfinite()
 
 
 def or_nan(ratio: Tensor, x: Tensor, computed: torch.dtype | None = None) -> Tensor:
-    """Ratios (...) of matrices (..., T, D), NaN where these have none."""
+    """Return ratios (...) of matrices (..., T, D), NaN where these have none."""
     return torch.where(measurable(x, computed), ratio, torch.nan)
 
 
 def outside(dtype: torch.dtype) -> str:
-    """Why a finite state has no ratio."""
+    """Return the reason why a finite state has no ratio."""
     named = str(dtype).removeprefix("torch.")
     return (
         f"the state, or one before it, is zero or leaves the range of {named}, where this is underflow and no collapse"
@@ -69,7 +77,7 @@ def outside(dtype: torch.dtype) -> str:
 
 
 def reason_of(x: Tensor, computed: torch.dtype | None = None, lost: Tensor | None = None) -> str:
-    """Why some of the samples (B, T, D) have no ratio; empty if all have one. `lost` (B,): those that are known to have none."""
+    """Return the reason why some of the samples (B, T, D) have no ratio; empty if all have one. `lost` (B,): samples known to have none."""
     none = ~measurable(x, computed) if lost is None else lost | ~measurable(x, computed)
     if not bool(none.any()):
         return ""

@@ -1,17 +1,16 @@
-"""How far a matrix of token vectors is from having equal rows, as pure functions of tensors (..., T, D).
+"""Distance of a matrix of token vectors from having equal rows, as pure functions of tensors (..., T, D).
 
-The residual is res(X) = X - 1 x^T. What x is, and which norm measures the rest, are choices, and both are arguments
-here:
+The residual is res(X) = X - 1 x^T. Arguments choose x and the norm of the rest:
 
-* centre "mean": x is the mean over tokens, whatever the norm (what published code does; a relative value may exceed 1);
-* centre "best": x minimises the norm that is asked for. frobenius: the mean. l1: the median of every column,
-  because the norm is a maximum over columns and the columns do not interact. linf: the centre of the smallest l1
-  ball holding all rows, a convex problem solved to a certified gap (`row_centre`). composite: not convex; see
-  `composite_centre` for what is computed and how it is bracketed.
+* centre "mean": x is the mean over tokens, whatever the norm (as in the published code; a relative value may exceed 1);
+* centre "best": x minimises the chosen norm. frobenius: the mean. l1: the median of every column, because the norm is a
+  maximum over columns and the columns do not interact. linf: the centre of the smallest l1 ball that holds all rows, a
+  convex problem solved to a certified gap (`row_centre`). composite: not convex; `composite_centre` describes what is
+  computed and how it is bracketed.
 
-Norms: l1 is the largest column sum, linf the largest row sum (operator norms), composite is sqrt(l1 * linf).
-A relative residual near the rounding unit of the dtype the states were computed in says nothing; `at_floor` marks it (norms make rounding
-larger than that: see `rounding.py`). Ratios are of matrices without their size, and NaN where a matrix has none (`powers.py`).
+Norms: l1 is the largest column sum, linf the largest row sum (operator norms), composite is sqrt(l1 * linf). A relative residual near
+the rounding unit of the dtype of the states is meaningless; `at_floor` marks it (norms amplify rounding beyond that: see `rounding.py`).
+Ratios are of matrices without their size, and NaN where a matrix has none (`powers.py`).
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from rankfall.rank.powers import exponent_of, length, measurable, or_nan, shift,
 NORMS = ("composite", "l1", "linf", "frobenius", "spectral")
 CENTRES = ("mean", "best")
 
-# Collapsed float32 stacks settle near 1.7 units of rounding, and noise is still a tenth of the value ten times above.
+# Collapsed float32 stacks settle near 1.7 units of rounding. At ten times this value, noise is still a tenth of it.
 FLOOR_UNITS = 16.0
 
-OFF = 0.05  # decades that a value may be from the true one: a tenth
+OFF = 0.05  # tolerance to the true value in decades: about a tenth
 
 
 def matrix_norm(x: Tensor, norm: str) -> Tensor:
-    """(..., T, D) -> (...). l1 and linf are operator norms. Of 2^k x each is 2^k that of x, bit for bit."""
+    """Return a norm: (..., T, D) -> (...). l1 and linf are operator norms. The norm of 2^k x is 2^k that of x, bit for bit."""
     if norm == "l1":
         return x.abs().sum(-2).amax(-1)
     if norm == "linf":
@@ -49,14 +48,15 @@ def matrix_norm(x: Tensor, norm: str) -> Tensor:
 
 
 def composite(l1: Tensor, linf: Tensor) -> Tensor:
-    """sqrt(l1 linf). Roots of units, since the root of an odd power of two is rounded; and first, so that 1e-200 does not underflow."""
+    """Return sqrt(l1 linf). Roots are taken of units, since the root of an odd power of two is rounded, and before the product, so that
+    1e-200 does not underflow."""
     exponent = exponent_of(linf, ())
     first, second = shift(torch.stack([l1, linf]), -exponent).sqrt()
     return shift(first * second, exponent)
 
 
 def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
-    """Each of these norms (...) of matrices (..., T, D), bit by bit as `matrix_norm` has them; what several need is computed once."""
+    """Return each of these norms (...) of matrices (..., T, D), equal to `matrix_norm` bit for bit, with shared sums computed once."""
     summed, found = {"l1", "linf", "composite"}.intersection(norms), {}
     size = x.abs() if summed else x
     if summed - {"linf"}:
@@ -69,15 +69,13 @@ def matrix_norms(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
 
 
 def mean_centre(x: Tensor) -> Tensor:
-    """The token mean, (..., T, D) -> (..., D), taken about the first token so that equal rows give exactly that row."""
+    """Return the token mean, (..., T, D) -> (..., D), taken about the first token so that equal rows give exactly that row."""
     first = x[..., :1, :]
     return (first + (x - first).mean(-2, keepdim=True)).squeeze(-2)
 
 
 def median_centre(x: Tensor) -> Tensor:
-    """The column medians (midpoint of the two middle values): they minimise every column's absolute sum, hence the
-    l1 norm.
-    """
+    """Return the column medians (midpoint of the two middle values), which minimise every column's absolute sum, hence the l1 norm."""
     ordered = x.sort(-2).values
     tokens = x.shape[-2]
     low, high = ordered[..., (tokens - 1) // 2, :], ordered[..., tokens // 2, :]
@@ -85,20 +83,19 @@ def median_centre(x: Tensor) -> Tensor:
 
 
 def _weighted_median(values: Tensor, order: Tensor, weights: Tensor) -> Tensor:
-    """Lower weighted median of every column. values (..., T, D) sorted along T by `order`; weights (..., T) sum to
-    one.
-    """
+    """Return the lower weighted median of every column. `values` (..., T, D) are sorted along T by `order`; `weights` (..., T) sum to 1."""
     mass = weights.unsqueeze(-1).expand_as(values).gather(-2, order).cumsum(-2)
     place = (mass < 0.5).sum(-2, keepdim=True).clamp_max(values.shape[-2] - 1)
     return values.gather(-2, place).squeeze(-2)
 
 
 def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Tensor, Tensor]:
-    """Centre of the smallest l1 ball that holds every row, and a lower bound on its radius: ((..., D), (...)).
+    """Return the centre of the smallest l1 ball that holds every row, and a lower bound on its radius: ((..., D), (...)).
 
-    min_c max_t ||x_t - c||_1 = max_{w in simplex} sum_t w_t ||x_t - med_w(x)||_1, med_w the weighted column median.
-    Any c bounds the radius from above and any w from below, so the answer carries its own certificate: the search of a matrix
-    (`Search`) ends when the two agree within `tolerance`, or after `steps`. Each matrix ends by itself, whatever the others need.
+        min_c max_t ||x_t - c||_1 = max_{w in simplex} sum_t w_t ||x_t - med_w(x)||_1, med_w the weighted column median.
+
+    Any c bounds the radius from above and any w from below, so the answer has its own certificate. The search of a matrix (`Search`)
+    ends when the two agree within `tolerance`, or after `steps`. Each matrix ends separately.
     """
     flat = x.reshape(-1, *x.shape[-2:])  # (M, T, D)
     search = Search.begin(flat)
@@ -107,7 +104,7 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
     for step in range(1, steps + 1):
         search = search.step(step)
         best[left], lower[left] = search.best, search.lower
-        far = search.upper - search.lower > tolerance * search.upper  # never with a NaN, whose search is over
+        far = search.upper - search.lower > tolerance * search.upper  # False for NaN, which ends the search
         if not bool(far.all()):
             left, search = left[far], search.select_matrices(far)
         if not len(left):
@@ -117,16 +114,16 @@ def row_centre(x: Tensor, tolerance: float = 1e-2, steps: int = 400) -> tuple[Te
 
 @dataclass(frozen=True)
 class Search:
-    """A game of weights on rows against centres, both averaged, for each of M matrices by itself."""
+    """State of a game of weights on rows against centres, both averaged, for each of M matrices separately."""
 
     x: Tensor  # (M, T, D)
     values: Tensor  # (M, T, D), each column sorted
-    order: Tensor  # (M, T, D), by these rows
+    order: Tensor  # (M, T, D), rows in this order
     centre: Tensor  # (M, D), mean over the steps
     weights: Tensor  # (M, T), mean over the steps
-    best: Tensor  # (M, D), the best centre that was seen
+    best: Tensor  # (M, D), the best centre so far
     upper: Tensor  # (M,), its radius
-    lower: Tensor  # (M,), the best bound from below
+    lower: Tensor  # (M,), the best lower bound
 
     @staticmethod
     def begin(x: Tensor) -> Search:
@@ -138,7 +135,7 @@ class Search:
         return Search(x, values, order, best, weights, best, radii.amin(0), torch.zeros_like(radii[0]))
 
     def select_matrices(self, some: Tensor) -> Search:
-        """The search of some of the matrices (M,)."""
+        """Return the search restricted to some of the matrices (M,)."""
         return Search(*(getattr(self, one.name)[some] for one in fields(self)))
 
     def step(self, number: int) -> Search:
@@ -146,7 +143,7 @@ class Search:
         distance = (x - self.centre.unsqueeze(-2)).abs().sum(-1)  # (M, T)
         radius = distance.amax(-1)
         best = torch.where((radius < self.upper).unsqueeze(-1), self.centre, self.best)
-        # Best response of the adversary, made softer early on: weight on the rows that are farthest away.
+        # The adversary's best response, softened in early steps: weight on the rows that are farthest away.
         sharpness = 8.0 * number**0.5
         scale = radius.clamp_min(torch.finfo(x.dtype).tiny).unsqueeze(-1)
         response = torch.softmax(sharpness * distance / scale, -1)
@@ -167,12 +164,12 @@ class Search:
 def composite_centre(
     x: Tensor, steps: int = 200, rows_of: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """A centre with a small composite residual, and a lower bound on the smallest one there is: ((..., D), (...)).
+    """Return a centre with a small composite residual, and a lower bound on the smallest possible one: ((..., D), (...)).
 
-    The composite norm is a product of two convex functions of x and not convex, so no more is claimed than this:
-    the value returned is attained, it is at most that of the mean, and it is at least sqrt(min l1 * min linf), the
-    bound returned. Found by descending log l1 + log linf with a shrinking step from the best of mean, median, row
-    centre and the points between the last two. `rows_of`: the row centre with its radius, where it is known.
+    The composite norm is a product of two convex functions of x and not convex, so the guarantee is limited: the residual at the
+    returned centre is at most that at the mean, and at least sqrt(min l1 * min linf), the returned bound. The search descends log l1 +
+    log linf with a shrinking step from the best of mean, median, row centre and the points between the last two. `rows_of`: the row
+    centre with its radius, if known.
     """
     median = median_centre(x)
     rows, radius = rows_of or row_centre(x)
@@ -195,7 +192,7 @@ def composite_centre(
         direction = column / l1.clamp_min(tiny) + row / linf.clamp_min(tiny)
         length = torch.linalg.vector_norm(direction, dim=-1, keepdim=True).clamp_min(tiny)
         centre = centre - spread * direction / length * (0.5 / (1 + step) ** 0.5)
-        gap, columns, lines = distances(x, centre)  # of this step's size, and of the next step's direction
+        gap, columns, lines = distances(x, centre)  # for the size of this step and the direction of the next
         size = composite(columns.amax(-1), lines.amax(-1))
         best = torch.where((size < value).unsqueeze(-1), centre, best)
         value = torch.minimum(value, size)
@@ -203,14 +200,14 @@ def composite_centre(
 
 
 def distances(x: Tensor, centre: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """From the rows of x (..., T, D) to a centre (..., D), and the sums of their sizes by column (..., D) and by row (..., T)."""
+    """Return the differences of a centre (..., D) from the rows of x (..., T, D), and their l1 sums by column (..., D) and row (..., T)."""
     gap = centre.unsqueeze(-2) - x
     size = gap.abs()
     return gap, size.sum(-2), size.sum(-1)
 
 
 def centre_of(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
-    """(..., T, D) -> (..., D): the row that is subtracted from every token."""
+    """Return the row that is subtracted from every token, (..., T, D) -> (..., D)."""
     if centre not in CENTRES:
         raise ValueError(f"unknown centre {centre!r}; known: {', '.join(CENTRES)}")
     if centre == "mean" or norm == "frobenius":
@@ -225,7 +222,7 @@ def centre_of(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tenso
 
 
 def best_residuals(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
-    """res(X) about the best centre of each norm; what two norms need is computed once."""
+    """Return res(X) about the best centre of each norm, with shared centres computed once."""
     shifted = x - x[..., :1, :]
     rows_of = row_centre(shifted) if {"linf", "composite"}.intersection(norms) else None
     found = {}
@@ -241,7 +238,7 @@ def best_residuals(x: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
 
 
 def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor:
-    """res(X) = X - 1 x^T, (..., T, D). Shifted by the first token before any average: equal rows give exact zeros."""
+    """Return res(X) = X - 1 x^T, (..., T, D). Rows are shifted by the first token before averaging, so that equal rows give exact zeros."""
     shifted = x - x[..., :1, :]
     return shifted - centre_of(shifted, centre, norm).unsqueeze(-2)
 
@@ -249,52 +246,51 @@ def residual(x: Tensor, centre: str = "mean", norm: str = "composite") -> Tensor
 def relative_residual(
     x: Tensor, norm: str = "composite", centre: str = "mean", computed: torch.dtype | None = None
 ) -> Tensor:
-    """||res(X)|| / ||X||, (...); NaN where X has no size that says anything. `computed`: as for `measurable`."""
+    """Return ||res(X)|| / ||X||, (...); NaN where X has no meaningful size. `computed`: as for `measurable`."""
     scaled = unit(torch.where(measurable(x, computed)[..., None, None], x, 0.0))
     return share(matrix_norm(residual(scaled, centre, norm), norm), matrix_norm(scaled, norm))
 
 
 def share(rest: Tensor, size: Tensor) -> Tensor:
-    """rest / size; NaN where there is no size, or where the quotient is no normal number: that is not 0."""
+    """Return rest / size; NaN where size is zero, or where the quotient underflows and is thus not 0."""
     found = rest / size
     return torch.where((size > 0) & ((rest == 0) | (found >= torch.finfo(size.dtype).tiny)), found, torch.nan)
 
 
 def floor_of(computed: torch.dtype) -> float:
-    """The relative residual under which a state computed in this dtype is rounding noise."""
+    """Return the relative residual under which a state computed in this dtype is rounding noise."""
     return FLOOR_UNITS * torch.finfo(computed).eps
 
 
 def at_floor(relative: Tensor, computed: torch.dtype, log10_true: Tensor | None = None) -> Tensor:
-    """True where a relative residual cannot be told from rounding in `computed` (the dtype of the forward pass, not
-    of this tensor). Where the true value is known, also where it is another one: norms amplify rounding to any size."""
+    """Check whether a relative residual is rounding noise of `computed`, the dtype of the forward pass (not of this tensor). If the true
+    value is known, a deviation from it counts as noise too, since norms amplify rounding to any size."""
     floor = relative < floor_of(computed)
     return floor if log10_true is None else floor | ((relative.log10() - log10_true).abs() > OFF)
 
 
 def sigma_ratio(x: Tensor, values: Tensor | None = None) -> Tensor:
-    """sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows; 0 for a single row, NaN where X has no size.
-    `values`, here and below: the singular values of X, or of its unit, where they are known."""
+    """Return sigma_2 / sigma_1, (...): distance from rank one whatever the direction of the rows. It is 0 for a single row, and NaN where
+    X has no size. `values`, here and below: the singular values of X or of its unit, if known."""
     values = singular_values(x) if values is None else values
     second = values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
     return or_nan(share(second, values[..., 0]), x)
 
 
 def stable_rank(x: Tensor, values: Tensor | None = None) -> Tensor:
-    """||X||_F^2 / ||X||_2^2, (...); NaN where X has no size."""
+    """Return ||X||_F^2 / ||X||_2^2, (...); NaN where X has no size."""
     values = singular_values(x) if values is None else values
     return or_nan((values / values[..., :1]).square().sum(-1), x)
 
 
 def singular_values(x: Tensor) -> Tensor:
-    """Of the units of matrices (..., T, D); zeros where they have none."""
+    """Return the singular values of the units of matrices (..., T, D); zeros where these have none."""
     return torch.linalg.svdvals(unit(torch.where(measurable(x)[..., None, None], x, 0.0)))
 
 
 def numerical_rank(x: Tensor, computed: torch.dtype | None = None, values: Tensor | None = None) -> Tensor:
-    """Singular values above max(T, D) rounding units of the largest, (...), as integers. `computed`: the dtype of
-    the forward pass.
-    """
+    """Return the number of singular values above max(T, D) rounding units of the largest, (...), as integers. `computed`: the dtype of the
+    forward pass."""
     values = singular_values(x) if values is None else values
     least = torch.finfo(computed or x.dtype).eps * max(x.shape[-2:])
     return (values > least * values[..., :1]).sum(-1)

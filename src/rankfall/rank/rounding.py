@@ -1,6 +1,6 @@
-"""How much of a result is rounding: a second forward pass, in which the input of each block and norm is changed by a few rounding units.
+"""Share of rounding in a result, by a second forward pass in which the input of each block and norm is changed by a few rounding units.
 
-A norm amplifies small signals and rounding alike, so no fixed floor separates them; the difference of two passes that should be equal
+A norm amplifies small signals and rounding alike, so no fixed floor separates them. The difference of two passes that should be equal
 does. They must be compared as matrices, because the norms of two rounding errors are nearly equal.
 """
 
@@ -15,13 +15,13 @@ from rankfall.nets.network import Network
 from rankfall.rank.powers import exponent_of, shift
 from rankfall.rank.residual import matrix_norm, matrix_norms
 
-UNITS = 4.0  # about the error of a sum of some hundred terms
+UNITS = 4.0  # approximate error of a sum of some hundred terms
 NOISE = 0.1  # a value counts as rounding if the second pass differs by more than this share of it
 
 
 @contextmanager
 def shaken(network: Network) -> Iterator[None]:
-    """Inside this context, states are multiplied by 1 + a few units of random sign where they enter a block or a norm.
+    """Multiply states by 1 + a few units of random sign where they enter a block or a norm, within this context.
 
     A change of the embedding alone could be rounded away where a large bias is added later.
     """
@@ -45,19 +45,19 @@ def shaken(network: Network) -> Iterator[None]:
 
 
 def relative_difference(x: Tensor, other: Tensor, norm: str) -> Tensor:
-    """The difference of two matrices (..., T, D) that should be equal, relative to the first: (...); zero where they are equal."""
+    """Return the difference of two matrices (..., T, D) that should be equal, relative to the first: (...); zero where they are equal."""
     return relative_differences(x, other, [norm])[norm]
 
 
 def relative_differences(x: Tensor, other: Tensor, norms: Sequence[str]) -> dict[str, Tensor]:
-    """The same in several norms; what they need is computed once."""
+    """Return the relative difference in several norms, with shared sums computed once."""
     x, other = same_size(x, other)
     sizes, gaps = matrix_norms(x, norms), matrix_norms(x - other, norms)
     return {norm: torch.where(gap > 0, gap / sizes[norm], torch.zeros_like(gap)) for norm, gap in gaps.items()}
 
 
 def second_difference(x: Tensor, other: Tensor) -> Tensor:
-    """The difference of two passes without the first singular direction of x, relative to sigma_2: (...)."""
+    """Return the difference of two passes without the first singular direction of x, relative to sigma_2: (...)."""
     x, other = same_size(x, other)
     u, values, v = torch.linalg.svd(x, full_matrices=False)
     gap = other - x
@@ -67,6 +67,6 @@ def second_difference(x: Tensor, other: Tensor) -> Tensor:
 
 
 def same_size(x: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Both times the power of two that makes the first a unit."""
+    """Scale both by the power of two that makes the first a unit."""
     exponent = exponent_of(x)[..., None, None]
     return shift(x, -exponent), shift(other, -exponent)

@@ -1,4 +1,4 @@
-"""Numbers of states (..., T, D) besides the residual: their size, how parallel tokens are, and the two stable ranks in use."""
+"""Statistics of states (..., T, D) besides the residual: their size, how parallel tokens are, and two definitions of stable rank."""
 
 import torch
 from torch import Tensor
@@ -8,14 +8,14 @@ from rankfall.rank.residual import singular_values
 
 
 def root_mean_square(x: Tensor) -> Tensor:
-    """Root mean square of the entries, (...); of 2^k x it is 2^k that of x, for units (`powers.py`)."""
+    """Return the root mean square of the entries, (...). For 2^k x it is 2^k that of x, so that it can be taken of units (`powers.py`)."""
     return x.square().mean((-2, -1)).sqrt()
 
 
 def mean_cosine(x: Tensor) -> Tensor:
-    """Mean over pairs of different tokens of the cosine of their angle, (...); NaN where a token is zero or there is one token.
+    """Return the mean over pairs of different tokens of the cosine of their angle, (...); NaN if a token is zero or there is only one.
 
-    The cosines of all pairs sum to |sum_i u_i|^2 for units u_i, T of them of a token with itself.
+    The cosines of all pairs sum to |sum_i u_i|^2 for unit vectors u_i; T of them pair a token with itself.
     """
     tokens = x.shape[-2]
     if tokens < 2:
@@ -27,14 +27,17 @@ def mean_cosine(x: Tensor) -> Tensor:
 
 
 def stable_ranks(x: Tensor) -> tuple[Tensor, Tensor]:
-    """sum s^2 / max s^2 of the singular values s of X, and sum s^4 / max s^4, the same of X X^T, both (...); NaN where X has no size."""
+    """Return sum s^2 / max s^2 of the singular values s of X, and sum s^4 / max s^4, that of X X^T, both (...); NaN where X has no size."""
     values = singular_values(x)
     shares = (values / values[..., :1]).square()
     return or_nan(shares.sum(-1), x), or_nan(shares.square().sum(-1), x)
 
 
 def largest_channels(x: Tensor, count: int) -> Tensor:
-    """Which channels (D,) of states (B, T, D) remain without those with the largest root mean square over all tokens of all samples."""
+    """Return which channels (D,) of states (B, T, D) remain without the `count` largest.
+
+    Channels are ordered by root mean square over all tokens of all samples.
+    """
     sizes = unit(x, (-3, -2, -1)).square().mean((-3, -2))  # (D,)
     kept = torch.ones_like(sizes, dtype=torch.bool)
     kept[sizes.argsort(descending=True, stable=True)[:count]] = False

@@ -1,5 +1,5 @@
-"""What a figure shows and what it leaves out, in words: how many seeds each line has, and every network and value that was asked for and is
-not drawn, with what became of it."""
+"""Texts for captions on what a figure shows and omits: the number of seeds of each line, and the requested networks and values that are not
+drawn, with the reason."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from rankfall.report.looks import label
 from rankfall.report.processors import describe_mixture
 
 FATES = {"diverged": "diverged", "failed": "failed", "missing": "not computed yet"}
-NAMED = 6  # so many are named one by one
+NAMED = 6  # largest number of items that are listed
 NOTHING = "nothing of it can be drawn"
-REASON = "{}_reason"  # the column that says why another has no value
+REASON = "{}_reason"  # the column with the reason why another column has no value
 
 
 @dataclass(frozen=True)
 class Account:
-    """`seeds`: of each line, "6 seeds (l2 5)"; `several`: whether a line has more than one; `left_out`: a sentence on what is not drawn,
-    with a space before it, or nothing."""
+    """The seeds and omissions of a figure. `seeds`: the number of seeds of lines, "6 seeds (l2 5)"; `several`: whether a line has more than
+    one; `left_out`: a sentence on what is not drawn, preceded by a space, or an empty string."""
 
     seeds: str
     several: bool
     left_out: str
 
     def with_bands(self, bands: str = "bands one standard deviation over seeds") -> str:
-        """The seeds, and what bands are, where there can be any."""
+        """Return the seeds, followed by the meaning of the bands if a line has several seeds."""
         return f"{self.seeds}, {bands}" if self.several else self.seeds
 
 
@@ -38,9 +38,11 @@ def account(
     only_depth: int | None = None,
     why: str = NOTHING,
 ) -> Account:
-    """`whole`: all rows that were asked for, of networks with any fate; `drawn`: those of them that are drawn, with their `key`; `by`: the
-    columns that tell lines apart; `value`: the column that is drawn, null where a number does not exist; `only_depth`: of all
-    networks that are drawn, where a figure has one; `why` a network that is done is not drawn, where its depth is."""
+    """Account for the networks and values of a figure.
+
+    `whole`: all rows that were requested, of networks with any status; `drawn`: the rows that are drawn, with their `key`; `by`: the
+    columns that distinguish lines; `value`: the column that is drawn, null if a number does not exist; `only_depth`: the depth of all drawn
+    networks, if the figure has a single one; `why`: the reason why a network that is done is not drawn although its depth is."""
     by = list(by)
     shown = drawn[drawn[value].notna()] if value else drawn
     cells = whole.drop_duplicates("key")
@@ -59,13 +61,13 @@ def account(
 
 
 def describe_missing(rows: DataFrame, value: str, by: Sequence[str]) -> str:
-    """Of a table without cells, such as one of models: a sentence on the values that do not exist, with a space before it, or nothing."""
+    """Return a sentence on missing values of a table without cells, such as one of models, preceded by a space; empty if all exist."""
     gone = merge_lines(list(valueless(rows[rows[value].isna()], value, list(by))))
     return f" Not drawn: {'; '.join(gone)}." if gone else ""
 
 
 def seeds(drawn: DataFrame, by: Sequence[str]) -> str:
-    """How many seeds lines have: the commonest number, and the lines that have another."""
+    """Return the most frequent number of seeds of a line, and the lines that have another number."""
     counts = count_seeds(drawn, by)
     if counts.empty:
         return "0 seeds"
@@ -82,14 +84,14 @@ def seeds(drawn: DataFrame, by: Sequence[str]) -> str:
 
 
 def count_seeds(drawn: DataFrame, by: Sequence[str]) -> Series:
-    """Of each line."""
+    """Count the seeds of each line."""
     return drawn.groupby(list(by), observed=True).seed.nunique()
 
 
 def absent(
     cells: DataFrame, drawn: DataFrame, by: list[str], only_depth: int | None = None, why: str = NOTHING
 ) -> Iterator[tuple[str, str, str]]:
-    """Networks without a row among those that are drawn: by line and fate, and by depth where a line's networks differ in it."""
+    """Yield (number, line, reason) of networks that are not drawn, by line and status, and by depth if a line has several depths."""
     gone = cells[~cells.key.isin(drawn.key)]
     fates = gone.assign(fate=gone.status.map(FATES).fillna(""))
     for at, part in fates.groupby([*dict.fromkeys([*by, "depth"]), "fate"], sort=True, observed=True):
@@ -113,7 +115,7 @@ def absent(
 
 
 def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Values that do not exist: how many of each line, and why where the table says."""
+    """Yield (number, line, reason) of values that do not exist, with the reason from the table if it has one."""
     if rows.empty:
         return
     rows = rows.assign(why="")
@@ -126,7 +128,7 @@ def valueless(rows: DataFrame, value: str, by: list[str]) -> Iterator[tuple[str,
 
 
 def merge_lines(gone: list[tuple[str, str, str]]) -> list[str]:
-    """What is the same of several lines, once."""
+    """Merge entries that differ only in their line."""
     found: dict[tuple[str, str], list[str]] = {}
     for before, name, after in gone:
         found.setdefault((before, after), []).append(name)
@@ -137,7 +139,7 @@ def merge_lines(gone: list[tuple[str, str, str]]) -> list[str]:
 
 
 def name_of(line: dict[Any, Any], by: Sequence[str]) -> str:
-    """A line in words, `SAN (converged)`: architectures, tasks and trainings by name, other columns with theirs."""
+    """Return the name of a line, such as `SAN (converged)`. Columns other than architectures, tasks and the like show the column's name."""
     plain = ("architecture", "task", "training", "panel", "line", "network", "variant")
     first, *others = (label(line[name]) if name in plain else f"{name} {label(line[name])}" for name in by)
     return f"{first} ({', '.join(others)})" if others and all(others) else first

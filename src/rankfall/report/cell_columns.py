@@ -1,4 +1,4 @@
-"""A cell as columns: what every table of cells begins with."""
+"""The columns of a cell with which every table of cells begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """CELL_COLUMNS of a cell; `record` is what the store says about it, None where it has not been computed."""
+    """Return the values of CELL_COLUMNS for a cell; `record` is the store's record of it, None if it has not been computed."""
     record = record or {"status": "missing", "reason": "not computed yet"}
     architecture, training = cell.architecture, cell.training
     values: dict[str, Any] = {

@@ -1,5 +1,5 @@
-"""Numbers of single networks from rows of a table: one row a network with `number`, or with `why` there is none, and with what it is
-compared with (`Headline.beside`), a column each. Headlines are made with these."""
+"""Numbers of single networks for headlines, computed from rows of a table: one row per network with `number`, or with the reason `why` it
+has none, and a column for each number that it is compared with (`Headline.beside`)."""
 
 import itertools
 import math
@@ -17,20 +17,20 @@ def all_rows(table: DataFrame) -> DataFrame:
 
 
 def plain(table: DataFrame, column: str, why: Any = None, **beside: Series) -> DataFrame:
-    """`beside`: what the number is compared with, by the names of the headline."""
+    """Return a column of the table as the numbers of networks; `beside`: name in the headline -> values that they are compared with."""
     found = table[["key"]].assign(number=table[column].astype(float), why="" if why is None else why)
     compared = {name: values.astype(float) for name, values in beside.items()}
     return found.assign(why=found.why.where(found.number.isna() & (found.why != ""), ""), **compared)
 
 
 def at_last(lines: DataFrame) -> DataFrame:
-    """The rows of the last layer of each cell."""
+    """Return the rows of the last layer of each cell."""
     return lines[lines.layer == lines.groupby("key").layer.transform("max")]
 
 
 def by_cell(lines: DataFrame, number: Callable[[Line], tuple[float | None, str]], *, whole: bool = False) -> DataFrame:
-    """`number` of the values by layer of each cell, up to the first layer that has none: what is not found before has that layer's
-    reason. `whole`: it is of all layers, so that it has that reason whatever is found before."""
+    """Compute `number` for each cell from its values by layer, up to the first layer without a value. If `number` returns None there, the
+    cell has that layer's reason. `whole`: the number needs all layers, so that a missing value always gives the reason."""
     import pandas as pd
 
     lines = lines.sort_values(["key", "layer"])

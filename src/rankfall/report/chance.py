@@ -1,11 +1,11 @@
-"""What a guess reaches, of the networks that a figure draws: one number a task, as its options make another task of it."""
+"""The accuracy of guessing for the networks of a figure: one number per task with its options."""
 
 from rankfall.annotations import DataFrame
 
 
 def chances(table: DataFrame, cells: DataFrame | None = None) -> list[float]:
-    """The mean over seeds for each task with its options, the least first: a mean over tasks is no network's chance. `cells`: the table
-    with `chance`, where `table` has none."""
+    """Return the mean chance over seeds for each task with its options, in ascending order. It is not averaged over tasks, which would be
+    the chance of no network. `cells`: the table with `chance`, if `table` does not have it."""
     known = table.drop_duplicates("key")
     if cells is not None:
         known = known.assign(chance=known.key.map(cells.drop_duplicates("key").set_index("key").chance))

@@ -1,7 +1,7 @@
-"""What somebody has said about depth, with its source and the rule by which tables decide it. A quantity declares its own in `claim.py` of
-its folder, as `CLAIMS`; most have a folder of their own, `claims/NAME/`, with an experiment in `measure.py` that fills table `evidence`.
+"""Claims about depth: a published statement, its source, and the rule by which tables decide it. A quantity declares its claims as `CLAIMS`
+in `claim.py` of its folder; most claims have a separate folder, `claims/NAME/`, whose `measure.py` fills the table `evidence`.
 
-The rule is to be committed before the numbers are there: `threshold` says it in words, `decide` applies it.
+A rule is committed before the numbers exist: `threshold` states it in words, and `decide` applies it.
 """
 
 import math
@@ -17,8 +17,8 @@ from rankfall.report.quantities import declarations_of
 
 HOLDS, IN_PART, CONTRADICTED, UNDECIDED = "holds", "holds only in part", "contradicted", "undecided"
 VERDICTS = (HOLDS, IN_PART, CONTRADICTED, UNDECIDED)
-WHEN = ("holds", "in_part", "contradicted", "undecided")  # as `judge` has them
-SEEN = {  # what of a source has been read
+WHEN = ("holds", "in_part", "contradicted", "undecided")  # keywords of `judge`, in the order of VERDICTS
+SEEN = {  # parts of a source that have been read
     "table": "a table of the paper",
     "figure": "a figure of the paper",
     "text": "the paper's text",
@@ -27,15 +27,15 @@ SEEN = {  # what of a source has been read
     "code": "the authors' code",
     "second-hand": "what others have written about it",
 }
-OF_VALUES = ("table", "figure", "text", "code")  # enough to quote a number
+OF_VALUES = ("table", "figure", "text", "code")  # parts from which a number can be quoted
 LINK = re.compile(r"https://\S+")
-LEVEL = 0.95  # of an interval over seeds
+LEVEL = 0.95  # confidence level of an interval over seeds
 SIDES = ("above", "below", "at", "split at")  # split at: some lines belong above, others below
 
 
 @dataclass(frozen=True)
 class Published:
-    """A number of the source, beside ours in the figure: of a quantity and line of the evidence, at `x`."""
+    """A number of the source for a quantity and line of the evidence at `x`, which the figure shows beside the measured one."""
 
     quantity: str
     line: str
@@ -46,8 +46,8 @@ class Published:
 
 
 class Threshold(float):
-    """A number of a rule that knows what it is of: the rule asks that `quantity` lies on this `side`. A quantity of the evidence has a line
-    in figures; what no axis shows is said in words. `where`: for which lines, and at which place."""
+    """A number of a rule, with its quantity: the rule requires that `quantity` lies on this `side`. Figures draw it as a line if an axis
+    shows the quantity, and otherwise state it in words. `where`: the lines and the place for which it holds."""
 
     side: str
     quantity: str
@@ -56,32 +56,32 @@ class Threshold(float):
     def __new__(cls, value: float, side: str, quantity: str, where: str = "") -> Self:
         if side not in SIDES or not quantity.strip():
             raise RankfallError(
-                f"threshold {value:g} of {quantity!r}: side is {side!r}; allowed: {', '.join(SIDES)}, and a quantity has a name"
+                f"threshold {value:g} of {quantity!r}: side is {side!r}; allowed: {', '.join(SIDES)}, and the quantity must not be empty"
             )
         made = super().__new__(cls, value)
         made.side, made.quantity, made.where = side, quantity, where
         return made
 
     def __str__(self) -> str:
-        """In a caption."""
+        """Return the threshold as text for a caption."""
         what, _ = name_axes(self.quantity)
         return f"{what} {self.side} {float(self):.3g}" + (f" ({self.where})" if self.where else "")
 
 
 def name_axes(quantity: str) -> tuple[str, str]:
-    """Of "what, by what" what is on the axis of values, and what is on the other; one that says no more than "what" leaves that empty."""
+    """Split "y, by x" into the names of the axis of values and the other axis; the latter is empty for a name without "by"."""
     what, _, by = quantity.rpartition(", by ")
     return (what, by) if what else (quantity, "")
 
 
 def within(centre: float, reach: float, quantity: str, where: str = "") -> tuple[Threshold, Threshold]:
-    """The two ends of what lies near `centre`."""
+    """Return the two thresholds of an interval around `centre`."""
     return Threshold(centre - reach, "above", quantity, where), Threshold(centre + reach, "below", quantity, where)
 
 
 @dataclass(frozen=True)
 class Extension:
-    """Says whether a statement is true in a setting that the bench adds to the source's, such as another mask; None: not decided."""
+    """The answer for a setting that the benchmark adds to the source's, such as another mask; None: not decided."""
 
     setting: str  # completes "extends to ...", numbers in brackets
     true: bool | None
@@ -93,9 +93,9 @@ class Extension:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the tables say in the source's own setting: one of VERDICTS, a sentence with the numbers, and the number that decides, with its
-    interval over seeds. What the bench adds to that setting is in `extends` and changes no verdict. An undecided claim says in `wants` what
-    would decide it."""
+    """The decision of the tables in the source's setting: one of VERDICTS, a sentence with the numbers, and the number that decides, with
+    its interval over seeds. `extends` has the settings that the benchmark adds, which do not change the verdict. `wants` says what would
+    decide an undecided claim."""
 
     verdict: str
     said: str
@@ -105,41 +105,41 @@ class Decision:
     seeds: int = 0
     wants: str = ""
     extends: tuple[Extension, ...] = ()
-    cells: tuple[str, ...] = ()  # keys of the networks that decide it; empty: all that the tables it reads have
+    cells: tuple[str, ...] = ()  # keys of the networks that decide it; empty: all networks of the tables that it reads
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
-            raise RankfallError(f"{self.verdict!r} is no verdict; allowed: {', '.join(VERDICTS)}")
+            raise RankfallError(f"{self.verdict!r} is not a verdict; allowed: {', '.join(VERDICTS)}")
         if (self.verdict == UNDECIDED) != bool(self.wants):
             raise RankfallError(
-                f"verdict {self.verdict!r}: `wants` says what would decide an undecided claim, and no other"
+                f"verdict {self.verdict!r}: an undecided claim needs `wants`, what would decide it; others have none"
             )
 
 
-Read = Callable[[str], Any]  # a table, or None where the run has none; of `evidence` the claim's own rows
+Read = Callable[[str], Any]  # name -> table, None if the run does not have it; from `evidence` only the claim's rows
 
 
 @dataclass(frozen=True)
 class Claim:
-    """`says`: the statement in a sentence; `setting`: what is measured here; `threshold`: when it counts as true, and why there;
-    `thresholds`: the numbers of that rule, which `decide` compares with and figures draw; `reads`: the tables that decide it, and the
-    columns of each; `changed`: what of rule or experiment was changed after numbers were seen, and why; `defects`: what is wrong in
-    published code, with file and line."""
+    """A published statement and the rule that decides it. `says`: the statement in a sentence; `setting`: what is measured here;
+    `threshold`: when it counts as true, and why; `thresholds`: the numbers of that rule, which `decide` compares with and figures draw;
+    `reads`: the tables that decide it, with their columns; `changed`: changes of rule or experiment after numbers were seen, and why;
+    `defects`: errors in published code, with file and line."""
 
     name: str
     says: str
     paper: str  # authors, title, year
     link: str
-    seen: tuple[str, ...]  # of SEEN
+    seen: tuple[str, ...]  # keys of SEEN
     setting: str
     threshold: str
-    decide: Callable[[Read], Decision | None]  # None: the run has nothing that could decide it
+    decide: Callable[[Read], Decision | None]  # returns None if the run has no data that could decide it
     reads: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: {"evidence": ("quantity", "line", "x", "seed", "value")}
     )
     thresholds: tuple[Threshold, ...] = ()
     published: tuple[Published, ...] = ()
-    changed: str = ""  # empty: nothing
+    changed: str = ""  # empty if nothing was changed
     defects: str = ""
     shown: str = ""  # the quantity of its figure; by default the first by name
     place: int = 1000
@@ -148,14 +148,14 @@ class Claim:
 
 
 def claims() -> tuple[Claim, ...]:
-    """All that quantities declare, ours and those of users."""
+    """Return all claims that quantities declare, including those of users."""
     found: tuple[Claim, ...] = declarations_of("claim")
     return found
 
 
 def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
-    """Refuses a claim without a source, with a published value that nobody has seen, or that reads what there is not. `columns_of(table)`:
-    what a table has."""
+    """Raise an error for a claim without a source, with a published value from an unread part of the source, or with unknown tables or
+    columns. `columns_of(table)`: the columns of a table."""
     try:
         every = claims()
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
@@ -166,12 +166,12 @@ def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
             if not getattr(claim, name).strip():
                 raise RankfallError(f"{where}: {name!r} is empty")
         if not LINK.fullmatch(claim.link):
-            raise RankfallError(f"{where}: link {claim.link!r} leads nowhere; write https://...")
+            raise RankfallError(f"{where}: link {claim.link!r} is not a web address; write https://...")
         _check_words(where, "seen", claim.seen, tuple(SEEN))
         for number in claim.thresholds:
             if not isinstance(number, Threshold):
                 raise RankfallError(
-                    f"{where}: thresholds has {number!r}, which does not say what it is of; write "
+                    f"{where}: thresholds has {number!r}, which names no quantity; write "
                     f"Threshold({number!r}, 'above', QUANTITY)"
                 )
         for value in claim.published:
@@ -179,7 +179,7 @@ def check_claims(columns_of: Callable[[str], Iterable[str]]) -> None:
         for table, columns in claim.reads.items():
             if table not in components.names("table") and "." not in table:
                 raise RankfallError(
-                    f"{where} reads table {table!r}, which there is not; allowed: {', '.join(components.names('table'))}"
+                    f"{where} reads table {table!r}, which does not exist; allowed: {', '.join(components.names('table'))}"
                 )
             unknown = sorted({*columns} - {*columns_of(table)})
             if unknown:
@@ -193,13 +193,13 @@ def _check_words(where: str, name: str, words: tuple[str, ...], allowed: tuple[s
     if wrong or not words:
         given = repr(wrong[0]) if wrong else "nothing"
         raise RankfallError(
-            f"{where}: {name} is {given}; allowed: {', '.join(allowed)}. What nobody has read is not quoted"
+            f"{where}: {name} is {given}; allowed: {', '.join(allowed)}. Only what has been read may be quoted"
         )
 
 
 @dataclass(frozen=True)
 class Band:
-    """A mean over seeds with its interval (Student's t). Of one seed, or of equal ones, the interval is the number itself."""
+    """A mean over seeds with its interval (Student's t). With a single seed, or equal values, the interval is the number itself."""
 
     mean: float
     low: float
@@ -212,7 +212,7 @@ class Band:
         return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
 
     def fields(self) -> dict[str, Any]:
-        """For a verdict."""
+        """Return the fields of a `Decision`."""
         return {"number": self.mean, "low": self.low, "high": self.high, "seeds": self.seeds}
 
 
@@ -221,7 +221,7 @@ def band(values: Iterable[float]) -> Band:
 
     known = [float(value) for value in values if value is not None and math.isfinite(value)]
     if not known:
-        raise RankfallError("no number to take a mean of")
+        raise RankfallError("there is no number to average")
     count = len(known)
     mean = math.fsum(known) / count
     if count == 1:
@@ -231,8 +231,8 @@ def band(values: Iterable[float]) -> Band:
     return Band(mean, mean - reach, mean + reach, count)
 
 
-def of(rows: DataFrame, quantity: str, line: str | None = None, x: float | None = None) -> DataFrame:
-    """The rows of a claim's evidence that are this, by line, x and seed; empty where there are none."""
+def evidence_rows(rows: DataFrame, quantity: str, line: str | None = None, x: float | None = None) -> DataFrame:
+    """Return the rows of a claim's evidence with this quantity (and line and x), sorted by line, x and seed; it may be empty."""
     found = rows[rows.quantity == quantity]
     if line is not None:
         found = found[found.line == line]
@@ -242,39 +242,39 @@ def of(rows: DataFrame, quantity: str, line: str | None = None, x: float | None 
 
 
 def band_of(rows: DataFrame, quantity: str, line: str, x: float) -> Band:
-    """Over the seeds of a point."""
-    return band(of(rows, quantity, line, x).value)
+    """Return the mean and interval over the seeds of a point."""
+    return band(evidence_rows(rows, quantity, line, x).value)
 
 
 def change_of(rows: DataFrame, quantity: str, line: str, first: float, last: float) -> Band:
-    """From one x to another, seed by seed."""
-    before, after = (of(rows, quantity, line, x).value.to_numpy() for x in (first, last))
+    """Return the mean and interval of the change from one x to another, seed by seed."""
+    before, after = (evidence_rows(rows, quantity, line, x).value.to_numpy() for x in (first, last))
     return band(after - before)
 
 
 def judge(
     said: str, number: Band | float | None, wants: str = "", extends: Iterable[Extension] = (), **when: bool
 ) -> Decision:
-    """Return the verdict whose condition is the first to be true, in the order in which they are given: `holds`, `in_part`, `contradicted`,
-    `undecided`; undecided where none is. `wants` is for this one alone."""
+    """Return the decision whose condition is the first to be true, in the order of the keywords `holds`, `in_part`, `contradicted` and
+    `undecided` in the call; without a true condition it is undecided. `wants` is used only for this verdict."""
     verdict = VERDICTS[WHEN.index(next((name for name, true in when.items() if true), WHEN[-1]))]
     fields = number.fields() if isinstance(number, Band) else {"number": None if number is None else float(number)}
     return Decision(verdict, said, **fields, wants=wants if verdict == UNDECIDED else "", extends=tuple(extends))
 
 
 def main_quantity(rows: DataFrame, claim: Claim) -> str:
-    """Of its evidence, what its figure shows: the one that it declares, else the first by name."""
+    """Return the quantity that a claim's figure shows: the declared one, or the first of its evidence by name."""
     return claim.shown or str(sorted(rows.quantity.unique())[0])
 
 
 def is_on(found: Band, threshold: Threshold) -> bool | None:
-    """Return whether the whole interval lies on the threshold's side, None where it has both."""
+    """Return whether the whole interval lies on the threshold's side; None if the threshold is within the interval."""
     answer = compare(found, threshold)
     return None if answer == "undecided" else answer == threshold.side
 
 
 def compare(found: Band, threshold: float) -> str:
-    """`above` or `below` where the whole interval lies there; else `undecided`."""
+    """Return `above` or `below` if the whole interval lies there, else `undecided`."""
     if found.low > threshold:
         return "above"
     return "below" if found.high < threshold else "undecided"

@@ -1,4 +1,4 @@
-"""Verdicts on claims as text: for a terminal, and as a page of the documentation."""
+"""Verdicts on claims as text for a terminal and as a page of the documentation."""
 
 import textwrap
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def count(table: DataFrame) -> str:
 
 
 def as_lines(table: DataFrame) -> Iterator[str]:
-    """A line or two a claim."""
+    """Yield a short text for each claim."""
     yield f"{len(table)} claims: {count(table)}"
     for one in table.itertuples():
         yield f"{MARKS[one.verdict]} {one.claim}: {one.verdict}. {one.says}"
@@ -51,11 +51,11 @@ def in_full(table: DataFrame, name: str) -> Iterator[str]:
 
 
 def one_of(table: DataFrame, name: str) -> object:
-    """The row of a claim."""
+    """Return the row of a claim."""
     known = list(table.claim)
     if name not in known:
         raise RankfallError(
-            f"{name!r} is no claim of this run" + (suggest(name, known) or f"; it has {', '.join(known)}")
+            f"{name!r} is not a claim of this run" + (suggest(name, known) or f"; it has {', '.join(known)}")
         )
     (one,) = table[table.claim == name].itertuples()
     return one
@@ -74,7 +74,7 @@ def _parts(one: object) -> Iterator[tuple[str, str]]:
 
 
 def as_page(table: DataFrame) -> str:
-    """docs/claims.md."""
+    """Return the text of docs/claims.md."""
     parts = [HEAD, f"{len(table)} claims: {count(table)}.\n"]
     for verdict in ORDER:
         rows = table[table.verdict == verdict]

@@ -1,4 +1,4 @@
-"""Lines of a figure that lie on each other, so that a reader sees one: named in its caption."""
+"""Lines of a figure that coincide, so that a reader sees only one of them; captions list them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from rankfall.annotations import DataFrame
 from rankfall.report.looks import label
 
-NEAR = 0.01  # of the height of a panel: about the width of a line
-NAMED = 4  # panels that are named
+NEAR = 0.01  # share of the height of a panel: about the width of a line
+NAMED = 4  # largest number of panels, and of groups of lines, that are listed
 
 
 def coincide(
@@ -19,8 +19,8 @@ def coincide(
     log: bool = False,
     span: float | None = None,
 ) -> str:
-    """A sentence with a space before it, or nothing. `table`: rows at points, whose means are drawn; `span`: the height of a panel in units
-    of `y` (of its logarithm: `log`), by default that of all means."""
+    """Return a sentence that lists coinciding lines, preceded by a space, or an empty string. `table`: rows of points, whose means are
+    drawn; `span`: the height of a panel in units of `y` (with `log`, of its decadic logarithm), by default the range of all means."""
     import numpy as np
 
     means = table.assign(height=table[y].astype(float)).dropna(subset="height")
@@ -47,14 +47,14 @@ def list_labels(names: Sequence[Any]) -> str:
 
 
 def where(places: list[str], panels: int) -> str:
-    """Of which panels that is said, unless of all."""
+    """Return the panels in which lines coincide, in brackets; empty if these are all panels."""
     if len(places) == panels:
         return ""
     return f" ({'; '.join(places)})" if len(places) <= NAMED else f" (in {len(places)} of {panels} panels)"
 
 
 def groups(heights: Any, near: float) -> Iterator[list[Any]]:
-    """Columns that are near each other at every place, and drawn at the same places."""
+    """Yield groups of columns that are present at the same places and near each other at all of them."""
     left = list(heights.columns)
     together: list[list[Any]] = []
     for one in left:

@@ -1,9 +1,9 @@
-"""One colour an architecture, in every figure and on the page: it follows from the name alone, whatever else a run has, unless another line
-of the same figure has it.
+"""Colours of architectures, the same in every figure and on the page. A colour depends on the name only, unless another line of the figure
+already has it.
 
-Names of the shipped configurations have colours that the colour-blind can tell apart (Okabe & Ito's, and a few more); architectures that
-are alike, such as `SAN` and `attention`, share one. Any other name has the colour that its letters point to. What a configuration gives
-under `colours:` comes before all of these.
+Names of the shipped configurations have colours that colour-blind readers can distinguish (those of Okabe & Ito, and a few more); similar
+architectures, such as `SAN` and `attention`, share one. The colour of any other name follows from a hash of it. Colours under `colours:` in
+a configuration take precedence.
 """
 
 import colorsys
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, PINK, RED, SKY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 BLACK, OLIVE, PURPLE, TEAL, LIME, MAROON = "#222222", "#A89200", "#7B4EA3", "#2A9D8F", "#8DB600", "#882255"
 NAVY, BROWN, GREY = "#332288", "#8C564B", "#888888"
-WHOLE, CHANCE = BLACK, GREY  # a whole network, and a guess: no architecture's, but lines of every study
-# In maps of colours blue keeps and orange loses, whatever is measured: the direction follows the better end of the quantity.
+WHOLE, CHANCE = BLACK, GREY  # lines of every study that are no architectures: a whole network, and a guess
+# In colour maps blue keeps and orange loses: the direction follows the better end of the quantity.
 KEEPS, KEEPS_SOME, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN = (
     "#3d85c0",
     "#b9dcf2",
@@ -40,7 +40,7 @@ COLOURS = (
     SKY,
     BLACK,
     OLIVE,
-)  # of what is no architecture; neighbours differ in lightness too
+)  # for lines other than architectures; neighbours also differ in lightness
 
 FIXED = {
     **dict.fromkeys(("SAN", "attention", "softmax", "APE"), BLUE),
@@ -60,14 +60,14 @@ FIXED = {
     "cosine": BROWN,
     "KNA": GREY,
 }
-SERIES = ("MLM-", "GAU-")  # the same way to weigh tokens, in another setting: the same colour
+SERIES = ("MLM-", "GAU-")  # prefixes for the same way to weigh tokens in another setting, which has the same colour
 OTHERS = (
     "#4C6FBF", "#BF8A3D", "#3E9B5A", "#B85C8E", "#C0504D", "#4BA3B5", "#6B6B6B", "#9A9A2E", "#8F6BB8", "#2F7F74", "#A6663A", "#5D8C2F",
 )  # fmt: skip
 
 
 def colour(architecture: str) -> str:
-    """Of an architecture or a variant of a model, `#rrggbb`."""
+    """Return the colour of an architecture or a variant of a model as `#rrggbb`."""
     chosen = own_colour(architecture)
     if chosen is not None:
         return chosen
@@ -78,12 +78,14 @@ def colour(architecture: str) -> str:
 
 
 def colours(architectures: Iterable[str]) -> dict[str, str]:
-    """Of each of these, in their order: what seaborn calls a palette. Where two would share a colour that are not the same in another
-    setting, the later has one that no other of them has."""
+    """Return a palette, architecture -> colour. If two architectures that are not the same in different settings would share a colour, the
+    later one has a spare colour."""
     own = {name: colour(name) for name in architectures}
     spare = spares(set(own.values()))
-    has: dict[tuple[str, str], str] = {}  # name and colour of its own -> its colour here
-    chosen = [name for name in own if own_colour(name) is not None]  # as they are, also where two have the same
+    has: dict[tuple[str, str], str] = {}  # plain name and default colour -> colour in this palette
+    chosen = [
+        name for name in own if own_colour(name) is not None
+    ]  # configured colours are kept even if they are equal
     has |= {(plain(name), own[name]): own[name] for name in chosen}
     for name, wanted in own.items():
         asked = (plain(name), wanted)
@@ -94,21 +96,22 @@ def colours(architectures: Iterable[str]) -> dict[str, str]:
 
 
 def plain(architecture: str) -> str:
-    """Its name without that of its series."""
+    """Return the name of an architecture without the prefix of its series."""
     for prefix in SERIES:
         architecture = architecture.removeprefix(prefix)
     return architecture
 
 
 def kept_map() -> "Colormap":
-    """From what loses all to what keeps all."""
+    """Return the colour map from values that lose everything to values that keep everything."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("kept", [LOSES, "#f9e6bd", KEEPS_SOME, KEEPS])
 
 
 def spares(taken: set[str]) -> Iterator[str]:
-    """Colours that are not taken, without end: hues by the golden angle, so that neighbours are far apart, in three lightnesses."""
+    """Yield colours that are not taken, without end: `OTHERS`, then hues by the golden angle in three lightnesses, so that neighbours are
+    far apart."""
     yield from (one for one in OTHERS if one not in taken)
     for place in itertools.count():
         light = (0.4, 0.56, 0.27)[place % 3]

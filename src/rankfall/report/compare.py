@@ -1,4 +1,4 @@
-"""Whether two tables are equal, without the columns on where, when and in which stack they were computed."""
+"""Comparison of two tables without their provenance columns (time, machine, stack)."""
 
 import math
 from typing import Any
@@ -11,12 +11,12 @@ from rankfall.report.tables import about_of
 
 
 def equal(one: pa.Table, other: pa.Table, tolerance: float = 0.0) -> bool:
-    """True if both hold the same rows; provenance columns and metadata do not count. NaN equals NaN."""
+    """Return whether two tables have the same rows, except for provenance columns and metadata. NaN equals NaN."""
     return not differences(one, other, tolerance)
 
 
 def differences(one: pa.Table, other: pa.Table, tolerance: float = 0.0, most: int = 10) -> list[str]:
-    """The differences, one line each; `tolerance` is relative, and absolute below 1."""
+    """Return the differences of two tables, one line each; `tolerance` is relative, and absolute below 1."""
     name, second = about_of(one).get("table", ""), about_of(other).get("table", "")
     if name != second:
         return [f"one is the table {name!r}, the other {second!r}"]
@@ -41,7 +41,7 @@ def differences(one: pa.Table, other: pa.Table, tolerance: float = 0.0, most: in
 
 
 def _rows_apart(table: Table, one: pa.Table, other: pa.Table, most: int) -> list[str]:
-    """Rows that only one of the two has, by the table's key."""
+    """Return lines for rows that only one of two tables has, by the table's key."""
     if not table.identity:
         return [] if len(one) == len(other) else [f"{len(one)} rows and {len(other)} rows"]
     keys = [list(zip(*(data[key].to_pylist() for key in table.identity))) for data in (one, other)]

@@ -1,4 +1,4 @@
-"""Rows as a declared table: columns, types, nulls, NaN and duplicates are checked, and rows stand in one order.
+"""Conversion of rows to a declared table: columns, types, nulls, NaN and duplicates are checked, and rows are sorted.
 
 What a file of rows says depends on this as on the code of its rows, so both are in its key (`run/snakemake/jobs.py`).
 """
@@ -17,7 +17,7 @@ ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": 
 
 
 def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table:
-    """Rows as a table of the declared schema, checked and sorted; a nullable column may be absent."""
+    """Convert rows to a table of the declared schema, checked and sorted; a nullable column may be absent."""
     table = schema(name)
     declared = {column.name: column for column in table.columns}
     given = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
@@ -50,9 +50,9 @@ def _arrow_schema(table: Table) -> pa.Schema:
 
 
 def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
-    """One column in its declared type; whole numbers pass for floats, and nothing else is converted."""
+    """Return a column in its declared type. Integers are converted to floats; any other mismatch is an error."""
     try:
-        # Inferred first: told the type at once, pyarrow would take 1.5 for 1 without a word.
+        # The type is inferred first: with a declared type, pyarrow would silently convert 1.5 to 1.
         values = rows[column] if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows])
         given = values.type
         if pa.types.is_dictionary(given):
@@ -70,18 +70,18 @@ def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[s
         return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         line = str(error).splitlines()[0]
-        raise RankfallError(f"table {name}: column {column!r} is not all {wanted}: {line}") from None
+        raise RankfallError(f"table {name}: column {column!r} has values that are not {wanted}: {line}") from None
 
 
 def _place(table: Table, data: pa.Table, bad: Any) -> str:
-    """The first such row, by what it is: cell and layer, say."""
+    """Return the number of the first bad row and its identifying columns, such as cell and layer."""
     index = pc.index(bad, True).as_py()
     own = [column for column in table.order if column != "key"]
     return ", ".join([f"row {index}", *(f"{column} {data[column][index].as_py()}" for column in own)])
 
 
 def _check_values(table: Table, data: pa.Table) -> None:
-    exempt = None  # rows of cells that are not done, where only the cell's own columns are due
+    exempt = None  # rows of cells that are not done, which need only the columns of the cell
     if table.cells and len(data):
         exempt = pc.fill_null(pc.not_equal(data["status"], "done"), False)
     for column in table.columns:
@@ -107,7 +107,7 @@ def _check_values(table: Table, data: pa.Table) -> None:
                 value = values[pc.index(bad, True).as_py()]
                 raise RankfallError(
                     f"table {table.name}: column {column.name!r} has {value}, {side} {bound}, {_place(table, data, bad)}\n"
-                    f"mend the measure, or the bounds of the column ({table.name}/columns.py)"
+                    f"fix the measure, or the bounds of the column ({table.name}/columns.py)"
                 )
     identity = list(table.identity)
     if identity:

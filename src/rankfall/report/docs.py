@@ -32,7 +32,7 @@ configuration its options stand under its name: `figures: {paths: {task: sorting
 
 
 def document() -> str:
-    """The whole page."""
+    """Return the text of the whole page."""
     measures = _measures()
     parts = [INTRODUCTION, "## Columns of every table of cells\n", _columns(CELL_COLUMNS)]
     for name in table_names():
@@ -55,7 +55,7 @@ def _columns(columns: tuple[Column, ...]) -> str:
 
 
 def _options(described: components.Description) -> str:
-    """A sentence with the options and their defaults; nothing where there are none."""
+    """Return a sentence with the options and their defaults; empty if there are no options."""
     options = [
         f"`{option}`" + (f" = `{about.default!r}`" if about.literal else "")
         for option, about in described.options.items()
@@ -64,7 +64,7 @@ def _options(described: components.Description) -> str:
 
 
 def _figures() -> list[str]:
-    """What each figure says of itself and of its options; read from the sources, nothing is imported."""
+    """Return a section for each figure from its docstrings and options, read from the sources without importing them."""
     found = []
     for name in components.names("figure"):
         described = components.describe("figure", name)
@@ -79,7 +79,7 @@ def _figures() -> list[str]:
 
 
 def _measures() -> dict[str, list[str]]:
-    """Table -> what each measure that fills it says of itself; read from the sources, nothing is imported."""
+    """Return table -> sections of the measures that fill it, read from the sources without importing them."""
     found: dict[str, list[str]] = {}
     for name in components.names("measure"):
         described = components.describe("measure", name)

@@ -1,6 +1,6 @@
-"""Tables in other forms: CSV for spreadsheets and scripts, a few rows for a terminal.
+"""Export of tables: CSV for spreadsheets and scripts, or a few rows for a terminal.
 
-CSV: a null is an empty field, text stands in quotes, so that an empty text is `""`; numbers have all their digits.
+In CSV a null is an empty field, text is quoted, so that an empty text is `""`, and numbers have all their digits.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SHOWN = 10  # rows
 
 
 def read_named(path: Path) -> pa.Table:
-    """The table of this file; where there is none, which there are."""
+    """Read the table of a file, or raise an error that lists the tables of its folder."""
     if not path.is_file():
         there = sorted(other.stem for other in path.parent.glob("*.parquet"))
         near = nearest(path.stem, there)
@@ -27,17 +27,17 @@ def read_named(path: Path) -> pa.Table:
         which = (
             f"has: {', '.join(there)}"
             if there
-            else "has no tables; say --results FOLDER, the folder of a run's results"
+            else "has no tables; pass --results FOLDER, the folder of a run's results"
         )
         raise RankfallError(f"table {path.stem!r}: {path.parent} {which}{hint}")
     return read(path, path.stem)
 
 
 def write(data: pa.Table, path: Path, form: str | None = None) -> None:
-    """To a file, in the form that its suffix names."""
+    """Write a table to a file in the format of its suffix, or in `form`."""
     form = form or path.suffix.removeprefix(".").lower()
     if form not in FORMS:
-        raise RankfallError(f"--out {path}: its suffix says neither {' nor '.join(f'.{one}' for one in FORMS)}")
+        raise RankfallError(f"--out {path}: its suffix is neither {' nor '.join(f'.{one}' for one in FORMS)}")
     with atomic(path) as file:
         if form == "csv":
             to_csv(data, file)
@@ -54,7 +54,7 @@ def to_csv(data: pa.Table, file: BinaryIO) -> None:
 
 
 def as_lines(data: pa.Table) -> Iterator[str]:
-    """What the table is, its columns with what they mean, and its first rows."""
+    """Yield the name of a table, its columns with their meanings, and its first rows."""
     table = schema(about_of(data)["table"])
     yield f"{table.name}: {len(data)} rows, {len(data.column_names)} columns"
     width = max(len(column.name) for column in table.columns)

@@ -1,7 +1,7 @@
-"""A headline number: what it is, which rows of its table it is made of, and how. A quantity declares its own in `headline.py` of its folder
-(`rank/law/headline.py`), as `HEADLINES`; here they are found.
+"""Headline numbers: their meaning, and the rows of a table and the function that they are computed from. A quantity declares its headlines
+as `HEADLINES` in `headline.py` of its folder (`rank/law/headline.py`).
 
-The scorecard's columns, its figure, the page and docs/tables.md all say it with these words.
+The scorecard's columns, its figure, the page and docs/tables.md all use these texts.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 from rankfall.report.quantities import declarations_of
 
-Rows = Callable[[Any], Any]  # a table -> the rows that numbers are made of
-# Of networks: these rows -> a row for each `key`, with its `number`, or `why` there is none, and a column for each name in `beside`.
+Rows = Callable[[Any], Any]  # a table -> the rows that numbers are computed from
+# For networks: these rows -> a row for each `key`, with `number`, or the reason `why` it has none, and a column for each name in `beside`.
 Number = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
 class OfParts:
-    """How a number of components is found for an architecture. `asked`: a row of the scorecard -> the components that the row of the table
-    must have (of `part_numbers.MIXED`, and `block` where the table has one), or why there is none; `most`: of several such rows the one
-    with most of this."""
+    """The lookup of a number of components for an architecture. `asked`: a row of the scorecard -> the components that the row of the table
+    must have (kinds of `part_numbers.MIXED`, and `block` if the table has it), or the reason why there is none; `most`: the column that
+    selects one of several such rows, by its largest value."""
 
     asked: Callable[[Mapping[str, Any]], dict[str, Any] | str]
     most: str
@@ -27,7 +27,7 @@ class OfParts:
 
 @dataclass(frozen=True)
 class PartNumber:
-    """A number of a row of components; `at`: what it was measured on."""
+    """The number of a row of components; `at`: what it was measured on."""
 
     number: Any
     at: str
@@ -37,17 +37,18 @@ class PartNumber:
 
 @dataclass(frozen=True)
 class Headline:
-    """One number of an architecture at a setting, or of its components at any. `first`: the networks that it is asked of first; `good`:
-    which end of the column keeps more of what depth may lose; `beside`: what the number is compared with (chance, ceiling, floor), each
-    a column, with its meaning; `counted`: what a number is a mean over; `scale`: on which numbers are drawn and compared, seed by seed;
-    `least`: of components, a difference of so much or less is none; `place`: among those of its study, the lowest first."""
+    """A number of an architecture in a setting, or of its components in any setting. `first`: the networks whose setting is preferred, or
+    the only ones that have the number; `good`: the end of the column that keeps more of what depth may lose; `beside`: columns that the
+    number is compared with (chance, ceiling, floor) -> their meanings; `counted`: what a number is a mean over; `scale`: the scale on which
+    numbers are drawn and compared, seed by seed; `least`: the largest difference between components that counts as none; `place`: the
+    position in its study, lowest first."""
 
     name: str
     title: str  # a column's heading
     meaning: str
-    columns: tuple[str, ...]  # of its table, that it is made of
+    columns: tuple[str, ...]  # columns of its table that it is computed from
     rows: Rows
-    number: Number  # of components: a row of the table -> its PartNumber
+    number: Number  # for components: a row of the table -> its PartNumber
     unit: str = ""
     first: Literal["untrained", "trained", "only trained"] = "untrained"
     good: Literal["high", "low"] | None = "high"
@@ -59,17 +60,17 @@ class Headline:
     least: float = 0.0
     parts: OfParts | None = None
     place: int = 1000
-    study: str = ""  # one of STUDIES; by default that of its folder
-    table: str = ""  # that of its folder
+    study: str = ""  # one of STUDIES; by default the study of its folder
+    table: str = ""  # by default the table of its folder
 
     @property
     def components(self) -> bool:
-        """Whether it is a number of components, not of networks."""
+        """Return whether it is a number of components and not of networks."""
         return self.parts is not None
 
 
 def headlines() -> tuple[Headline, ...]:
-    """Of every study and of modules of users, in the order of the scorecard."""
+    """Return the headlines of all studies and of users' modules, in the order of the scorecard."""
     found: tuple[Headline, ...] = declarations_of("headline")
     return found
 
@@ -84,5 +85,5 @@ SHOWN = ("name", "title", "study", "meaning", "table", "columns", "unit", "first
 
 
 def describe(headline: Headline) -> dict[str, Any]:
-    """For the page."""
+    """Return the fields of a headline that the page needs."""
     return {name: getattr(headline, name) for name in SHOWN}

@@ -1,5 +1,4 @@
-"""Rows of different tables about the same way to mix tokens, joined by what it is made of, since one table's architectures have names and
-another's have none."""
+"""Joins of tables about the same way to mix tokens. Rows are matched by components, because some tables do not name architectures."""
 
 import json
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ MADE_OF = ("attention", "normaliser", "position", "mask", "sentinels")
 
 
 def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: str) -> tuple[Series | None, bool]:
-    """The one row of a table about the same components, and whether their options are the same too: where no row has the same options,
-    it is the one whose components have the same names. None if there is no row; several are an error.
+    """Return the row of a table with the same components, and whether their options are equal as well. If no row has the same options, it
+    is the row whose components have the same names. Return None if there is no such row; several rows are an error.
     """
     alike = table
     for column in MADE_OF:
@@ -33,15 +32,15 @@ def find_beside(about: Mapping[str, Any], table: DataFrame, name: str, figure: s
         differ = "; ".join(f"{key}: {', '.join(sorted(found[key].map(str).unique()))}" for key in dict.fromkeys(keys))
         asked = ", ".join(about[column] for column in MADE_OF if isinstance(about[column], str))
         raise RankfallError(
-            f"figure {figure}: {len(found)} rows of the table {name} fit {asked}, and it is not known which is meant; "
-            f"they differ in {differ or 'no column that says what they are'}"
+            f"figure {figure}: {len(found)} rows of the table {name} match {asked}, which is ambiguous; "
+            f"they differ in {differ or 'no column that identifies them'}"
         )
     return (found.iloc[0] if len(found) else None), len(same) > 0
 
 
 def complete_options(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
-    """Name and all options of a component as a table has it: tables of cells write all options, others only those that a
-    configuration names. Where nothing reads the field the name is empty."""
+    """Return the name and all options of a component in a table. Tables of cells contain all options, other tables only those in the
+    configuration. The name is empty if no component reads the field."""
     if not isinstance(value, str):
         return "", {}
     name, given = parts(value)

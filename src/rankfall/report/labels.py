@@ -1,4 +1,4 @@
-"""Short labels for figures, from components as tables have them: `scaled(scale=0.1)`."""
+"""Short labels for figures, from components in the form of tables: `scaled(scale=0.1)`."""
 
 import re
 from collections import Counter
@@ -10,8 +10,9 @@ from rankfall.report.looks import label
 
 
 def labels(values: Iterable[Any]) -> dict[Any, str]:
-    """Short labels, different for different values. An option is part of a label only where components of the same name differ in it.
-    If they differ in one number the label has the number alone; if in several, their names too, except where a value is the usual one."""
+    """Return value -> short label, with different labels for different values. A label contains an option only if components of the same
+    name differ in it. If they differ in one number, the label has the number alone; if they differ in several, it has the names and values
+    of those that are not the most frequent value."""
     found = {value: parts(value) for value in values}
     result = {}
     for value, (name, options) in found.items():
@@ -30,18 +31,18 @@ def labels(values: Iterable[Any]) -> dict[Any, str]:
 
 
 def join(words: Iterable[str]) -> str:
-    """a, b and c"""
+    """Join words as in "a, b and c"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def many(count: int, what: str) -> str:
-    """1 seed, 2 seeds"""
+    """Return a count with its noun, as in "1 seed" and "2 seeds"."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def order(text: str) -> list[tuple[float, str]]:
-    """A sort key: words alphabetically, numbers by size."""
+    """Return a sort key that orders words alphabetically and numbers by size."""
     return [
         (float(part), "") if re.fullmatch(r"\d[\d.]*(e[+-]?\d+)?", part) else (-1.0, part)
         for part in re.split(r"[ ,]+", text)

@@ -1,5 +1,5 @@
-"""Lines with bands in panels, drawn by seaborn from a tidy table: one row a network or seed at one point of a line, so that what a band
-says is what varies within a point."""
+"""Lines with bands in panels, drawn by seaborn from a tidy table with one row per network or seed at each point of a line, so that a band
+shows the variation within a point."""
 
 import math
 import re
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
 Bounds = tuple[float | None, float | None]
-FLOOR = 16 * 2.0**-52  # of a relative residual in float64: what is below is rounding
+FLOOR = 16 * 2.0**-52  # the rounding floor of a relative residual in float64
 SHARE: Bounds = (0.0, 1.0)
 SIZE: Bounds = (0.0, None)
 SINGLE = 4.6  # inches, the width of a figure with one panel
-CUT = "_cut"  # begins the label of what was cut where its quantity ends
-UNSEEN = 1e-9  # beyond an end by so little of it is rounding
+CUT = "_cut"  # prefix of the labels of artists that were clipped at the bounds of their quantity
+UNSEEN = 1e-9  # a relative excess over a bound up to this is rounding
 MIDDLE_HALF = ("pi", 50)  # from the first quartile to the third
-LETTER = 0.066  # inches, the width of a letter of a title, about
+LETTER = 0.066  # inches, the approximate width of a letter of a title
 USUAL: dict[str, Any] = {
     "errorbar": "sd",
     "err_kws": {"alpha": 0.18, "linewidth": 0},
@@ -47,10 +47,12 @@ def lines(
     bounds: Bounds = (None, None),
     **look: Any,
 ) -> FacetGrid:
-    """Means with one standard deviation on both sides, unless `errorbar` says otherwise; a line for each name of the palette, in its order.
-    `width` is the figure's, of a page unless it has one panel, and `height` a panel's, in inches; `shared`: whether panels have the same
-    axes, x and y. `log`: axes, such as `y`: along these, means and deviations are those of the logarithm. `bounds`: where the quantity
-    itself ends, (0, 1) for a share, and its bands with it. Panels, and what else distinguishes lines, as `seaborn.relplot` has them."""
+    """Draw means with one standard deviation on both sides (or another `errorbar`), with a line for each name of the palette, in its order.
+
+    `width`: of the figure in inches, by default that of a page, or less for a single panel; `height`: of a panel in inches; `shared`:
+    whether panels share the axes x and y; `log`: logarithmic axes, such as `y`, along which means and deviations are those of the
+    logarithm; `bounds`: the range of the quantity, (0, 1) for a share, to which bands are clipped. `look` has further arguments of
+    `seaborn.relplot`, such as panels."""
     import matplotlib.pyplot as plt
     import seaborn as sns
 
@@ -59,7 +61,7 @@ def lines(
     many = len(look["col_order"]) if look.get("col") else 1
     across = -(
         -many // -(-many // (look.pop("col_wrap", None) or many))
-    )  # columns of rows that are as full as they can be
+    )  # number of columns for rows that are as full as possible
     if across < many:
         look["col_wrap"] = across
     facets = {
@@ -73,11 +75,13 @@ def lines(
         table[table[hue].isin(list(palette))], kind="line", x=x, y=y, height=height, aspect=width / across / height, facet_kws=facets,
         **style_lines(hue, palette) | USUAL | look,
     )  # fmt: skip
-    plt.close(grid.figure)  # which pyplot would keep
+    plt.close(grid.figure)  # otherwise pyplot keeps it
     for panel in grid.axes.flat:
         cut(panel, bounds)
         whole_ticks(panel, table[x])
-    room = width / across - 0.1 - (0.5 / across if shared[1] else 0.5)  # inches for a title: without labels of the axis
+    room = (
+        width / across - 0.1 - (0.5 / across if shared[1] else 0.5)
+    )  # inches for a title, without the labels of the axis
     for names, panel in grid.axes_dict.items():
         title = ", ".join(label(name) for name in (names if isinstance(names, tuple) else (names,)))
         panel.set_title(fit_title(title, room))
@@ -85,7 +89,7 @@ def lines(
 
 
 def fit_title(title: str, room: float) -> str:
-    """A title on as many lines as fit into so many inches: the first part of several on a line of its own, and a long word broken."""
+    """Wrap a title to lines of at most `room` inches. The first of several parts has a separate line, and long words are broken."""
     letters = max(4, int(room / LETTER))
     pieces = title.replace(", ", ",\n", 1).split("\n") if len(title) > letters else [title]
     return "\n".join(line for piece in pieces for line in wrap(piece, letters))
@@ -101,7 +105,7 @@ def on(
     bounds: Bounds = (None, None),
     **look: Any,
 ) -> None:
-    """The same in one panel of a figure whose panels differ in more than their rows. Its legend is left to `below`."""
+    """Draw lines as `lines` does, in one panel of a figure whose panels differ in more than their rows. `below` draws the legend."""
     import seaborn as sns
 
     sns.lineplot(table[table[hue].isin(list(palette))], x=x, y=y, ax=panel, **style_lines(hue, palette) | USUAL | look)
@@ -113,8 +117,8 @@ def on(
 
 
 def cut(panel: Axes, bounds: Bounds, colour: str = "") -> None:
-    """Bands end where the quantity ends: there is no share below 0, whatever a mean less its deviation is. `colour`: of the bands, where
-    a panel has several quantities."""
+    """Clip bands at the bounds of their quantity; a share is never below 0, although its mean minus deviation can be. `colour`: the colour
+    of the bands to clip, if a panel has several quantities."""
     import numpy as np
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgb
@@ -125,14 +129,13 @@ def cut(panel: Axes, bounds: Bounds, colour: str = "") -> None:
         if colour and tuple(np.asarray(band.get_facecolor())[0, :3]) != to_rgb(colour):
             continue
         for path in band.get_paths() if isinstance(band, PolyCollection) else ():
-            corners = np.asarray(path.vertices)  # itself, no copy
+            corners = np.asarray(path.vertices)  # a view, not a copy
             note_cut(band, corners[:, 0], corners[:, 1], bounds)
             corners[:, 1] = np.clip(corners[:, 1], *bounds)
 
 
 def note_cut(artist: "Artist", x: Any, y: Any, bounds: Bounds) -> None:
-    """Notes at how many places of what is drawn, before it is cut, it is beyond the bounds, for `say_cut`: in its label, which no legend
-    shows."""
+    """Record at how many places an artist exceeds the bounds before it is clipped, in its label, which legends omit and `say_cut` reads."""
     import numpy as np
 
     x, y = np.atleast_1d(x), np.atleast_1d(y)
@@ -144,8 +147,8 @@ def note_cut(artist: "Artist", x: Any, y: Any, bounds: Bounds) -> None:
 
 
 def say_cut(figure: Figure, what: str = "a band", names: Mapping[str, str] = {}) -> str:
-    """For a caption: whether something of a figure was cut where its quantity ends; a sentence with a space before it, or nothing. `what`
-    was cut; `names`: of ends, such as `below 0`, where an axis has other numbers than the quantity."""
+    """Return a sentence for a caption on what was clipped at the bounds of its quantity, preceded by a space, or an empty string. `what`:
+    the clipped item; `names`: end, such as `below 0` -> its name, if an axis has other numbers than the quantity."""
     counts: dict[str, int] = {}
     for artist in figure.findobj(lambda one: str(one.get_label()).startswith(CUT)):
         for count, end in re.findall(r"(\d+) ((?:below|above) [^,]+)", str(artist.get_label())):
@@ -159,7 +162,7 @@ def say_cut(figure: Figure, what: str = "a band", names: Mapping[str, str] = {})
 
 
 def whole_ticks(panel: Axes, values: Series) -> None:
-    """Layers, lengths and steps are whole numbers, and so are the marks of their axis: with one layer it would read 0, 0, 1, 1."""
+    """Set whole-number ticks if all values are whole numbers, such as layers; with a single layer the ticks would read 0, 0, 1, 1."""
     from matplotlib.ticker import MaxNLocator
 
     known = values.dropna().astype(float)
@@ -168,7 +171,7 @@ def whole_ticks(panel: Axes, values: Series) -> None:
 
 
 def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
-    """What tells lines apart. Those that lie on each other are all seen: each is thinner than the one below it."""
+    """Return the arguments that distinguish lines. Each line is thinner than the one below it, so that coinciding lines are all visible."""
     names = list(palette)
     step = 1.5 / max(3, len(names) - 1)
     widths = {name: 1.1 + step * place for place, name in enumerate(reversed(names))}
@@ -176,8 +179,7 @@ def style_lines(hue: str, palette: Mapping[Any, str]) -> dict[str, Any]:
 
 
 def legend_below(grid: FacetGrid, columns: int = 4, title: str = "", skip: Sequence[str] = ()) -> None:
-    """One legend for all panels, below them, where it covers nothing: the lines, and whatever else in the panels has a label, but for
-    the labels to `skip`."""
+    """Draw one legend below all panels, with the lines and all other labels of the panels except those in `skip`."""
     old = grid.legend
     handles = {} if old is None else dict(zip([text.get_text() for text in old.texts], old.legend_handles))
     if old is not None:
@@ -185,13 +187,13 @@ def legend_below(grid: FacetGrid, columns: int = 4, title: str = "", skip: Seque
     handles = {
         name: handle for name, handle in (handles | collect_labels(grid.axes.flat, handles)).items() if name not in skip
     }
-    grid.figure.set_layout_engine("constrained")  # which seaborn changes whenever a line is added
+    grid.figure.set_layout_engine("constrained")  # seaborn changes it whenever a line is added
     rows = below(grid.figure, handles, columns, title)
     grid.figure.set_figheight(grid.figure.get_figheight() + 0.17 * rows)  # panels keep their height
 
 
 def collect_labels(panels: Iterable[Axes], known: Iterable[str] = ()) -> dict[str, Any]:
-    """What in some panels has a label, each label once."""
+    """Return label -> handle for all labels of the panels that are not known."""
     found: dict[str, Any] = {}
     for panel in panels:
         for handle, name in zip(*panel.get_legend_handles_labels()):
@@ -201,7 +203,7 @@ def collect_labels(panels: Iterable[Axes], known: Iterable[str] = ()) -> dict[st
 
 
 def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: str = "") -> int:
-    """A legend below all panels, of at most so many columns and no wider than the figure; how many rows it has."""
+    """Draw a legend below all panels, with at most `columns` columns and no wider than the figure, and return its number of rows."""
     entry = 0.5 + 0.055 * max((len(label(name)) for name in handles), default=0)  # inches, about
     columns = max(1, min(columns, len(handles), int(figure.get_figwidth() / entry)))
     figure.legend(
@@ -215,8 +217,8 @@ def below(figure: Figure, handles: Mapping[str, Any], columns: int = 4, title: s
 
 
 def summary(table: DataFrame, by: Sequence[str], *values: str, unit: str = "seed", log: bool = False) -> DataFrame:
-    """What is drawn, in numbers: mean and standard deviation over what varies within a point, and of how many it is. `log`: the geometric
-    mean, and the deviation of the decadic logarithm."""
+    """Return the numbers that are drawn: mean and standard deviation over the rows of a point, and their count. `log`: the geometric mean,
+    and the deviation of the decadic logarithm."""
     import numpy as np
 
     groups = [*by]
@@ -237,14 +239,14 @@ def summary(table: DataFrame, by: Sequence[str], *values: str, unit: str = "seed
 
 
 def raise_zeros(values: Series) -> Series:
-    """Values on a logarithmic axis, where 0 has no place: it is drawn at the smallest value that is not 0. Left out, the mean of a point
-    would be that of what has not collapsed yet, and a line would rise where networks fall out of it. A null is not 0, and stays out."""
+    """Replace values of 0, which a logarithmic axis cannot show, by the smallest positive value. Without them the mean of a point would be
+    that of the networks that have not collapsed yet, and a line would rise where networks drop out of it. Nulls stay null."""
     above = values[values > 0]
     return values.where(~(values <= 0), above.min()) if len(above) else values
 
 
 def steps(names: Iterable[Any]) -> dict[Any, str]:
-    """Colours of what is no architecture, in order: a scale where there are more than can be told apart."""
+    """Return name -> colour for ordered lines other than architectures; a colour scale if there are too many to distinguish."""
     from seaborn import color_palette
 
     names = list(names)
@@ -253,7 +255,7 @@ def steps(names: Iterable[Any]) -> dict[Any, str]:
 
 
 def band_across(panel: Axes, values: Series, name: str, colour: str, style: str) -> None:
-    """A level over a whole panel: the mean of some shares, with their standard deviation on both sides, between 0 and 1."""
+    """Draw a level across a panel: the mean of shares, with a band of their standard deviation clipped to [0, 1]."""
     import numpy as np
 
     mean, deviation = float(values.mean()), float(values.std()) if len(values) > 1 else 0.0

@@ -1,6 +1,6 @@
-"""Labels and colours of a configuration's own (`labels:`, `colours:`), for all that is drawn or written within `looks(...)`.
+"""Labels and colours of a configuration (`labels:`, `colours:`), which apply to everything drawn or written within `looks(...)`.
 
-Tables keep the names of the configuration; what a reader sees asks `label(name)`, and colours ask `own_colour(name)`.
+Tables keep the names of the configuration; texts for readers use `label(name)`, and colours use `own_colour(name)`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ _LOOKS: ContextVar[tuple[Names, Names]] = ContextVar("looks", default=({}, {}))
 
 @contextmanager
 def looks(labels: Names, colours: Names) -> Iterator[None]:
-    """Within, names have these labels and colours (`#rrggbb`)."""
+    """Set the labels and colours (`#rrggbb`) of names within the context."""
     before = _LOOKS.set((labels, colours))
     try:
         yield
@@ -22,12 +22,12 @@ def looks(labels: Names, colours: Names) -> Iterator[None]:
 
 
 def label(name: object) -> str:
-    """What a reader sees of a name: its label, or the name itself."""
+    """Return the label of a name, or the name itself if it has none."""
     return _LOOKS.get()[0].get(str(name), str(name))
 
 
 def own_colour(name: object) -> str | None:
-    """The colour that the configuration gives a name, or what has this label; None if it gives none."""
+    """Return the configured colour of a name or of a label's name; None if there is none."""
     labels, colours = _LOOKS.get()
     named = next((one for one, text in labels.items() if text == str(name)), str(name))
     return colours.get(str(name), colours.get(named))

@@ -1,4 +1,4 @@
-"""What a reader sees of real models, and of the measurements of one."""
+"""Names of real models and of their measurements for readers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from typing import Any
 from rankfall.annotations import DataFrame
 from rankfall.report.looks import label
 
-# what else than model and phase measurements differ in, and how each is written
+# Columns besides model and phase in which measurements differ -> how a value is written.
 BESIDE: dict[str, Callable[[Any], str]] = {
     "definition": str, "text": "text {}".format, "tokenizer": "tokenizer {}".format, "length": "{} tokens".format, "dtype": str,
     "revision": "revision {}".format,
@@ -15,27 +15,28 @@ BESIDE: dict[str, Callable[[Any], str]] = {
 
 
 def short(model: str) -> str:
-    """The last part of a hub name or folder."""
+    """Return the last part of a hub name or folder."""
     return model.rstrip("/").rsplit("/", 1)[-1]
 
 
 def name_models(models: Iterable[str]) -> dict[str, str]:
-    """Of each model its label, or the last part of its name; the whole name where another model here ends like it."""
+    """Return model -> its label or the last part of its name; the whole name if another of these models has the same last part."""
     each = list(dict.fromkeys(models))
     often = Counter(map(short, each))
     return {model: own_label(model, alone=often[short(model)] == 1) for model in each}
 
 
 def own_label(model: str, *, alone: bool) -> str:
-    """A label may be given to the whole name or to its last part, which is of one model only if that is `alone`."""
+    """Return the label of a model's name, or of its last part if no other model shares that (`alone`)."""
     if label(model) != model or not alone:
         return label(model)
     return label(short(model))
 
 
 def name_measurements(table: DataFrame, axis: str = "") -> list[str]:
-    """Of each row model and phase, the definition where that is not the usual one, and whatever else one model and phase have several of:
-    different measurements never have one name. `axis`: what an axis of the figure shows, so that it tells no lines apart."""
+    """Return a name for each row: model and phase, the definition if it is not the default, and the columns in which measurements of a
+    model and phase differ, so that different measurements have different names. `axis`: the column on an axis of the figure, which does
+    not distinguish lines."""
     models = name_models(table.model)
     varied = [
         name

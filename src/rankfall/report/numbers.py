@@ -1,17 +1,18 @@
-"""Numbers that pages quote, each computed from a table: `docs/numbers.yaml` says how, by name.
+"""Numbers that documentation pages quote. `docs/numbers.yaml` defines how each is computed from a table.
 
 A number is a statistic over rows of one table,
 
     orders_cubic: {table: orders, where: "quantity == 'res' and order > 2.5", value: rows}
 
-or arithmetic of other numbers (`value: a / b`). `each` makes several of one: its names take all their values, in the number's name (behind
-`_`) and for `$name` in `where` and `value`. A mean with its deviation is `by: seed, of: "mean, std", shown: "{:.2f} +- {:.2f}"`.
+or arithmetic of other numbers (`value: a / b`). `each` expands an entry to several: its variables take all their values, which are appended
+to the number's name (after `_`) and replace `$name` in `where` and `value`. A mean with its deviation is
+`by: seed, of: "mean, std", shown: "{:.2f} +- {:.2f}"`.
 
-`spread: seed` computes the number of each seed alone too; `shown` may write their deviation behind the number, `"{:.0%} ± {:.0%}"`. Such a
-number may depend on the processor: a run on another kind than the page's has to agree within what the spread allows (`values.agrees`), a
+`spread: seed` also computes the number of each single seed; `shown` may write their deviation after the number, `"{:.0%} ± {:.0%}"`. Such a
+number may depend on the processor: a run on another kind of processor than the page's has to agree within the spread (`values.agrees`), a
 run on the same kind exactly.
 
-Whole tables are `report/page_tables.py`; numbers are computed in `report/values.py`, and pages with them are `report/pages.py`.
+`report/page_tables.py` has whole tables, `report/values.py` computes the numbers, and `report/pages.py` writes them into pages.
 """
 
 import ast
@@ -31,31 +32,33 @@ STATISTICS = ("rows", "nunique", "mean", "median", "min", "max", "sum", "std", "
 
 @dataclass(frozen=True)
 class Run:
-    """Where numbers come from: the command of a run, its folder of tables, and when its numbers were last written into pages."""
+    """A run that numbers come from: its command, its folder of tables, and when its numbers were last written into pages."""
 
     command: str
     tables: str
     commit: str = ""
     date: str = ""
-    processor: str = ""  # the kinds that computed what the pages say, as `report/processors.py` has them; "": not known
+    processor: str = ""  # kinds of processors that computed the pages' numbers (`report/processors.py`); "": unknown
 
 
 @dataclass(frozen=True)
 class Number:
-    """`value` of the rows `where` of `table`; with `by`, the statistic `of` of the values of groups: a mean of means, by default."""
+    """A number: `value` over the rows `where` of `table`. With `by`, the statistic `of` (by default the mean) over the values of groups."""
 
     value: str  # a statistic and its column, "mean accuracy"; "rows"; several, "min lr, max lr"; or arithmetic of other numbers
     table: str = ""
     where: str = ""
     by: str = ""
-    of: str = "mean"  # of groups; several, "mean, std"; "all" writes each group's, with " / " between
-    shown: str = "{}"  # how it is written; "power": a logarithm to base 10 as the number itself, or as a power of ten
-    digits: int | None = None  # significant digits that are kept
+    of: str = (
+        "mean"  # statistic over groups; several, "mean, std"; "all" writes the value of each group, separated by " / "
+    )
+    shown: str = "{}"  # format; "power": a logarithm to base 10 is written as the number itself or as a power of ten
+    digits: int | None = None  # significant digits to keep
     spread: str = ""  # the column over whose values the number varies: `seed`
     run: str = "default"
 
     def list_statistics(self) -> list[tuple[str, str]]:
-        """Statistics of rows, and the column of each."""
+        """Return (statistic, column) for each statistic of rows."""
         return [(one.split()[0], " ".join(one.split()[1:])) for one in self.value.split(",")]
 
     def of_groups(self) -> list[str]:
@@ -64,7 +67,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Quoted:
-    """A picture of a page: a figure of a run."""
+    """A picture of a page, which is a figure of a run."""
 
     figure: str
     run: str = "default"
@@ -74,12 +77,12 @@ class Quoted:
 class Numbers:
     runs: dict[str, Run]
     numbers: dict[str, Number]
-    pictures: dict[str, Quoted]  # by their files' names in docs/images
+    pictures: dict[str, Quoted]  # file name in docs/images -> figure
     page_tables: dict[str, PageTable]  # tables of pages; their cells are among the numbers
 
 
 def read(path: Path) -> Numbers:
-    """The file, checked: keys, runs, tables, columns, statistics and names of other numbers."""
+    """Read the file of numbers and check its keys, runs, tables, columns, statistics and names of other numbers."""
     import yaml
 
     from rankfall.yaml_text import load
@@ -106,7 +109,7 @@ def read(path: Path) -> Numbers:
 
 
 def write_processor(path: Path, run: str, kinds: str) -> None:
-    """Write into the file which kinds of processors computed a run whose numbers have been written into pages."""
+    """Record in the file the kinds of processors that computed a run whose numbers have been written into pages."""
     from rankfall.disk import atomic
 
     lines = path.read_text().splitlines(keepends=True)
@@ -119,7 +122,8 @@ def write_processor(path: Path, run: str, kinds: str) -> None:
 
 
 def _each(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """One number, or one for each combination of the values that `each` lists: its names, or names with what they stand for."""
+    """Yield (name, keys) of an entry, or of each combination of the values in `each`, which is a list of values or a mapping of short names
+    to texts."""
     from itertools import product
     from string import Template
 
@@ -156,9 +160,9 @@ def _check(about: str, number: Number, runs: Mapping[str, Run], numbers: Mapping
         for other in names(about, number.value):
             _check_known(about, "number", other, numbers)
             if number.spread and not numbers[other].table:
-                raise RankfallError(f"{about}: a spread is of numbers of tables, and {other} is arithmetic itself")
+                raise RankfallError(f"{about}: `spread` needs numbers of tables, but {other} is arithmetic")
             if numbers[other].table and ("," in numbers[other].value or numbers[other].of_groups() == ["all"]):
-                raise RankfallError(f"{about}: {other} is several numbers, and arithmetic is of single ones")
+                raise RankfallError(f"{about}: {other} has several numbers, but arithmetic needs single ones")
         return
     _check_known(about, "table", number.table, table_names())
     columns = [column.name for column in schema(number.table).columns]
@@ -166,9 +170,9 @@ def _check(about: str, number: Number, runs: Mapping[str, Run], numbers: Mapping
     for statistic in [*(one for one, _ in asked), *(one for one in number.of_groups() if number.of != "all")]:
         _check_known(about, "statistic", statistic, STATISTICS)
     if number.by and len(asked) > 1:
-        raise RankfallError(f"{about}: with `by` there is one value, and `of` may be several statistics")
+        raise RankfallError(f"{about}: with `by`, `value` has one statistic; `of` may have several")
     if number.spread and (len(asked) > 1 or "," in number.of or number.of == "all"):
-        raise RankfallError(f"{about}: `spread` is of one number")
+        raise RankfallError(f"{about}: `spread` needs a single number")
     used = [*number.by.split(), *number.spread.split(), *(column for statistic, column in asked if statistic != "rows")]
     for name in [*used, *(names(about, number.where) if number.where else [])]:
         _check_known(about, f"column of {number.table}", name, columns)

@@ -1,13 +1,13 @@
-"""Whole tables of pages: each cell is a number, which its row and its column say together.
+"""Tables of documentation pages, in which each cell is a number that its row and its column define together.
 
     circle:
-      head: network                                     # what stands above the rows' names
+      head: network                                     # heading of the rows' names
       cells: {table: circle, value: sum meets}          # keys of a number, for all cells
       rows: {SAN: "architecture == 'SAN'", depth: [2, 6]}                  # a name and `where`, or a column and its values
       columns: {at 8: length == 8, loss: {value: mean loss, where: ...}}   # or a name and keys of a number
-      missing: "-"                                      # what a cell without rows says; otherwise it cannot be computed
+      missing: "-"                                      # text of a cell without rows, which is an error by default
 
-What rows and columns ask with `where` is asked together. A name with ` | ` in it fills several columns.
+The conditions `where` of row and column are combined. A name with ` | ` in it fills several columns.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ from rankfall.errors import RankfallError
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of a page; its cells are names of numbers, by row and column."""
+    """A table of a page. Its cells are names of numbers, by row and column."""
 
     name: str
     head: str
@@ -29,11 +29,11 @@ class PageTable:
     missing: str | None = None
 
     def write_markdown(self, cell: Callable[[str], str | None]) -> str:
-        """The table in Markdown; `cell` writes a number, None for one that has no rows."""
+        """Return the table as Markdown; `cell` writes a number, or returns None for a number without rows."""
         values = [[cell(name) for name in row] for row in self.cells]
         for row, found in [*zip(self.rows, values), *zip(self.columns, map(list, zip(*values)))]:
             if self.missing is None and None in found:
-                raise RankfallError(f"table {self.name}: {row} lacks a number; `missing` says what stands there")
+                raise RankfallError(f"table {self.name}: {row} lacks a number; `missing` sets the text of such cells")
             if not any(one is not None for one in found):
                 raise RankfallError(f"table {self.name}: {row} has no number at all")
         width = (self.head.count(" | ") + 1) + len(self.columns)
@@ -44,7 +44,7 @@ class PageTable:
 
 
 def page_table(name: str, given: Mapping[str, Any], about: str) -> tuple[PageTable, dict[str, dict[str, Any]]]:
-    """The table `name`, and the keys of the number in each of its cells."""
+    """Return the table `name`, and name -> keys of the number in each of its cells."""
     allowed = [field.name for field in fields(PageTable)][1:]
     unknown = [key for key in given if key not in allowed]
     lacking = [key for key in ("head", "cells", "rows", "columns") if not given.get(key)]
@@ -62,7 +62,7 @@ def page_table(name: str, given: Mapping[str, Any], about: str) -> tuple[PageTab
 
 
 def _lines(given: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Names of rows, or of columns, and the keys that each adds."""
+    """Yield the names of rows, or of columns, and the keys that each adds."""
     for name, said in given.items():
         if isinstance(said, list):
             yield from ((str(value), {"where": f"{name} == {value!r}"}) for value in said)

@@ -1,8 +1,8 @@
-"""Numbers in pages: between two comments, `<!--=NAME-->4<!--/-->`, by the name that `docs/numbers.yaml` has for it; whole tables between
-`<!-- table: NAME -->` and `<!-- /table -->`.
+"""Numbers in documentation pages. A number is between two comments with its name in `docs/numbers.yaml`, `<!--=NAME-->4<!--/-->`, and a
+table between `<!-- table: NAME -->` and `<!-- /table -->`.
 
-What stands between `<!-- run: NAME -->` and `<!-- /run -->` is from another run than the default one; the file has its command, and the
-commit and the day of the text.
+Text between `<!-- run: NAME -->` and `<!-- /run -->` is from another run than the default one; the file has its command, and the commit and
+date of the text.
 """
 
 import re
@@ -22,7 +22,7 @@ TYPED = re.compile(r"(?<![\w.])\d*\.\d+(?!\.\d)|\d+ ?%")
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A number on a page that is not what its tables say."""
+    """A number on a page that differs from its tables."""
 
     name: str
     written: str
@@ -34,24 +34,24 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class Page:
-    """A page with its numbers from the tables at hand, what that changed, and what could not be computed and is as it was."""
+    """A page with its numbers from the available tables, the changes, and the numbers that were kept or could not be computed."""
 
     text: str
     changed: tuple[Rewritten, ...]
-    near: tuple[Rewritten, ...]  # changed too, but on another kind of processor and within the number's spread
+    near: tuple[Rewritten, ...]  # changed within the number's spread, on another kind of processor
     kept: tuple[str, ...]
-    failed: tuple[str, ...]  # tables are there, and yet the number cannot be computed
+    failed: tuple[str, ...]  # numbers that cannot be computed although their tables exist
 
 
 def render(text: str, numbers: Numbers, tables: Tables) -> Page:
-    """The page with all its numbers from the tables at hand."""
+    """Return the page with all its numbers from the available tables."""
     changed: list[Rewritten] = []
     near: list[Rewritten] = []
     kept: dict[str, int] = {}
     failed: list[str] = []
 
     def now(needs: tuple[str, ...], write: Callable[[], str]) -> str | None:
-        """A number or table by its tables; None where it is kept, and why is noted."""
+        """Write a number or table from its tables; if it has to be kept, record the reason and return None."""
         run, lacking = next((found for name in needs if (found := lacks(name, numbers, tables))[1]), ("", ""))
         if lacking:
             reason = f"kept: the run {run} has no {lacking}"
@@ -89,20 +89,20 @@ def render(text: str, numbers: Numbers, tables: Tables) -> Page:
 
 
 def is_computed_elsewhere(run: str, numbers: Numbers, tables: Tables) -> bool:
-    """Whether tables are from another kind of processor than what the pages say; not where one of the two is not known."""
+    """Return whether the tables and the pages' numbers are from different kinds of processors; False if one of the two is unknown."""
     said, now = numbers.runs[run].processor, tables.kinds(run)
     return bool(said and now and said != now)
 
 
 def _differences(name: str, said: str, new: str) -> Iterator[Rewritten]:
-    """The lines of a table that are not what they were; a line that only one has is compared with nothing."""
+    """Yield the lines in which two tables differ; a line that only one of them has is compared with an empty text."""
     for old, line in zip_longest(said.splitlines(), new.splitlines(), fillvalue=""):
         if old != line:
             yield Rewritten(f"table {name}", old, line)
 
 
 def problems(text: str, numbers: Numbers) -> Iterator[str]:
-    """Markers of a page that cannot be read, and names that the file does not have."""
+    """Yield errors for markers of a page that cannot be parsed, and for names that the file of numbers does not have."""
     found = NUMBER.findall(text)
     if len(found) != text.count("<!--="):
         yield "a number begins with <!--=NAME--> and has no <!--/--> in its line"
@@ -124,7 +124,7 @@ def problems(text: str, numbers: Numbers) -> Iterator[str]:
 
 
 def of_other_runs(text: str, numbers: Numbers) -> Iterator[str]:
-    """One line for each run that a part of the page is from: how many numbers stand there by hand, and what made them."""
+    """Yield a line for each other run of a page: how many numbers its parts contain by hand, and the command that computed them."""
     counted: dict[str, int] = {}
     for name, part in RUN.findall(text):
         counted[name] = counted.get(name, 0) + len(find_typed(part))
@@ -134,6 +134,6 @@ def of_other_runs(text: str, numbers: Numbers) -> Iterator[str]:
 
 
 def find_typed(text: str) -> list[str]:
-    """Decimals and percentages that no marker has: what a reader takes for a result. Code and comments are left out."""
+    """Return the decimals and percentages outside of markers, which a reader takes for results. Code and comments are ignored."""
     written = TABLE.sub(" ", NUMBER.sub(" ", text))
     return TYPED.findall(re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", " ", written, flags=re.DOTALL))

@@ -1,4 +1,4 @@
-"""Panels of a figure that has a line for each architecture: which architectures each shows."""
+"""Panels of figures with a line for each architecture, and the architectures that each panel shows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from rankfall.report.selection import among
 
 
 def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Title -> architectures, as asked for; one panel with all of them if nothing is."""
+    """Return title -> architectures for the requested panels; by default one panel with all architectures."""
     if not panels:
         return {"": sorted(str(name) for name in among(table, figure, "architecture", []).architecture.unique())}
     for title, names in panels.items():
@@ -22,7 +22,7 @@ def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[
 
 
 def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: str, **look: Any) -> FacetGrid:
-    """Lines with bands of these architectures in these panels."""
+    """Draw lines with bands of the architectures in these panels."""
     from pandas import concat
 
     parts = [table[table.architecture.isin(names)].assign(panel=title) for title, names in panels.items()]

@@ -1,4 +1,4 @@
-"""Headline numbers of components: the row of a table that has those of an architecture, with the same options."""
+"""Headline numbers of components: lookup of the row of a table that has an architecture's components with the same options."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ Made = tuple[str, ...]
 
 @dataclass(frozen=True)
 class ByParts:
-    """The rows of a table, and which of them is taken of what it is about: that of the most heads, or tokens, and the deepest."""
+    """The rows of a table, and components -> the row that represents them: the one with the most of `OfParts.most`, then the deepest."""
 
     table: DataFrame
     places: dict[Made, Any]
 
 
 def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series | str:
-    """Or why there is none."""
+    """Return the row with the components of an architecture, or the reason why there is none."""
     assert headline.parts is not None
     asked = headline.parts.asked(row)
     if isinstance(asked, str):
@@ -34,7 +34,7 @@ def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series 
 
 
 def parts_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """How an architecture mixes tokens."""
+    """Return the components by which an architecture mixes tokens."""
     return {column: row[column] for column in MADE_OF}
 
 
@@ -47,7 +47,7 @@ def is_missing(value: Any) -> bool:
 
 
 def by_parts(table: DataFrame | None, headline: Headline) -> ByParts | None:
-    """Of a headline of components; None where the run makes no such table."""
+    """Index a table by components for a headline; None if it is not a headline of components or the run has no such table."""
     if table is None or headline.parts is None:
         return None
     table = headline.rows(table)
@@ -64,7 +64,7 @@ def by_parts(table: DataFrame | None, headline: Headline) -> ByParts | None:
 
 
 def made_of(parts: Iterable[Any]) -> Made:
-    """Components with all their options, in one notation; in the order of MADE_OF."""
+    """Return components with all their options in canonical notation, in the order of MADE_OF."""
     return tuple(notation(part, text(value)) for part, value in zip(MADE_OF, parts))
 
 

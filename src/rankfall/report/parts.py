@@ -1,4 +1,4 @@
-"""The parts by which the designs of networks are told apart in a report."""
+"""The parts that distinguish the designs of networks in a report."""
 
 MADE_OF = {
     "block": "how attention and MLP are put together",
@@ -13,4 +13,4 @@ MADE_OF = {
     "norm_placement": "where the norm stands",
     "sentinels": "extra tokens that carry no input",
 }
-OTHERS = ("init",)  # tells variants apart too, but is no column
+OTHERS = ("init",)  # also distinguishes variants, but is not a column

@@ -1,7 +1,7 @@
-"""Where a cell's numbers come from, as plain data: its specification, code, versions, machine, time, the end of its job's log, and a
-configuration that computes it again.
+"""The provenance of a cell as plain data: its specification, code, versions, machine, time, the end of its job's log, and a configuration
+that computes it again.
 
-The record is what the store keeps of a finished cell (`CellRecord.record`); the page and `rankfall show` both read it here.
+It is derived from the record that the store keeps of a finished cell (`CellRecord.record`), for the page and for `rankfall show`.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import Any
 
 from rankfall.yaml_text import dump
 
-LAST = 20  # lines of a log
-READ = 20_000  # bytes of its end
-# In the code of a cell, and so in its key, where the machine trained it, and where it did so on a GPU.
-INSTALLED = "installed:"  # in the code of a cell, begins the name of a distribution that a user's component imports
+LAST = 20  # lines shown of a log
+READ = 20_000  # bytes read at the end of a log
+INSTALLED = "installed:"  # prefix, in the code of a cell, of distributions that a user's component imports
+# Prefixes of files that are in the code of a cell, and so in its key, if the machine trained it, and if it did so on a GPU.
 OF_MACHINE, OF_GPU = "rankfall/train/machine/", "rankfall/train/machine/gpu/"
 MACHINE = (
     "device",
@@ -32,7 +32,7 @@ MACHINE = (
 
 
 def provenance(key: str, record: Mapping[str, Any], log: Path | None = None) -> dict[str, Any]:
-    """All that is known of a cell. What an older record does not say is None. `log`: of the job that its shard had last."""
+    """Return the provenance of a cell. Fields that an older record lacks are None. `log`: the log of its shard's last job."""
     labels = record.get("labels") or (None, None, None)
     code = record.get("code") or {}
     return {
@@ -55,7 +55,7 @@ def provenance(key: str, record: Mapping[str, Any], log: Path | None = None) -> 
 
 
 def snippet(record: Mapping[str, Any]) -> str | None:
-    """A configuration of this cell alone, complete: no default of a later version can change it."""
+    """Return a complete configuration of this cell alone, which later changes of defaults do not affect; None for an older record."""
     content, labels = record.get("content"), record.get("labels")
     if not content or not labels:
         return None
@@ -76,7 +76,7 @@ def snippet(record: Mapping[str, Any]) -> str | None:
 
 
 def _write_fields(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields as a configuration has them; what nothing reads is left out."""
+    """Return fields in the form of a configuration, without those that no component reads."""
     return {name: _part(value) for name, value in content.items() if value is not None}
 
 
@@ -87,7 +87,7 @@ def _part(value: Any) -> Any:
 
 
 def tail(log: Path | None) -> str | None:
-    """The last lines of a log; None where there is none."""
+    """Return the last lines of a log; None if there is none."""
     if log is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Published numbers, each with the rows of our table that measure the same: facts in the file `published.csv` of a quantity's folder.
+"""Published numbers, each with the rows of our table that measure the same, from the file `published.csv` of a quantity's folder.
 
     # a comment: how they were read
     source paper: Dong et al. 2021; Attention is not all you need; https://arxiv.org/abs/2103.03404
@@ -10,19 +10,19 @@
 - place: figure or section; what: what the number is;
 - kind: measured (a number the paper measured), typed (a constant in a script), claimed (a statement, or what a picture shows), exact (by a
   formula);
-- sense, tolerance: how ours should lie (`overview/reproduction/measure.py` says what each means);
-- column, where: the number in our table, and its rows, `column=value;column=value`; of a component the options that count,
+- sense, tolerance: the expected relation of our number to it (`overview/reproduction/measure.py` defines each);
+- column, where: the number in our table, and its rows, `column=value;column=value`; for a component only the options that matter,
   `task_component=circle(skip=none)`; `value|value` for several; null;
-- less, over: what other rows differ in that are taken off or divided by (an empty value: anything); least: of the settings that differ in
-  this column alone, the one with the least number; within: how large columns may be in size; by: columns that always tell our settings
-  apart;
-- setting: what it was measured at, one of those above the header, or any. A comparison whose setting reads exactly like this is one of like
-  with like: of trained networks it has every field of task, architecture and training, and of each component every option; `any` for what
-  the number itself says or nothing reads.
+- less, over: conditions of other rows whose number is subtracted or divided by (an empty value: anything); least: selects, from settings
+  that differ in this column only, the one with the least number; within: largest absolute values of columns; by: columns that always
+  distinguish our settings;
+- setting: the setting it was measured in, one of those above the header, or any. A comparison is like with like if our setting matches this
+  one exactly: for trained networks it has every field of task, architecture and training, and every option of each component, with `any`
+  for values that the number itself states or that nothing reads.
 
-`published.py` beside it makes it part of the quantity:
+`published.py` in the same folder adds the file to the quantity:
 
-    DATA = ["rank/paths/published.csv"]  # in a module of yours: ["published.csv"]
+    DATA = ["rank/paths/published.csv"]  # in a user's module: ["published.csv"]
     PUBLISHED = read_published(__file__)
 """
 
@@ -45,7 +45,8 @@ PAPER = ("source_name", "source_title", "source_link")
 
 
 def published_numbers() -> Iterator[dict[str, Any]]:
-    """Return those of all quantities, ours and those of users; `table`: where ours are. A word for a source stands for one paper."""
+    """Yield the published numbers of all quantities, including those of users, with the quantity as `table`. Each word for a source must
+    mean the same paper everywhere."""
     papers: dict[str, tuple[str, str]] = {}
     for quantity in sources("published", lent()):
         for value in components.load("published", quantity):
@@ -53,13 +54,13 @@ def published_numbers() -> Iterator[dict[str, Any]]:
             if known != value["source_name"]:
                 raise RankfallError(
                     f"published numbers of {quantity}: source {value['source']!r} is {value['source_name']!r}, but of {where} it is "
-                    f"{known!r}\ncall one of the two by another word in its published.csv"
+                    f"{known!r}\nuse another word for one of them in its published.csv"
                 )
             yield value | {"table": quantity}
 
 
 def read_published(beside: str, name: str = "published.csv") -> tuple[dict[str, Any], ...]:
-    """The rows of the file beside a module, each with the conditions of its setting in `at`."""
+    """Read the file beside a module; each row has the conditions of its setting in `at`."""
     file = Path(beside).with_name(name)
     lines = [
         line for line in file.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("#")
@@ -90,16 +91,16 @@ def _check_row(
 ) -> dict[str, Any]:
     where = f"{file}, {row['name']!r}"
     if None in row.values() or None in row:
-        raise RankfallError(f"{where}: it has not {len(FIELDS)} fields; a field with a comma stands in quotes")
+        raise RankfallError(f"{where}: expected {len(FIELDS)} fields; put a field with a comma in quotes")
     for name, allowed in (("kind", KINDS), ("sense", SENSES), ("setting", tuple(settings))):
         if row[name] not in allowed:
             hint = suggest(row[name], list(allowed))
-            raise RankfallError(f"{where}: {name} {row[name]!r} is none; allowed: {', '.join(allowed)}{hint}")
+            raise RankfallError(f"{where}: {name} {row[name]!r} is unknown; allowed: {', '.join(allowed)}{hint}")
     for name in ("published", "tolerance"):
         try:
             row[name] = float(row[name])
         except ValueError:
-            raise RankfallError(f"{where}: {name} {row[name]!r} is no number") from None
+            raise RankfallError(f"{where}: {name} {row[name]!r} is not a number") from None
     if not row["source"] or not row["column"]:
         raise RankfallError(f"{where}: it has no {'source' if not row['source'] else 'column'}")
     if row["source"] not in papers:

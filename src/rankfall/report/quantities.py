@@ -1,7 +1,7 @@
-"""What quantities declare for the scorecard and the page, found in their folders: `headline.py`, `chart.py`, `sentence.py` and `claim.py`.
+"""Declarations of quantities for the scorecard and the page: `headline.py`, `chart.py`, `sentence.py` and `claim.py` in their folders.
 
-A quantity of a user is a module (`mylab.entropy`): a folder with the same files, or one file. A run has those that its measures fill the
-tables of (`lend`); such a table is named by the module.
+A user's quantity is a module (`mylab.entropy`): a folder with the same files, or a single file. A run knows those whose tables its measures
+fill (`lend`); such a table is named by the module.
 """
 
 import ast
@@ -19,16 +19,16 @@ STUDIES = {
     "use": "Use and cost: what does it learn, and how long does it take?",
     "claims": "Claims: what has been said about depth, and does it hold?",
 }
-_LENT: list[str] = []  # modules of users that this process knows
+_LENT: list[str] = []  # users' modules that this process knows
 
 
 def lend(modules: Iterable[str]) -> None:
-    """From here on these quantities of users count, and no others."""
+    """Set the users' quantities that this process knows."""
     _LENT[:] = sorted(set(modules))
 
 
 def lend_headlines(modules: Iterable[str]) -> None:
-    """The same for headlines alone: a scorecard has been read, which has those of these modules."""
+    """Set the users' modules whose headlines this process knows, those of a scorecard that was read; modules without headlines are kept."""
     lend([*modules, *(module for module in lent() if not declares("headline", module))])
 
 
@@ -37,7 +37,7 @@ def lent() -> tuple[str, ...]:
 
 
 def declarations_of(kind: str) -> tuple[Any, ...]:
-    """All that quantities declare of a kind, with the study and the table of their folder; by study and `place`."""
+    """Return all declarations of a kind, with the study and the table of their folder, sorted by study and `place`."""
     found: dict[str, Any] = {}
     for quantity in sources(kind, lent()):
         for item in components.load(kind, quantity):
@@ -45,7 +45,7 @@ def declarations_of(kind: str) -> tuple[Any, ...]:
             if item.name in found:
                 other = found[item.name].table
                 raise RankfallError(
-                    f"{kind} {item.name!r} of {quantity} has a name that is taken, by that of {other}: choose another"
+                    f"{kind} {item.name!r} of {quantity} has a name that is taken by {other}: choose another"
                 )
             found[item.name] = item
     ranks = {study: rank for rank, study in enumerate(STUDIES if kind != "sentence" else ())}
@@ -53,12 +53,12 @@ def declarations_of(kind: str) -> tuple[Any, ...]:
 
 
 def sources(kind: str, modules: Iterable[str]) -> list[str]:
-    """The quantities that declare some: ours, and those of these modules."""
+    """Return the quantities with declarations of a kind: those of the package, and those of these modules."""
     return [*components.names(kind), *(module for module in modules if declares(kind, module))]
 
 
 def declares(kind: str, module: str) -> bool:
-    """Whether a quantity of a user has the file of a kind, or, where it is one file, the list."""
+    """Return whether a user's quantity declares a kind: in the file of the kind, or, if it is a single file, in the list of the kind."""
     try:
         location = components.locate(kind, module)
     except RankfallError:
@@ -71,7 +71,7 @@ def declares(kind: str, module: str) -> bool:
 
 
 def study_of(kind: str, name: str) -> str:
-    """The study whose folder a quantity lies in; empty for one of a user."""
+    """Return the study of a quantity's folder; empty for a user's quantity."""
     location = components.locate(kind, name)
     top, study, *_ = f"{location.module}.".split(".") if location else ("", "")
     return study if top == __name__.partition(".")[0] else ""

@@ -1,11 +1,11 @@
-"""Compare numbers of one setting: which may be compared, which tie, which are not decided, and which keep most.
+"""Comparison of numbers of one setting: which are comparable, which tie, which are undecided, and which keep most.
 
-A seed gives every architecture of a setting the same data, the same order of them and the same stream of initial values. So two
-architectures are compared seed by seed, over the seeds that both have: they tie where the 95% interval of the mean difference (Student's t)
-contains zero. With one shared seed there is no interval, and nothing is decided. Residuals are compared by their logarithms, and rounding
-noise equals rounding noise. Numbers without seeds (of components, of a clock) have intervals of their own, and tie where these overlap.
+A seed gives every architecture of a setting the same data in the same order and the same stream of initial values. Two architectures are
+therefore compared seed by seed, over the seeds that both have. They tie if the 95% interval of the mean difference (Student's t) contains
+zero. With one shared seed there is no interval, and the comparison is undecided. Residuals are compared by their logarithms, and all
+rounding noise counts as equal. Numbers without seeds (of components, of a clock) have separate intervals, and tie if these overlap.
 
-Page, figures, scorecard, sentences and captions all ask `Evidence.against`.
+Page, figures, scorecard, sentences and captions all use `Evidence.against`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,18 +20,18 @@ from rankfall.report.looks import label
 from rankfall.report.settings import NAMED, Setting, check_one
 from rankfall.report.written import write_float
 
-LEVEL = 0.95  # of an interval
-FEWEST = 2  # shared seeds of an interval
-ROUNDING = 1e-9  # of the numbers themselves: a difference of less is their rounding
-SHARED = ("panel", "task", "training", "depth", "seed")  # what two lines of a figure can have in common
+LEVEL = 0.95  # confidence level of an interval
+FEWEST = 2  # least number of shared seeds for an interval
+ROUNDING = 1e-9  # a relative difference up to this is rounding
+SHARED = ("panel", "task", "training", "depth", "seed")  # columns whose values two lines of a figure can share
 UNDECIDED = "one seed: not decided"
 UNSHARED = "fewer than two shared seeds: not decided"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Numbers that are compared. `values`: a row a name, a column a seed, on the scale on which they are compared; `low` and `high`: their
-    own intervals, where numbers have no seeds; `least`: a smaller difference is none."""
+    """Numbers to compare. `values`: a row per name and a column per seed, on the scale of the comparison; `low` and `high`: intervals of
+    numbers without seeds; `least`: the largest difference that counts as none."""
 
     values: DataFrame
     low: Series | None = None
@@ -39,7 +39,7 @@ class Evidence:
     least: float = 0.0
 
     def against(self, name: Any) -> Series:
-        """Compare every row with one of them: 1 where it lies above, -1 below, 0 where the two tie, NaN where nothing is decided."""
+        """Compare every row with the row `name`: 1 if it is above, -1 if below, 0 for a tie, NaN if undecided."""
         if self.low is not None and self.high is not None:
             above, below = self.low - self.high[name], self.low[name] - self.high
             return (above > self.least).astype(float) - (below > self.least)
@@ -54,13 +54,13 @@ class Evidence:
 
     @property
     def decidable(self) -> Series:
-        """Whether a row has enough seeds for an interval; a number with an interval of its own needs none."""
+        """Return for each row whether it has enough seeds for an interval; numbers with a separate interval need none."""
         return (self.values.notna().sum(axis=1) >= FEWEST) | (self.low is not None)
 
 
 def sides(apart: DataFrame, size: Series) -> Series:
-    """On which side of zero the mean of each row lies: 1 or -1 where its interval leaves zero out, 0 where it does not, NaN where there
-    are too few numbers for an interval. `size`: of the numbers whose differences these are."""
+    """Return the side of zero of the mean of each row: 1 or -1 if its interval excludes zero, 0 if it includes zero, NaN if there are too
+    few numbers for an interval. `size`: the magnitude of the numbers whose differences these are."""
     import numpy as np
     from scipy.special import stdtrit
 
@@ -72,18 +72,18 @@ def sides(apart: DataFrame, size: Series) -> Series:
 
 
 def write_seeds(values: Mapping[int, float]) -> str:
-    """The numbers of single seeds as a column of the scorecard has them."""
+    """Return the numbers of single seeds as text for a column of the scorecard."""
     return " ".join(f"{seed}={value!r}" for seed, value in sorted(values.items()))
 
 
 def read_seeds(text: Any) -> dict[int, float]:
-    """What `write_seeds` has written; nothing where there is none."""
+    """Parse the text of `write_seeds`; a missing text gives no numbers."""
     pairs = (one.split("=") for one in text.split()) if isinstance(text, str) else ()
     return {int(seed): float(value) for seed, value in pairs}
 
 
 def weigh(rows: DataFrame, headline: Headline) -> Evidence:
-    """The evidence of rows of the scorecard, by the places of the rows."""
+    """Return the evidence of rows of the scorecard, by their index."""
     import numpy as np
     import pandas as pd
 
@@ -105,7 +105,7 @@ def weigh(rows: DataFrame, headline: Headline) -> Evidence:
 
 
 def span_readings(values: DataFrame) -> tuple[Series, Series]:
-    """The interval of each row's median by its order statistics, as near 95% as so many readings allow, at least."""
+    """Return the interval of each row's median from its order statistics, with a level of at least 95% if there are enough readings."""
     import numpy as np
     import pandas as pd
     from scipy.special import bdtrik
@@ -120,20 +120,21 @@ def span_readings(values: DataFrame) -> tuple[Series, Series]:
 
 
 def with_number(rows: DataFrame, headline: Headline, setting: Setting) -> DataFrame:
-    """The rows that have this number."""
+    """Return the rows that have this number, after checking that they are of one setting."""
     check_one(rows, setting)
     return rows[rows[headline.name].notna()]
 
 
 def split_decidable(rows: DataFrame, headline: Headline) -> tuple[DataFrame, DataFrame]:
-    """The rows that can be ranked, and those of one seed; all are of the second kind where fewer than two can be ranked."""
+    """Split rows into those that can be ranked and those that have a single seed. If fewer than two can be ranked, none is."""
     can = weigh(rows, headline).decidable
     return (rows[can], rows[~can]) if can.sum() >= 2 or len(rows) == 1 else (rows[:0], rows)
 
 
 def shade(rows: DataFrame, headline: Headline, setting: Setting) -> Series:
-    """From above 0 for what loses most to 1 for what keeps most: by the share of the others that keep less, so that one outlier does not
-    hide the rest; those that tie, or are not told apart, count half. 0 where neither end is better, and for what is compared with none."""
+    """Return shades from above 0 for the row that loses most to 1 for the one that keeps most. A shade is the share of rows that keep less,
+    so that an outlier does not hide the rest; ties and undecided comparisons count half. It is 0 if neither end is better, and for rows
+    that cannot be compared."""
     shades = rows[headline.name].astype(float) * 0.0
     ranked, _ = split_decidable(with_number(rows, headline, setting), headline)
     if headline.good is None or len(ranked) < 2:
@@ -146,7 +147,8 @@ def shade(rows: DataFrame, headline: Headline, setting: Setting) -> Series:
 
 
 def find_extreme(rows: DataFrame, headline: Headline, setting: Setting, *, most: bool) -> DataFrame:
-    """The row with the most (or least) of a number, and after it all that are not told from it. `rows`: such as can be ranked."""
+    """Return the row with the most (or least) of a number, followed by all rows that are not significantly different from it. All `rows`
+    can be ranked."""
     known = with_number(rows, headline, setting)
     evidence = weigh(known, headline)
     ordered = known.assign(level=evidence.level).sort_values(
@@ -157,7 +159,7 @@ def find_extreme(rows: DataFrame, headline: Headline, setting: Setting, *, most:
 
 
 def say_standing(rows: DataFrame, headline: Headline) -> str:
-    """Why rows of which none is first are named together: `a tie`, or that nothing is decided."""
+    """Return why several rows share the first place: `a tie`, or that the comparison is undecided."""
     evidence = weigh(rows, headline)
     if not evidence.decidable.any():
         return UNDECIDED
@@ -165,8 +167,8 @@ def say_standing(rows: DataFrame, headline: Headline) -> str:
 
 
 def gather(rows: DataFrame, value: str, by: str = "architecture") -> Evidence:
-    """The evidence of rows of a figure, by the names of its lines: a column for each seed, or for each panel, task, training, depth and
-    seed where lines have several of them. Other rows of one such column are averaged."""
+    """Return the evidence of rows of a figure, by the names of its lines. It has a column for each seed, or for each combination of panel,
+    task, training, depth and seed if lines have several of these. Rows with the same name and column are averaged."""
     lines = rows[by].astype(str)
     varied = [
         name for name in SHARED if name in rows and (name == "seed" or rows.groupby(lines)[name].nunique().max() > 1)
@@ -179,7 +181,7 @@ def gather(rows: DataFrame, value: str, by: str = "architecture") -> Evidence:
 def by_setting(
     rows: DataFrame, settings: Mapping[str, str], say: Callable[[DataFrame], str], by: str = "architecture"
 ) -> str:
-    """What `say` says of rows: of those of one setting at a time, where lines have several (`settings.differences`)."""
+    """Return the text of `say` for rows, separately for each setting if lines have several (`settings.differences`)."""
     words = rows[by].astype(str).map(lambda name: settings.get(name, ""))
     if words.nunique() <= 1:
         return say(rows)
@@ -188,19 +190,19 @@ def by_setting(
 
 
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:
-    """`mean` and `std` of each name over its seeds. `rows`: one a name and seed."""
+    """Return `mean` and `std` of each name over its seeds. `rows` has one row per name and seed."""
     known = rows.assign(**{value: rows[value].astype(float)})
     return known.groupby(by, observed=True)[value].agg(["mean", "std"]).dropna(subset="mean")
 
 
 def say_mean(mean: float, deviation: float, digits: int) -> str:
-    """A mean with its deviation over seeds, where there are several and it can be seen."""
+    """Write a mean with its deviation over seeds, if there is one that is not zero at these digits."""
     spread = f"{deviation:.{digits}f}" if deviation == deviation else ""
     return write_float(mean, digits) + (f" ± {spread}" if spread.strip("0.") else "")
 
 
 def say_span(values: Iterable[float], write: Callable[[float], str]) -> str:
-    """The one value of all as written, or the least and the largest: `0.42 to 0.80`. Nothing where there is none."""
+    """Write the range of values: `0.42 to 0.80`, or a single number if both ends look the same; empty if there is no value."""
     known = sorted(float(value) for value in values if value == value)
     if not known:
         return ""
@@ -209,7 +211,8 @@ def say_span(values: Iterable[float], write: Callable[[float], str]) -> str:
 
 
 def find_first(evidence: Evidence, *, most: bool) -> list[str]:
-    """The name with the most (or least), and after it all that are not told from it; none where nothing can be ranked."""
+    """Return the name with the most (or least), followed by all that are not significantly different from it; empty if nothing can be
+    ranked."""
     level = evidence.level[evidence.decidable].sort_values(ascending=not most, kind="stable")
     if (len(level) < 2 and len(evidence.values) > 1) or not len(level):
         return []
@@ -218,7 +221,7 @@ def find_first(evidence: Evidence, *, most: bool) -> list[str]:
 
 
 def say_names(evidence: Evidence, names: Sequence[str], write: Callable[[float], str]) -> str:
-    """Names with what they have: `A (0.41)`, or `A and B (0.40 to 0.41, a tie)`."""
+    """Write names with their numbers: `A (0.41)`, or `A and B (0.40 to 0.41, a tie)`."""
     level = evidence.level[list(names)]
     undecided = evidence.against(names[0])[list(names)].isna().any()
     why = f", {UNSHARED if undecided else 'a tie'}" if len(names) > 1 else ""
@@ -226,7 +229,7 @@ def say_names(evidence: Evidence, names: Sequence[str], write: Callable[[float],
 
 
 def say_undecided(evidence: Evidence, write: Callable[[float], str]) -> str:
-    """The numbers of lines of one seed, in order: `0.41 in A, 0.40 in B (one seed: not decided)`."""
+    """Write the numbers of lines with a single seed, in descending order: `0.41 in A, 0.40 in B (one seed: not decided)`."""
     level = evidence.level[~evidence.decidable].sort_values(ascending=False, kind="stable")
     listed = [f"{write(value)} in {label(name)}" for name, value in level.items()]
     listed = listed[:NAMED] + [f"{len(listed) - NAMED} more"] * (len(listed) > NAMED)
@@ -234,7 +237,7 @@ def say_undecided(evidence: Evidence, write: Callable[[float], str]) -> str:
 
 
 def say_extreme(evidence: Evidence, write: Callable[[float], str], word: str, *, most: bool) -> str:
-    """For a caption: who has the most (or least), behind its word: `best in A (0.41)`. Only the numbers where nothing is decided."""
+    """Write for a caption which line has the most (or least), after `word`: `best in A (0.41)`; only the numbers if nothing is decided."""
     if not len(evidence.values):
         return "none"
     if len(evidence.values) == 1:
@@ -249,8 +252,8 @@ def say_extreme(evidence: Evidence, write: Callable[[float], str], word: str, *,
 
 
 def say_ends(evidence: Evidence, write: Callable[[float], str], most: str, least: str, *, high: bool = True) -> str:
-    """For a caption: who has the most and who the least, each behind its word: `most in A (0.41) and least in B (0.10)`. `high`: whether
-    the most comes first. Who is in both is named once."""
+    """Write for a caption which lines have the most and the least: `most in A (0.41) and least in B (0.10)`. `high`: whether the most comes
+    first. If the two overlap, only the first is named."""
     words = (most, least) if high else (least, most)
     first, last = (find_first(evidence, most=end) for end in (high, not high))
     if len(evidence.values) < 2 or not first:
@@ -264,5 +267,5 @@ def say_ends(evidence: Evidence, write: Callable[[float], str], most: str, least
 
 
 def say_rest(evidence: Evidence, write: Callable[[float], str]) -> str:
-    """What is not ranked beside lines that are."""
+    """Write the numbers of lines that cannot be ranked, after those that can; empty if all can be ranked."""
     return f"; {say_undecided(evidence, write)}" if not evidence.decidable.all() else ""

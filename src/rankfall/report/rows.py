@@ -1,7 +1,6 @@
-"""Rows of tables, from what was made and what the store says of it.
+"""Rows of tables, from cells, data sets and the records of the store.
 
-Their code is in the key of the file that they are written to: after an edit here files are written anew from what the store has, and
-nothing is computed.
+This code is part of the keys of the files with these rows: after an edit, files are written again from the store, and nothing is computed.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Course = Iterable[tuple[int, str, str, float]]  # (epochs completed, split, metric, mean)
 OF_RECORD = ("steps", "chance", "seconds", "step_ms", "together", "threads")  # columns of the table of cells
-TESTED = "test"  # the split that the accuracy of guessing is about
+TESTED = "test"  # the split for which the accuracy of guessing is computed
 
 
 def dataset_rows(cell: Cell, dataset: Dataset) -> list[Row]:
-    """One row a split."""
+    """Return a row for each split of a data set."""
     made = {"task": cell.task.name, "seed": cell.data_seed, "data_key": cell.data_key}
     sizes = {"size_in": dataset.size_in, "size_out": dataset.size_out}
     return [
@@ -42,10 +41,10 @@ def dataset_rows(cell: Cell, dataset: Dataset) -> list[Row]:
 
 
 def cell_row(cell: Cell, record: Mapping[str, Any], attainable: tuple[float | None, str]) -> Row:
-    """How a cell ended. `attainable`: the accuracy that its mask leaves, or why it is not known."""
+    """Return the row of a cell's final results. `attainable`: the accuracy that its mask allows, and the reason if it is unknown."""
     row = cell_columns(cell, record) | {name: record.get(name) for name in OF_RECORD}
     row |= dict(zip(("attainable", "attainable_reason"), attainable))
-    if "final" not in record:  # of a cell that failed
+    if "final" not in record:  # the cell failed
         return row
     ends = {
         f"{split}_{metric}": record["final"].get(split, {}).get(metric, math.nan)
@@ -56,7 +55,7 @@ def cell_row(cell: Cell, record: Mapping[str, Any], attainable: tuple[float | No
 
 
 def epoch_rows(cell: Cell, record: Mapping[str, Any], course: Course) -> list[Row]:
-    """The course of a cell's training. Splits that are evaluated at the end alone stand at the last epoch that was reached."""
+    """Return the rows by epoch of a cell's training. Splits that are only evaluated at the end are listed at the last epoch."""
     found = list(course)
     seen, last = {split for _, split, _, _ in found}, max((epoch for epoch, _, _, _ in found), default=0)
     for split, metrics in record.get("final", {}).items():
@@ -67,7 +66,7 @@ def epoch_rows(cell: Cell, record: Mapping[str, Any], course: Course) -> list[Ro
 
 
 def measured_rows(cell: Cell, record: Mapping[str, Any], found: Sequence[Row] | None) -> list[Row]:
-    """What was measured of a cell; one that is not done has one row that says why."""
+    """Return the measured rows of a cell; a cell that is not done has one row with the reason."""
     if record["status"] == "done":
         assert found is not None, f"cell {cell.key} is done and was not measured"
     else:

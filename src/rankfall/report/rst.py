@@ -1,19 +1,19 @@
-"""Text in reStructuredText, of which Snakemake makes `report.html`: whatever it says, it is read as words, and never as markup."""
+"""Escaping of text for reStructuredText, from which Snakemake builds `report.html`, so that it is never read as markup."""
 
 import re
 
-# What begins or ends markup within a line, or a link, what Snakemake's templates begin with, and what makes a list, a directive or a table
-# of a line that begins with it. All else stands as it is: captions are also read as files.
+# Characters that begin or end inline markup, links or Snakemake's templates, or that begin a list, directive or table at the start of a
+# line. Others are not escaped, because captions are also read as files.
 MARKED = re.compile(r"[\\`*|_@{]|(?<=\{)[%#]|:(?!\s)|^[^\w\s]")
 NUMBERED = re.compile(r"^([^\W_]+)(?=[.)](\s|$))")  # such as `12. ` or `iv) `: a list
 
 
 def escape(text: str) -> str:
-    """One paragraph that a reader of reStructuredText sees as it was: no directive, role, link, list, heading or substitution."""
+    """Return text as a single paragraph of reStructuredText, without directives, roles, links, lists, headings or substitutions."""
     printable = "".join(letter if letter.isprintable() else " " for letter in text)
     return NUMBERED.sub(r"\1\\", MARKED.sub(r"\\\g<0>", " ".join(printable.split())))
 
 
 def unescape(text: str) -> str:
-    """The text that `escape` was given, in one line."""
+    """Return the original text of `escape`, in one line."""
     return re.sub(r"\\(.)", r"\1", text)

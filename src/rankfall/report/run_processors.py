@@ -1,4 +1,4 @@
-"""Kinds of processors that the tables of a run were computed on, and how two runs differ in them."""
+"""Kinds of processors on which the tables of a run were computed, and how two runs differ in them."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from rankfall.report.processors import find_kinds
 
 
 def find_kinds_of_run(tables: Path) -> list[str]:
-    """The kinds that a run's tables say: of its cells, in their rows, and of measures that need no cells, in their files' metadata."""
+    """Return the kinds in a run's tables: those in rows of cells, and those in the metadata of measures that need no cells."""
     import pyarrow.parquet as pq
 
     from rankfall.report.tables import about_of, open_table
@@ -21,7 +21,7 @@ def find_kinds_of_run(tables: Path) -> list[str]:
 
 
 def describe_difference(one: Path, other: Path) -> str:
-    """A line on two runs whose tables were computed on other kinds of processors; empty where the kinds are the same or not recorded."""
+    """Return a line on two runs that were computed on different kinds of processors; empty if the kinds are equal or not recorded."""
     kinds = [find_kinds_of_run(run / "tables") for run in (one, other)]
     if kinds[0] == kinds[1] or not all(kinds):
         return ""

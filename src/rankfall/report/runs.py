@@ -1,7 +1,7 @@
-"""Two runs side by side, by specification and not by key: the effect of an edit of the code, or of another machine, on the numbers.
+"""Comparison of two runs by specification: the effect of an edit of the code, or of another machine, on the numbers.
 
-A key changes with the code, so rows of two runs are matched by the cell's whole specification and the table's own key.
-The tables may have been written by two versions of Rankfall: columns that only one of them has are named, and the others compared.
+Keys change with the code, so rows of two runs are matched by the cell's whole specification and the table's key columns. The tables may be
+from two versions of Rankfall: columns that only one of them has are listed, and the others are compared.
 """
 
 from collections import Counter
@@ -20,26 +20,26 @@ SPEC = tuple(
 )
 LABELS = ("task", "architecture", "training")
 CELLS = "specification of its cells"
-ENTRIES = 6  # of the grid that a line names
+ENTRIES = 6  # entries of the grid that a line lists
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What one column of a table does between two runs."""
+    """The difference of a column of a table between two runs."""
 
     table: str
     column: str  # "" for rows or a whole table that only one run has
-    rows: int  # that differ, or that only one has
-    of: int  # rows that both have
+    rows: int  # rows that differ, or that only one run has
+    of: int  # rows that both runs have
     what: str
-    largest: float | None = None  # relative difference, of numbers
+    largest: float | None = None  # largest relative difference of numbers
     whose: dict[str, str] = field(
         default_factory=dict
-    )  # task / architecture / training -> rows that differ, of all of its rows
+    )  # task / architecture / training -> "differing rows of all its rows"
 
 
 def compare_runs(one: Path, other: Path, tolerance: float = 0.0) -> dict[str, list[Difference]]:
-    """Table -> differences, empty where all common values are equal; relative differences up to `tolerance` are ignored."""
+    """Return table -> differences, empty if all common values are equal; relative differences up to `tolerance` are ignored."""
     first, second = _tables(one), _tables(other)
     return {name: list(_table_differences(name, first, second, tolerance)) for name in sorted({*first, *second})}
 
@@ -63,8 +63,8 @@ def _table_differences(
     for column in [c for c in (*first, *second) if c not in second or c not in first]:
         yield Difference(name, column, 0, 0, f"only the {'first' if column in first else 'second'} run has this column")
     keys = _identity(name, first, second)
-    # Some specification has several rows, as where it was trained under two labels that it does not name: counted in both runs, also where
-    # only one has several, since a merge would pair each of these with the other's one.
+    # A specification can have several rows, for example if it was trained under two labels. Its rows are then numbered in both runs, even
+    # if only one run has several, because a merge would pair each of these with the single row of the other run.
     if any(frame.duplicated(keys).any() for frame in (first, second)):
         for frame in (first, second):
             frame["same"] = frame.groupby(keys, dropna=False).cumcount()
@@ -83,8 +83,8 @@ def _table_differences(
 
 
 def _specify(table: DataFrame, cells: Path | None) -> DataFrame:
-    """A table of architectures at settings, which are names, with what else the cells of each row are, but for seeds: names may stand for
-    another task or training in another run."""
+    """Add the specification of the cells of each row, except seeds, to a table of architectures in settings, because the same names may
+    mean another task or training in another run."""
     import pandas as pd
 
     if "setting" not in table or "key" in table or "architecture" not in table or cells is None:
@@ -123,7 +123,7 @@ def _column_differences(
 
 
 def _whose(shared: DataFrame, apart: Series) -> dict[str, str]:
-    """Which entries of the grid the differing rows are of, most first."""
+    """Return entry of the grid -> number of differing rows, in descending order."""
     labels = [label for label in LABELS if label in shared]
     if not labels:
         return {}
@@ -137,7 +137,7 @@ Codes = Mapping[str, Mapping[str, str]]  # specification of a cell -> source fil
 
 
 def code_differences(one: Codes, other: Codes) -> dict[str, int]:
-    """Source file -> cells that both runs have and that depend on it, where its code differs or only one of the two uses it."""
+    """Return source file -> number of common cells for which its code differs, or for which only one of the two runs uses it."""
     found: Counter[str] = Counter()
     for spec in one.keys() & other.keys():
         found.update({file for file, _ in one[spec].items() ^ other[spec].items()})
@@ -145,7 +145,7 @@ def code_differences(one: Codes, other: Codes) -> dict[str, int]:
 
 
 def _identity(name: str, first: DataFrame, second: DataFrame) -> list[str]:
-    """The columns that identify a row in both runs."""
+    """Return the columns that identify a row in both runs."""
     declared = schema(name) if name in table_names() else None
     own = declared.key if declared else ()
     if "key" in first:
@@ -154,13 +154,13 @@ def _identity(name: str, first: DataFrame, second: DataFrame) -> list[str]:
 
 
 def _provenance(name: str) -> set[str]:
-    """Columns that may differ between two equal results, and keys, which name the code."""
+    """Return the columns that may differ between equal results, including keys, which depend on the code."""
     declared = schema(name) if name in table_names() else None
     return {"key", *(column.name for column in (declared.columns if declared else ()) if column.provenance)}
 
 
 def as_lines(found: dict[str, list[Difference]], code: Mapping[str, int] | None = None) -> Iterator[str]:
-    """For a terminal: the code that differs, one line per table, and for each difference one, and one on whose rows they are."""
+    """Yield lines for a terminal: differing code, a line per table, and for each difference a line and another with entries of the grid."""
     for file, cells in (code or {}).items():
         yield f"code: {file} differs, for {cells} cell{'s' * (cells != 1)}"
     for table, differences in found.items():
@@ -176,5 +176,5 @@ def as_lines(found: dict[str, list[Difference]], code: Mapping[str, int] | None 
 
 
 def as_records(found: dict[str, list[Difference]]) -> list[dict[str, Any]]:
-    """For programs."""
+    """Return all differences as records for programs."""
     return [vars(one) for differences in found.values() for one in differences]

@@ -1,9 +1,8 @@
-"""The declaration of a table: its name, the meaning of a row, and columns with type, unit and meaning; checked when tables are written and
+"""Declarations of tables: name, meaning of a row, and columns with type, unit and meaning, which are checked when tables are written and
 read.
 
-Most tables describe cells. Such a table begins with the same columns, `CELL_COLUMNS`: labels, status and the complete
-spec of the cell, so that a figure needs no second table. To add a table, add the file
-`columns.py` to the folder of its quantity, `rank/drift/columns.py`:
+Most tables describe cells. They begin with the same columns, `CELL_COLUMNS`: labels, status and the complete specification of the cell, so
+that a figure needs no second table. To add a table, add the file `columns.py` to the folder of its quantity, `rank/drift/columns.py`:
 
     def drift() -> Table:
         return Table("drift", "a cell at a layer", (
@@ -32,8 +31,8 @@ Bound = float | str | None  # a number, the name of another column of the row, o
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `provenance` marks what may differ between two equal results: times, machines, who shared a stack. `bounds`: the least
-    and the most that a number may be."""
+    """A column of a table. `provenance` marks values that may differ between equal results: times, machines, stacks. `bounds`: the least
+    and the largest allowed number."""
 
     name: str
     type: str  # one of TYPES
@@ -47,12 +46,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table. In a table of cells (`cells`) the columns of CELL_COLUMNS come first and the key begins with the
-    cell's.
-    """
+    """The declaration of a table. A table of cells (`cells`) begins with CELL_COLUMNS, and its key begins with the cell's key."""
 
     name: str
-    row: str  # what one row is, to be read after "one row:"
+    row: str  # what a row is, to be read after "one row:"
     own: tuple[Column, ...]
     key: tuple[str, ...] = ()  # the table's own columns that distinguish rows (of a cell)
     cells: bool = True
@@ -66,7 +63,7 @@ class Table:
         ]
         if wrong:
             raise RankfallError(
-                f"table {self.name}: column {wrong[0]} is declared twice, not at all, or of no type in {TYPES}"
+                f"table {self.name}: column {wrong[0]} is declared twice, is not declared, or has a type other than {TYPES}"
             )
 
     @property
@@ -76,45 +73,45 @@ class Table:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """No two rows have the same values in these columns."""
+        """The columns in which no two rows have the same values."""
         return (("key",) if self.cells else ()) + self.key
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Rows are sorted by these columns."""
+        """The columns by which rows are sorted."""
         return (("task", "architecture", "training", "depth", "seed", "key") if self.cells else ()) + self.key
 
     @property
     def version(self) -> str:
-        """Changes with the names, types and order of the columns, not with their description."""
+        """A digest of the names, types and order of the columns, but not of their descriptions."""
         text = json.dumps([(column.name, column.type) for column in self.columns])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def table_names() -> list[str]:
-    """Names of all declared tables."""
+    """Return the names of all declared tables."""
     return components.names("table")
 
 
 def schema(name: str) -> Table:
-    """The declaration of a table."""
+    """Return the declaration of a table."""
     return components.load("table", name)()
 
 
 def finds_headlines(name: str) -> bool:
-    """Whether a table has columns of the headlines of all quantities."""
+    """Return whether a table has columns of the headlines of all quantities."""
     return "headline" in components.facts_of("table", name).get("FINDS", ())
 
 
 def design_columns(design: type) -> Iterator[Column]:
-    """A column for each field of one of the types of `design.py`."""
+    """Yield a column for each field of a type of `design.py`."""
     unread = {name for fields in UNREAD.values() for name in fields}
     for name, hint in get_type_hints(design).items():
         if name == "name":
             continue
         chosen = [item for item in get_args(hint) if item is not NoneType] if NoneType in get_args(hint) else [hint]
         kind, means = WORDS.get(chosen[0], "text"), meanings(design)[name]
-        if design is Architecture:  # cells have the values that null and `auto` stand for
+        if design is Architecture:  # cells have resolved values in place of null and `auto`
             means = means.partition("; ")[0] + ("; null: nothing reads it" if name in unread else "")
         yield Column(name, kind, means, nullable="null: " in means)
 

@@ -1,4 +1,4 @@
-"""The scorecard of one setting as text: numbers as figures write them, lines for a terminal, and a table for LaTeX (booktabs)."""
+"""The scorecard as text: numbers in the format of figures, lines for a terminal, and a table for LaTeX (booktabs)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
 from rankfall.report.written import AT_FLOOR, write_float, write_residual
 
 ABSENT = "–"
-NAMED = 6  # rows or columns with another number of seeds
+NAMED = 6  # largest number of rows or columns that are listed with another number of seeds
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}",
@@ -22,14 +22,14 @@ SPECIAL = {
 
 
 def name_row(row: Series) -> str:
-    """An architecture, and its variant where it has several."""
+    """Return the label of an architecture, with its variant if it has several."""
     return f"{label(row.architecture)} ({row.variant})" if row.variant else label(row.architecture)
 
 
 def write_score(row: Series, headline: Headline, between: str = "±") -> str:
-    """Return a number with its deviation and, in brackets, its share of what is attainable, where these can be seen.
+    """Write a number with its deviation, if visible, and its share of the attainable accuracy in brackets.
 
-    A dash: it was measured and there is none. Nothing: it was not measured. `floor`: rounding noise in every sample.
+    A dash: it was measured and does not exist. Empty: it was not measured. `floor`: rounding noise in every sample.
     """
     value, deviation = row[headline.name], row[f"{headline.name}_deviation"]
     if is_missing(value):
@@ -47,7 +47,7 @@ def write_score(row: Series, headline: Headline, between: str = "±") -> str:
 
 
 def share_of_attainable(row: Series, headline: Headline) -> float | None:
-    """Return how much of what its mask leaves attainable a row has reached; None where that is everything, or not known."""
+    """Return the share of the accuracy attainable with its mask that a row has reached; None if the mask limits nothing or is unknown."""
     if "attainable" not in headline.beside:
         return None
     best, value = row[f"{headline.name}_attainable"], row[headline.name]
@@ -55,7 +55,7 @@ def share_of_attainable(row: Series, headline: Headline) -> float | None:
 
 
 def list_attainable(rows: DataFrame, shown: Sequence[Headline], *, titles: bool = False) -> Iterator[str]:
-    """Say what the shares in brackets are of. `titles`: columns are called by them, not by their names."""
+    """Yield notes on the meaning of the shares in brackets. `titles`: columns are named by their titles."""
     for headline in shown:
         below: dict[str, list[str]] = {}
         for _, row in rows.iterrows():
@@ -77,7 +77,7 @@ def write_value(row: Series, headline: Headline) -> str:
 
 
 def write_chance(rows: DataFrame, headline: Headline) -> str:
-    """What chance gives to these rows, nothing where that is not known."""
+    """Write the chance level of these rows; empty if it is unknown."""
     known = rows[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else []
     if not len(known):
         return ""
@@ -86,7 +86,7 @@ def write_chance(rows: DataFrame, headline: Headline) -> str:
 
 
 def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) -> tuple[Setting, list[Headline]]:
-    """The setting with this label (by default that with most of these numbers), and the numbers: those named, or all that it has."""
+    """Return the setting with this label (by default the one with most of these numbers), and its headlines: those in `columns`, or all."""
     known = {headline.name: headline for headline in headlines()}
     for name in columns:
         if name not in known:
@@ -105,11 +105,11 @@ def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) 
 
 
 def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> Iterator[str]:
-    """Setting by setting, or one: a line an architecture, a column a number."""
+    """Yield lines for one setting or for all, with a line per architecture and a column per number."""
     from pandas import DataFrame
 
     found = settings_in(scores)
-    yield f"scorecard: {len(scores)} rows at {len(found)} setting{'s' * (len(found) != 1)}; numbers of one setting are comparable"
+    yield f"scorecard: {len(scores)} rows at {len(found)} setting{'s' * (len(found) != 1)}; only numbers of one setting are comparable"
     for at in [choose(scores, columns, setting, "--setting")[0]] if setting else found:
         _, shown = choose(scores, columns, at.label, "--columns")
         rows = rows_at(scores, at)
@@ -126,12 +126,12 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
         yield from (f"  {line}" for line in written if line.strip())
         yield from (f"  {note}" for note in [*notes(rows), *list_attainable(rows, shown)])
     yield ""
-    yield f"{ABSENT} measured, and there is no such number: column NAME_reason says why; empty: not measured; {AT_FLOOR}: rounding noise"
-    yield "`--setting LABEL` and `--columns a,b` choose, `--latex` makes a table for a paper, `--csv` prints all columns"
+    yield f"{ABSENT} measured, but the number does not exist (see column NAME_reason); empty: not measured; {AT_FLOOR}: rounding noise"
+    yield "`--setting LABEL` and `--columns a,b` select, `--latex` writes a table for a paper, `--csv` prints all columns"
 
 
 def notes(rows: DataFrame) -> Iterator[str]:
-    """Say what a reader of the numbers must know: which seeds are lost, and whose means mix processors."""
+    """Yield notes on lost seeds and on means over several kinds of processors."""
     columns = [f"{one.name}_lost" for one in headlines() if not one.components]
     lost = []
     for _, row in rows.iterrows():
@@ -145,7 +145,7 @@ def notes(rows: DataFrame) -> Iterator[str]:
 
 
 def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
-    """How many seeds the numbers are means of: the commonest count, and which rows and columns have another."""
+    """Write the number of seeds of the means: the most frequent count, and the rows and columns that have another."""
     counts = {
         (name_row(row), one.title): int(row[f"{one.name}_seeds"])
         for _, row in rows.iterrows()
@@ -161,7 +161,7 @@ def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
 
 
 def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:
-    """Which numbers are means of another count, `causal 3`: a row whose numbers all are, a column, or one number of both."""
+    """Write the numbers with another count of seeds, as `causal 3`: whole rows, whole columns, or single numbers."""
     left = {place: count for place, count in counts.items() if count != common}
     said: dict[str, int] = {}
     for axis in (0, 1):
@@ -176,7 +176,7 @@ def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:
 
 
 def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> str:
-    """A table (booktabs) of one setting. What a caption has to say stands above it as comments."""
+    """Return a LaTeX table (booktabs) of one setting. Comments above it have the notes that its caption needs."""
     at, shown = choose(scores, columns, setting, "--latex")
     rows = rows_at(scores, at)
     lines = [f"% {escape_comment(f'{at.label} ({at.sizes}); {say_seeds(rows, shown)}')}", r"% \usepackage{booktabs}"]
@@ -195,13 +195,13 @@ def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
 
 
 def write_line(cells: Iterable[str]) -> str:
-    """What begins with a star or a bracket would be read as an option of the line before."""
+    """Join the cells of a line. A first cell that begins with a star or a bracket would be read as an option of the line before."""
     first, *others = cells
     return " & ".join(["{}" + first if first.startswith(("*", "[")) else first, *others]) + r" \\"
 
 
 def math(text: str) -> str:
-    """A number in mathematical mode, where its minus and its ± are signs; words as they are."""
+    """Write a number in math mode, so that minus and ± are set as signs; `floor` and empty texts stay unchanged."""
     if text in ("", AT_FLOOR):
         return text
     if text == ABSENT:
@@ -211,7 +211,7 @@ def math(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """Escape text for LaTeX."""
     return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 

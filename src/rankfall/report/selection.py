@@ -1,4 +1,4 @@
-"""The rows of a table that a figure draws, and the check that a mean over seeds has one network for each seed."""
+"""Selection of the rows of a table that a figure draws, and the check that a mean over seeds has one network per seed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ SPECS = tuple(column.name for column in CELL_COLUMNS if column.name not in NAMES
 
 
 def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
-    """The rows that have these values in these columns; of a list any."""
+    """Return the rows with these values in these columns; a list matches any of its values."""
     for column, value in where.items():
         same = table[column].isin(value) if isinstance(value, list) else table[column] == value
         table = table[same.fillna(False).astype(bool)]
@@ -23,10 +23,10 @@ def select(table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
 
 
 def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> DataFrame:
-    """The rows of cells that are done, narrowed by column to a value or a list of values: `{depth: 24, norm: [none, layer]}`."""
+    """Return the rows of cells that are done and match a filter, column -> value or list of values: `{depth: 24, norm: [none, layer]}`."""
     ended = table[table.status != "done"]
     table = table[table.status == "done"]
-    # Values that only such networks have: a figure that names them is drawn without them, and its caption says so.
+    # Values of cells that are not done. A figure that names such a value is drawn without it, and its caption says so.
     table.attrs[UNFINISHED] = {name: frozenset(ended[name].unique()) for name in NAMED if name in ended}
     for column, wanted in where.items():
         if column not in table:
@@ -44,8 +44,8 @@ def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> Dat
 
 
 def select_asked(table: DataFrame, where: dict[str, Any], **columns: Any) -> DataFrame:
-    """The rows that a figure asks for, whatever became of their networks: those of a filter, and of columns with a value or a list (empty:
-    any)."""
+    """Return the rows that a figure requests, whatever the status of their networks: those that match a filter, and columns with a value or
+    a list (empty: any value)."""
     for column, wanted in {
         **where,
         **{name: value for name, value in columns.items() if value not in ([], None)},
@@ -60,8 +60,9 @@ def select_asked(table: DataFrame, where: dict[str, Any], **columns: Any) -> Dat
 def choose(
     table: DataFrame, figure: str, where: dict[str, Any], **columns: Any
 ) -> tuple[DataFrame, DataFrame, list[Any]]:
-    """The rows of finished cells that a figure draws, narrowed by one column after another: to any of a list (empty: all), to a value,
-    or to what most cells have (None). Beside them all rows that are asked for so, whatever became of their networks; and these values."""
+    """Select the rows of finished cells that a figure draws, by one column after another: any value of a list (empty: all), a value, or the
+    value that most cells have (None). Return them, all rows that are requested in this way whatever the status of their networks, and the
+    values that were chosen."""
     rows, values = select_finished(table, figure, where), []
     for column, wanted in columns.items():
         if isinstance(wanted, list):
@@ -73,7 +74,7 @@ def choose(
 
 
 def among(table: DataFrame, figure: str, column: str, wanted: list[Any]) -> DataFrame:
-    """The rows with one of these values; all rows where no value is given. An error if a value does not occur, or there are no rows."""
+    """Return the rows with one of these values; all rows if no value is given. An unknown value or an empty result is an error."""
     there = sorted(table[column].unique())
     for value in wanted:
         if value not in there and value not in table.attrs.get(UNFINISHED, {}).get(column, ()):
@@ -87,7 +88,7 @@ def among(table: DataFrame, figure: str, column: str, wanted: list[Any]) -> Data
 
 
 def one_of(table: DataFrame, figure: str, column: str, wanted: Any = None) -> tuple[DataFrame, Any]:
-    """The rows with one value: what is asked for, or else what most cells have."""
+    """Return the rows with one value, by default the value that most cells have, and this value."""
     table = among(table, figure, column, [] if wanted is None else [wanted])
     cells = table.groupby(column).key.nunique()
     value = cells[cells == cells.max()].index.min()
@@ -95,13 +96,13 @@ def one_of(table: DataFrame, figure: str, column: str, wanted: Any = None) -> tu
 
 
 def deepest(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
-    """Of each line the networks with most layers, one a seed: a mean over depths is none over seeds."""
+    """Return the deepest networks of each line, one per seed, because a mean over depths would not be a mean over seeds."""
     return one_a_seed(table[table.depth == table.groupby(by).depth.transform("max")], figure, by)
 
 
 def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
-    """The same table; an error if several networks have the same seed and values of `by`. Any field of an architecture may be an axis, and
-    a mean over different networks would look like one over seeds.
+    """Return the table, or raise an error if several networks have the same seed and values of `by`. Any field of an architecture may vary
+    in the grid, and a mean over different networks would look like one over seeds.
     """
     counts = table.groupby([*by, "seed"]).key.nunique()
     if len(counts) and counts.max() > 1:
@@ -116,14 +117,14 @@ def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
         }
         values = "; ".join(f"{column}: {', '.join(found)}" for column, found in differ.items())
         raise RankfallError(
-            f"figure {figure}: {', '.join(map(str, first[:-1]))} is {int(counts.max())} networks a seed, which differ in {values}; "
-            "pick one by the figure's `where`, or draw them apart (figure `sweep`: `lines`, `panels`)"
+            f"figure {figure}: {', '.join(map(str, first[:-1]))} has {int(counts.max())} networks per seed, which differ in {values}; "
+            "pick one by the figure's `where`, or draw them separately (figure `sweep`: `lines`, `panels`)"
         )
     return table
 
 
 def describe_filter(where: dict[str, Any]) -> str:
-    """A filter in words."""
+    """Write a filter in words."""
     asked = {column: [parts(value) for value in as_list(wanted)] for column, wanted in where.items()}
     return "; ".join(
         f"{column} " + ", ".join(" ".join([name, *options.values()]) for name, options in values)
@@ -132,5 +133,5 @@ def describe_filter(where: dict[str, Any]) -> str:
 
 
 def init_first(trainings: Any) -> list[str]:
-    """Names of trainings, untrained networks before all others."""
+    """Return the names of trainings, sorted, with `init` first."""
     return sorted({str(name) for name in trainings}, key=lambda name: (name != "init", name))

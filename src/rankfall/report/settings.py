@@ -1,10 +1,10 @@
 """The setting of a number: task, training, depth, sizes and number format. Only numbers of one setting are compared.
 
-Whatever ranks, colours or counts architectures is given a `Setting` and the rows of it (`rows_at`, `check_one`): a table of several
+Code that ranks, colours or counts architectures receives a `Setting` and its rows (`rows_at`, `check_one`), because a table of several
 settings cannot be ranked.
 
-A size that nothing in a network reads (the heads of a mixer without heads) is that of the other networks of its setting, where these have
-one value. Where they have several, such networks have a setting of their own.
+A size that nothing in a network reads (the heads of a mixer without heads) is filled with that of the other networks of its setting, if
+these have one value. If they have several, such networks have a separate setting.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,21 @@ from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import labels
 from rankfall.report.looks import label
 
-ALWAYS = ("task", "training", "depth")  # in every label; others where settings that agree in these differ in them
+ALWAYS = (
+    "task",
+    "training",
+    "depth",
+)  # in every label; a label has other parts if settings with equal values of these differ in them
 SIZES = ("width", "heads", "head_width", "mlp_width")
 PARTS = (*ALWAYS, "task_component", *SIZES, *names(Training))
 OPEN = tuple(size for size in SIZES if size in {field for unread in UNREAD.values() for field in unread})
 COMPONENTS = ("task_component", "objective", "optimizer", "schedule")
-NAMED = 6  # settings that a caption names
+NAMED = 6  # largest number of settings that a caption lists
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a row of the scorecard says of its setting; `label` has no two settings of one table alike."""
+    """The setting of a row of the scorecard; `label` is unique in a table."""
 
     label: str
     task: str
@@ -42,13 +46,13 @@ class Setting:
 
     @property
     def but_depth(self) -> str:
-        """The label without the depth: settings that have the same differ in depth alone."""
+        """The label without the depth, which is equal for settings that differ only in depth."""
         start = f"{self.task}, {self.training}"
         return start + self.label.removeprefix(f"{start}, depth {self.depth}")
 
     @property
     def sizes(self) -> str:
-        """What a label may leave out, since it is the same for all."""
+        """The sizes and number format, which a label omits if they are the same for all settings."""
         heads = "" if self.heads is None else f", {self.heads} head{'s' * (self.heads != 1)}"
         return f"width {self.width}{heads}, {self.dtype}"
 
@@ -57,8 +61,8 @@ COLUMNS = {"label": "setting"}  # field -> column of the scorecard, where they d
 
 
 def name_settings(cells: DataFrame) -> Series:
-    """The label of each cell's setting: task, training and depth, and whatever else settings differ in that agree in task and training. So
-    settings whose labels differ in depth differ in depth alone."""
+    """Return the label of each cell's setting: task, training and depth, and all other parts in which settings with the same task and
+    training differ. Settings whose labels differ in depth therefore differ only in depth."""
     known = fill_sizes(cells)
     more = known.task.where(known.task.isna(), "")
     for column in (name for name in PARTS if name not in ALWAYS):
@@ -71,7 +75,8 @@ def name_settings(cells: DataFrame) -> Series:
 
 
 def fill_sizes(cells: DataFrame) -> DataFrame:
-    """The parts of a setting, as text; a size that nothing reads is the others' one value at this depth, or at any, if they have one."""
+    """Return the parts of each setting as text. A size that nothing reads is filled if the other networks of this depth, or of all depths,
+    have a single value."""
     known = cells[list(PARTS)].astype(dict.fromkeys(("depth", *SIZES), "Int64")).astype("string")
     rest = [name for name in PARTS if name not in OPEN]
     for alike in (rest, [name for name in rest if name != "depth"]):
@@ -82,7 +87,7 @@ def fill_sizes(cells: DataFrame) -> DataFrame:
 
 
 def tell_apart(column: str, values: Sequence[str]) -> dict[str, str]:
-    """Words that tell the values of a column apart: of components with one name, the options that differ."""
+    """Return value -> words that distinguish the values of a column; for components with the same name, the options that differ."""
     if column not in COMPONENTS:
         return {value: f"{column.replace('_', ' ')} {value}" for value in values}
     found = {value: parts(value) for value in values}
@@ -98,8 +103,8 @@ def tell_apart(column: str, values: Sequence[str]) -> dict[str, str]:
 
 
 def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] = ()) -> dict[str, str]:
-    """Of each line of a figure, `by` whose names they are told apart, the parts of its setting in which lines differ: `depth 2, width 8`.
-    All are empty where there is one setting. `but`: parts that the figure shows itself. A training is all of its fields."""
+    """Return line -> the parts of its setting in which the lines of a figure differ: `depth 2, width 8`; empty if there is one setting.
+    `by`: the column that names lines; `but`: parts that the figure shows itself, where `training` includes all its fields."""
     cells = table.drop_duplicates("key").reset_index(drop=True)
     known = fill_sizes(cells.reindex(columns=list(PARTS)))
     shown = {by, *but} | ({*names(Training)} if "training" in (by, *but) else set())
@@ -112,15 +117,15 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
 
 
 def say_differ(table: DataFrame, by: str = "architecture", but: Sequence[str] = ("training",)) -> str:
-    """Where numbers of several settings are said together: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
+    """Write a clause for numbers of several settings: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
     found = sorted({words for words in differences(table, by, but).values() if words})
     more = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
     return f", which differ in setting too ({'; '.join(found[:NAMED] + more)})" if found else ""
 
 
 def settings_in(scores: DataFrame, asked: Sequence[Headline] | None = None) -> list[Setting]:
-    """Those of a scorecard: first the one that has most of the headline numbers, counted over its architectures; among equals the
-    untrained networks where the numbers are asked of these, else the trained ones; then the deepest; then by name.
+    """Return the settings of a scorecard, sorted: first the one with most of the headline numbers, counted over its architectures; for
+    equal counts untrained networks if all headlines prefer these, else trained ones; then the deepest; then by label.
     """
     columns = [COLUMNS.get(field.name, field.name) for field in fields(Setting)]
     asked = headlines() if asked is None else asked
@@ -131,8 +136,8 @@ def settings_in(scores: DataFrame, asked: Sequence[Headline] | None = None) -> l
 
 
 def setting_of(row: Any) -> Setting:
-    """That of a row of the scorecard."""
-    heads = None if str(row.heads) in ("None", "nan", "<NA>") else int(row.heads)  # a comparison of NA has no answer
+    """Return the setting of a row of the scorecard."""
+    heads = None if str(row.heads) in ("None", "nan", "<NA>") else int(row.heads)  # NA cannot be compared
     return Setting(
         str(row.setting),
         row.task,
@@ -146,13 +151,13 @@ def setting_of(row: Any) -> Setting:
 
 
 def say_setting(text: str) -> str:
-    """The label of a setting as a reader sees it: it begins with its task and training, which have labels of the configuration."""
+    """Return the label of a setting for readers, with the configuration's labels of task and training, with which it begins."""
     task, training, *others = text.split(", ") if text else ["", ""]
     return ", ".join([label(task), label(training), *others]) if text else ""
 
 
 def find_setting(scores: DataFrame, label: str, where: str) -> Setting:
-    """The setting with this label; `where` begins the error if there is none."""
+    """Return the setting with this label; `where` begins the error if there is none."""
     there = settings_in(scores)
     for one in there:
         if one.label == label:
@@ -165,15 +170,15 @@ def find_setting(scores: DataFrame, label: str, where: str) -> Setting:
 
 
 def rows_at(scores: DataFrame, setting: Setting) -> DataFrame:
-    """The architectures of a setting."""
+    """Return the rows of a setting."""
     return scores[scores.setting == setting.label]
 
 
 def check_one(rows: DataFrame, setting: Setting) -> None:
-    """Raise unless all rows are of this setting."""
+    """Raise an error unless all rows are of this setting."""
     others = [label for label in rows.setting.unique() if label != setting.label]
     if others:
         raise RankfallError(
-            f"numbers of one setting are compared, and here {setting.label!r} meets {others[0]!r}: "
+            f"only numbers of one setting can be compared, but these are of {setting.label!r} and {others[0]!r}: "
             "take the rows of one (rows_at)"
         )

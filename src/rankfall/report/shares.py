@@ -1,4 +1,4 @@
-"""The expected share of the most frequent symbol in a sequence of which a share is one symbol (`tasks/_repeats.py`), exactly."""
+"""The exact expected share of the most frequent symbol in a sequence in which one symbol has a fixed share (`tasks/_repeats.py`)."""
 
 import math
 from functools import cache
@@ -10,12 +10,12 @@ from rankfall.series import power
 
 @cache
 def most_frequent(length: int, symbols: int, rho: float) -> float:
-    """How often an answer is right that is the best for all places of a sequence.
+    """Return the expected accuracy of the best answer that is the same for all positions of a sequence.
 
     Counts of independent tokens are Poisson counts on condition of their sum, so P(no count above k) is one entry of a product of
     truncated Poisson series.
     """
-    common = math.floor(rho * length + 0.5)  # tokens that are one symbol; the others are drawn by themselves
+    common = math.floor(rho * length + 0.5)  # tokens that are one symbol; the others are drawn independently
     own = length - common
     mean = own / symbols
     series = np.array(
@@ -24,7 +24,7 @@ def most_frequent(length: int, symbols: int, rho: float) -> float:
     total = math.exp(own * math.log(own) - own - math.lgamma(own + 1)) if own else 1.0  # P(all counts sum to `own`)
 
     def below(most: int) -> float:
-        """P(no symbol more often than `most`)"""
+        """Return P(no symbol occurs more than `most` times)."""
         if most < common:
             return 0.0
         others = power(np.where(np.arange(own + 1) <= most, series, 0.0), symbols - 1)

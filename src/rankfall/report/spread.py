@@ -1,13 +1,13 @@
-"""Places for labels beside points, so that no two overlap."""
+"""Positions of labels beside points such that no two overlap."""
 
 from collections.abc import Sequence
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places at least `gap` apart, in the order of the wanted ones, with the least sum of squared distances to them: labels that would
-    overlap are moved as a group, whose mean stays where it was."""
+    """Return positions at least `gap` apart, in the order of the wanted ones, that minimise the sum of squared distances to them. Labels
+    that would overlap are moved as a group whose mean stays unchanged."""
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
-    groups: list[tuple[float, int]] = []  # (mean of wanted places, each less its number times the gap; how many)
+    groups: list[tuple[float, int]] = []  # (mean of wanted position minus rank * gap, count)
     for rank, index in enumerate(order):
         mean, count = wanted[index] - rank * gap, 1
         while groups and groups[-1][0] > mean:

@@ -1,4 +1,4 @@
-"""How every figure looks, and how it is saved: the widths of a printed page, letters that can be read there, and four files a figure."""
+"""Style and saving of figures: widths of a printed page, letters that are legible there, and four files per figure."""
 
 import sys
 from contextlib import AbstractContextManager
@@ -52,7 +52,7 @@ SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure; the sentence or two that say what to see and what was found; and the numbers of all that is drawn, for its CSV."""
+    """A figure, its caption in a sentence or two, and the numbers of everything drawn, for its CSV file."""
 
     figure: Figure
     caption: str
@@ -60,16 +60,16 @@ class Picture:
 
 
 def apply_style() -> AbstractContextManager[None]:
-    """Within, what is drawn has our looks; outside, matplotlib is as it was."""
+    """Return a context in which figures have this style; matplotlib's settings are restored afterwards."""
     import matplotlib
 
     if "matplotlib.pyplot" not in sys.modules:
-        matplotlib.use("agg")  # seaborn makes figures by pyplot: they are for files, and open no window
+        matplotlib.use("agg")  # seaborn creates figures by pyplot, which must not open windows
     return matplotlib.rc_context(SETTINGS)
 
 
 def canvas(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of rows x columns axes, without a display and without touching pyplot's global state."""
+    """Create a figure of rows x columns axes, without a display and without touching pyplot's global state."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -78,19 +78,19 @@ def canvas(rows: int, columns: int, width: float, height: float, **options: Any)
 
 
 def tower(power: int) -> str:
-    """10 to the -(10 to the power), as a label."""
+    """Return 10^-(10^power) as a label."""
     return f"$10^{{-10^{{{power}}}}}$" if power > 2 else f"$10^{{-{10**power}}}$"
 
 
 def power(log10: float) -> str:
-    """10 to that, in words: as a number where it can be read as one."""
+    """Return 10^log10 as text: as a decimal number if it is readable, else as a power."""
     if log10 > -3:
         return f"{10**log10:.3g}"
     return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:,.0f}" if log10 > -1e9 else f"10^({log10:.2e})"
 
 
 def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
-    """Round numbers from first to last, few enough to be read as labels of an axis."""
+    """Return round numbers from first to last, at most about `most` of them, as labels of an axis."""
     step = next(
         step for size in range(9) for step in (10**size, 2 * 10**size, 5 * 10**size) if last - first < step * most
     )
@@ -109,13 +109,13 @@ def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
 
 
 def files(picture: Picture) -> dict[str, bytes]:
-    """Kind of file -> its content. Places are found once, for the first of the three pictures: that takes longer than drawing."""
+    """Return kind of file -> content. The layout, which takes longer than drawing, is computed once, for the first of three pictures."""
     found = {}
     with apply_style():
         for kind, metadata in WITHOUT_TIME.items():
             drawn = BytesIO()
             picture.figure.savefig(drawn, format=kind, metadata=metadata)
-            # Laid out once. "none" would keep a placeholder, for which matplotlib draws everything twice.
+            # The layout is kept. "none" would leave a placeholder, for which matplotlib draws everything twice.
             picture.figure.set_layout_engine(None)
             found[kind] = drawn.getvalue()
     if picture.numbers is None:

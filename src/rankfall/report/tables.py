@@ -1,8 +1,7 @@
 """Tables on disk: Parquet files that agree with their declaration, in one canonical order, with what made them in the metadata.
 
-Writing checks names, types, nulls, NaN and duplicates; reading checks the schema. Two tables made from the same
-inputs have the same bytes but for the recorded time. Rows of a cell that is not done may leave everything but the
-cell's own columns empty.
+Writing checks names, types, nulls, NaN and duplicates; reading checks the schema. Two tables from the same inputs have the same bytes
+except for the recorded time. Rows of a cell that is not done may leave all columns except those of the cell empty.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ PACKAGES = ("torch", "transformers", "snakemake", "numpy", "pyarrow")
 
 
 def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = "") -> dict[str, str]:
-    """What a table's metadata says about its writing: digests of config and cells, versions (without importing
-    anything), time. Where a cell was trained, maybe earlier and elsewhere, is in its row.
+    """Return the provenance in a table's metadata: digests of configuration and cells, versions (without importing anything), device and
+    time of writing. The machine that trained a cell, perhaps earlier and elsewhere, is in its row.
     """
     versions = {"python": platform.python_version()} | {package: _version(package) for package in PACKAGES}
     return {
@@ -50,7 +49,7 @@ def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = ""
 def write(
     name: str, rows: Sequence[Mapping[str, Any]] | pa.Table, path: Path, meta: Mapping[str, str] | None = None
 ) -> None:
-    """Check, sort and write one table atomically; `meta` is what `provenance` returns."""
+    """Check, sort and write a table atomically; `meta` is the result of `provenance`."""
     data = conform(name, rows)
     about = {"table": name, "schema": schema(name).version, **_borrowed_modules(name)} | dict(
         provenance() if meta is None else meta
@@ -63,7 +62,7 @@ def write(
 
 
 def read(path: Path, name: str | None = None) -> pa.Table:
-    """One table, its schema checked against the declaration; `name` says which table is expected."""
+    """Read a table and check its schema against the declaration; `name` is the expected table."""
     path = Path(path)
     data: pa.Table = open_table(path, read_file)
     about = about_of(data)
@@ -85,7 +84,7 @@ def read(path: Path, name: str | None = None) -> pa.Table:
 
 
 def _borrowed_modules(name: str) -> dict[str, str]:
-    """The modules of users that a table has columns of, where it has."""
+    """Return metadata with the users' modules whose columns a table has, if any."""
     return {MODULES: " ".join(lent())} if lent() and finds_headlines(name) else {}
 
 
@@ -96,7 +95,7 @@ def read_file(path: Path) -> pa.Table:
 
 
 def open_table(path: Path, how: Callable[[Path], Any]) -> Any:
-    """A Parquet file, or its schema alone."""
+    """Open a Parquet file by `how`, which reads the file or its schema, with errors for missing and damaged files."""
     try:
         return how(path)
     except FileNotFoundError:
@@ -107,7 +106,7 @@ def open_table(path: Path, how: Callable[[Path], Any]) -> Any:
 
 
 def read_frame(path: Path, name: str | None = None) -> DataFrame:
-    """One table for plotting; whole numbers and booleans with nulls become pandas' nullable types."""
+    """Read a table as a DataFrame; integers and booleans with nulls become pandas' nullable types."""
     import pandas as pd
 
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
@@ -131,7 +130,7 @@ def combine(name: str, paths: Sequence[Path], out: Path, config: str = "") -> in
 
 
 def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
-    """What a table's metadata says about its making."""
+    """Return the entries of a table's metadata that Rankfall has written."""
     known = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
     pairs = {key.decode(): value.decode() for key, value in known.items()}
     return {key.removeprefix("rankfall."): value for key, value in pairs.items() if key.startswith("rankfall.")}

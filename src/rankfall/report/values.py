@@ -1,4 +1,4 @@
-"""The values of numbers of pages, from the tables of runs that are at hand."""
+"""Computation of the numbers of documentation pages from the available tables of runs."""
 
 import ast
 import operator
@@ -16,7 +16,7 @@ ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.m
 
 
 class Tables:
-    """The tables of the runs that are at hand, each read once: name of a run -> its folder of tables."""
+    """The available tables of runs, each of which is read once. `folders`: name of a run -> its folder of tables."""
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
         self._folders = dict(folders)
@@ -24,10 +24,10 @@ class Tables:
         self._kinds: dict[str, str] = {}
         self._first: dict[
             str, tuple[str, bool]
-        ] = {}  # run -> a table of it, and whether a plan says what it is made of
+        ] = {}  # run -> its first table, and whether that was written by a planned run
 
     def lacks(self, run: str, table: str) -> str:
-        """The file that is not there; nothing if it is."""
+        """Return what is missing for a table of a run; empty if it exists."""
         if run not in self._folders:
             return "folder of tables here"
         return "" if (self._folders[run] / f"{table}.parquet").is_file() else f"{table}.parquet"
@@ -40,56 +40,56 @@ class Tables:
             planned = "made" in tables.about_of(tables.read(path))
             first, as_first = self._first.setdefault(run, (table, planned))
             if planned != as_first:
-                raise RankfallError(f"of {path} and {first}.parquet one was made by a run and one by hand: run again")
+                raise RankfallError(f"{path} and {first}.parquet: one was made by a run and one by hand: run again")
             self._read[run, table] = tables.read_frame(path, table)
         return self._read[run, table]
 
     @property
     def runs(self) -> list[str]:
-        """The runs whose tables are here."""
+        """The runs whose tables are available."""
         return sorted(self._folders)
 
     def kinds(self, run: str) -> str:
-        """The kinds of processors that computed a run's tables; nothing where that is not recorded."""
+        """Return the kinds of processors that computed a run's tables; empty if they are not recorded."""
         if run not in self._kinds:
             self._kinds[run] = "; ".join(find_kinds_of_run(self._folders[run]))
         return self._kinds[run]
 
     def picture(self, quoted: Quoted) -> Path | None:
-        """The file of a figure beside the run's tables, if it is there."""
+        """Return the file of a figure beside the run's tables, or None."""
         file = self._folders.get(quoted.run, Path()).parent / "figures" / f"{quoted.figure}.png"
         return file if quoted.run in self._folders and file.is_file() else None
 
 
-DEVIATIONS = 3  # of a difference, that chance explains
-FIRST = re.compile(r"(-?[\d,]+(?:\.(\d+))?)(%?)")  # the number that a text begins with
+DEVIATIONS = 3  # a difference of up to so many standard deviations is explained by chance
+FIRST = re.compile(r"(-?[\d,]+(?:\.(\d+))?)(%?)")  # the first number of a text
 
 
 class NoRowsError(RankfallError):
-    """There is nothing that a number could be a statistic of."""
+    """A number whose statistic has no rows."""
 
 
 def compute(name: str, numbers: Numbers, tables: Tables) -> Any:
-    """The value of one number, not yet written; the first of several."""
+    """Return the value of a number before formatting; the first value if it has several."""
     return _values(name, numbers, tables)[0]
 
 
 def compute_spread(name: str, numbers: Numbers, tables: Tables) -> tuple[float, int]:
-    """Deviation of a number over the values of its `spread`, each by the rows with this value alone, and how many these are."""
+    """Return the deviation of a number over the values of its `spread` column, each from the rows with this value, and their count."""
     import statistics
 
     column = numbers.numbers[name].spread
     shares = [_select(one, numbers, tables)[column].dropna().unique() for one in _of_tables(name, numbers)]
     each = sorted(set.intersection(*map(set, shares)))
     if len(each) < 2:
-        raise RankfallError(f"{name}: its spread is over {column}, and its rows have {len(each)} of it")
+        raise RankfallError(f"{name}: its spread needs two values of {column}, but its rows have {len(each)}")
     found = [_values(name, numbers, tables, (column, one))[0] for one in each]
     return statistics.stdev(map(float, found)), len(each)
 
 
 def agrees(name: str, said: str, numbers: Numbers, tables: Tables) -> bool:
-    """Whether what a page says agrees with tables of another kind of processor: two means over n seeds, whose difference has a deviation of
-    sqrt(2 / n) times the spread, agree within three of these and what the page's last digit leaves open."""
+    """Return whether a page's number agrees with tables of another kind of processor. The difference of two means over n seeds has a
+    deviation of sqrt(2 / n) times the spread; it may be three of these plus half a unit of the page's last digit."""
     first = FIRST.search(said)
     if not numbers.numbers[name].spread or first is None:
         return False
@@ -101,12 +101,12 @@ def agrees(name: str, said: str, numbers: Numbers, tables: Tables) -> bool:
 
 
 def _of_tables(name: str, numbers: Numbers) -> list[str]:
-    """The numbers of tables that a number is made of: itself, or those of its arithmetic."""
+    """Return the names of the numbers of tables that a number depends on: itself, or the operands of its arithmetic."""
     number = numbers.numbers[name]
     return [name] if number.table else names(name, number.value)
 
 
-Only = tuple[str, Any]  # a column and its value: no other rows count
+Only = tuple[str, Any]  # a column and the value that rows must have in it
 
 
 def _select(name: str, numbers: Numbers, tables: Tables, only: Only | None = None) -> DataFrame:
@@ -118,7 +118,7 @@ def _select(name: str, numbers: Numbers, tables: Tables, only: Only | None = Non
 
 
 def _values(name: str, numbers: Numbers, tables: Tables, only: Only | None = None) -> list[Any]:
-    """What a number is, not yet written: one value, or several."""
+    """Return the values of a number before formatting."""
     number = numbers.numbers[name]
     if not number.table:
         return [_arithmetic(ast.parse(number.value, mode="eval").body, numbers, tables, only)]
@@ -127,7 +127,7 @@ def _values(name: str, numbers: Numbers, tables: Tables, only: Only | None = Non
     if asked == [("rows", "")] and not number.by:
         return [len(rows)]
     if rows.empty:
-        raise NoRowsError(f"{name}: no row of {number.table} has {number.where}")
+        raise NoRowsError(f"{name}: no row of {number.table} matches {number.where}")
     if not number.by:
         return [_statistic(name, statistic, rows[column or rows.columns[0]]) for statistic, column in asked]
     import pandas as pd
@@ -143,7 +143,7 @@ def _statistic(name: str, statistic: str, values: Series) -> Any:
     if statistic == "only":
         found = values.unique()
         if len(found) != 1:
-            raise RankfallError(f"{name}: its rows have {len(found)} values, and `only` is for one")
+            raise RankfallError(f"{name}: `only` needs a single value, but its rows have {len(found)}")
         return found[0]
     found = len(values) if statistic == "rows" else getattr(values, statistic)()
     if pd.isna(found):
@@ -160,11 +160,11 @@ def _arithmetic(node: ast.AST, numbers: Numbers, tables: Tables, only: Only | No
         return ARITHMETIC[type(node.op)](
             _arithmetic(node.left, numbers, tables, only), _arithmetic(node.right, numbers, tables, only)
         )
-    raise RankfallError(f"{ast.unparse(node)!r}: numbers are combined by + - * / alone")
+    raise RankfallError(f"{ast.unparse(node)!r}: only + - * / can combine numbers")
 
 
 def write_number(name: str, numbers: Numbers, tables: Tables) -> str:
-    """The number as a page has it."""
+    """Return a number in the format of pages."""
     number = numbers.numbers[name]
     found = [_round(value, number.digits) for value in _values(name, numbers, tables)]
     shown: Callable[..., str] = _power if number.shown == "power" else number.shown.format
@@ -174,7 +174,7 @@ def write_number(name: str, numbers: Numbers, tables: Tables) -> str:
 
 
 def write_table(name: str, numbers: Numbers, tables: Tables) -> str:
-    """The table as a page has it."""
+    """Return a table in the format of pages."""
 
     def cell(number: str) -> str | None:
         try:
@@ -186,7 +186,7 @@ def write_table(name: str, numbers: Numbers, tables: Tables) -> str:
 
 
 def _power(log10: float) -> str:
-    """10^log10 with two digits, as a power where it is small."""
+    """Write 10^log10 with two digits, or as a power if it is small."""
     if log10 > -3:
         return f"{10**log10:.2g}"
     return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:.0f}" if log10 > -1e6 else f"10^({log10:.1e})"
@@ -199,7 +199,7 @@ def _round(value: Any, digits: int | None) -> Any:
 
 
 def lacks(name: str, numbers: Numbers, tables: Tables) -> tuple[str, str]:
-    """The run of a number, and the file that it needs and that is not there; nothing if all are."""
+    """Return the run of a number and the missing file that it needs; the latter is empty if nothing is missing."""
     number = numbers.numbers[name]
     if number.table:
         return number.run, tables.lacks(number.run, number.table)

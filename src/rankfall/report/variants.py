@@ -1,4 +1,4 @@
-"""The variants of an architecture, where the grid sets a part of it, and the settings that its networks were trained and measured at."""
+"""Variants of an architecture, which exist if the grid sets a part of it, and the settings of its networks."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,13 @@ from rankfall.report.parts import MADE_OF, OTHERS
 from rankfall.report.settings import name_settings
 
 DESIGN = [*MADE_OF, *OTHERS]
-BY_TASK = ("embedding", "head")  # follow from the task, and tell variants apart where one task has several
+BY_TASK = ("embedding", "head")  # parts that follow from the task, and distinguish variants only if a task has several
 USUAL = {name: str(getattr(Architecture("usual"), name)) for name in (*DESIGN, *BY_TASK)}
 
 
 def number_variants(cells: DataFrame) -> DataFrame:
-    """Cells with the number of their design among those of their name, and what it is called; and with their setting, as a label."""
+    """Return cells with the columns `design`, the number of their design, `variant`, its name within the architecture, `setting`, a label,
+    and `trained`."""
     cells = cells.assign(setting=name_settings(cells), trained=cells.epochs > 0)
     filled = cells[[*DESIGN, *BY_TASK]].astype("string").fillna("")
     for part in BY_TASK:
@@ -35,11 +36,11 @@ def number_variants(cells: DataFrame) -> DataFrame:
 
 
 def usual(design: Series) -> int:
-    """How many parts of a design are those of an architecture that names none."""
+    """Return how many parts of a design have the default value."""
     return sum(design[column].partition("(")[0] == value for column, value in USUAL.items())
 
 
 def describe_difference(base: Series, one: Series, told: Mapping[str, Mapping[str, str]]) -> str:
-    """What a design has in place of the parts of `base`, in labels that tell all values of a part apart."""
+    """Write the parts of a design that differ from those of `base`; `told` has a label for each value of a part."""
     pairs = ((column, base[column], one[column]) for column in told)
     return ", ".join(f"{column} {told[column][own] or 'none'}" for column, usual, own in pairs if own != usual)

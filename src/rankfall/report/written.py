@@ -1,4 +1,4 @@
-"""Write a number for people: with so many decimals, and never as zero what is not zero."""
+"""Formatting of numbers for readers, with fixed decimals, in which a number that is not zero never looks like zero."""
 
 import re
 from math import copysign, inf, nextafter
@@ -6,12 +6,12 @@ from math import copysign, inf, nextafter
 from rankfall.report.lines import FLOOR
 
 AT_FLOOR = "floor"
-LARGE = 1e4  # from here on decimals say nothing
+LARGE = 1e4  # numbers from here on are written without decimals
 
 
 def write_float(value: float, digits: int, beside: float = 0.0) -> str:
-    """Write a number with `digits` decimals: 0.125 is 0.13, as in the page's script; none from 10,000 on. What decimals would make a zero
-    is written with its power of ten, 2.0e-6. `beside`: the number that it is the deviation of, whose decimals it has."""
+    """Write a number with `digits` decimals, or without decimals from 10,000 on. 0.125 becomes 0.13, as in the page's script. A number that
+    would look like zero is written with a power of ten, 2.0e-6. `beside`: the mean of which it is the deviation, which may be large."""
     if value != value:
         return "nan"
     digits = 0 if max(abs(value), abs(beside)) >= LARGE else digits
@@ -22,5 +22,6 @@ def write_float(value: float, digits: int, beside: float = 0.0) -> str:
 
 
 def write_residual(value: float, digits: int = 3, noise: float = 0.0) -> str:
-    """Write a relative residual. `floor`: it is below what float64 resolves, or rounding noise in all samples (`noise`: their share)."""
+    """Write a relative residual, as `floor` if it is below the resolution of float64 or rounding noise in all samples (`noise`: the share
+    of samples)."""
     return AT_FLOOR if noise == 1 or value <= FLOOR else write_float(value, digits)

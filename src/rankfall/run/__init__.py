@@ -1,1 +1,1 @@
-"""Around the numbers: from a configuration to jobs that are run, kept and shown. Nothing here computes a number."""
+"""Jobs around the numbers: from a configuration to jobs that run, store and display results. Nothing here computes a number."""

@@ -1,1 +1,1 @@
-"""Tasks: functions from a random generator and sizes to a data set."""
+"""Tasks: functions that draw a data set from a random generator and options."""

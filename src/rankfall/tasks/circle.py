@@ -1,15 +1,15 @@
 """Two points opposite each other on a circle: predict the next position of each (Dong et al. 2021, section 4, figure 3).
 
-A network that has learned this is then applied to its own output, step after step (`rank/circle/measure.py`). There are three ways to
-combine a step's input and output, and the data must match:
+A trained network is then applied to its own output, step after step (`rank/circle/measure.py`). There are three ways to combine the input
+and output of a step, and the data must match:
 
     none        x <- f(x)        f learns the next point
-    step        x <- x + f(x)    f learns the displacement to the next point: the skip connection, trained as it is used
+    step        x <- x + f(x)    f learns the displacement to the next point: the skip connection, in training as in use
     published   x <- x + f(x)    f learns the next point, from its input plus the input of the batch before
 
-The last is what the published script does: in training it adds the previous minibatch instead of a skip connection, and
-nothing to the first batch of an epoch; its picture shows f(x), not x. Since its data are in a fixed order, this too is only a matter
-of the data: train it with `shuffle: false` and the same batch size as the `batch` here.
+The published script does the last: in training it adds the previous minibatch instead of a skip connection, and nothing to the first
+batch of an epoch. Its picture shows f(x), not x. Since its data have a fixed order, this too depends only on the data: train with
+`shuffle: false` and the same batch size as the `batch` here.
 """
 
 import math
@@ -25,7 +25,7 @@ from rankfall.tasks._dataset import Dataset, Split
 INPUTS = "vectors"
 TARGETS = "values"
 SEEDED = False
-TOKENS = 2  # whatever `points` says
+TOKENS = 2  # for any value of `points`
 LIMITS = {"points": (2, None), "batch": (1, None)}
 
 
@@ -38,10 +38,10 @@ def circle(
     antipodal: bool = True,
     batch: int = 30,
 ) -> Dataset:
-    """Pairs (i, i + points/2), for each of the points, and the same turned by half a step as the test set.
+    """Return the pairs (i, i + points/2) of all points, and the pairs turned by half a step as the test set.
 
-    `antipodal: false` gives the published 499 pairs (i, i + 499), half a turn less one step apart. Nothing is random here: what
-    differs between seeds is the networks. The targets are values, for which there is no accuracy of guessing and so no chance level.
+    `antipodal: false` gives the published 499 pairs (i, i + 499), half a turn less one step apart. The data are not random: seeds differ
+    only in the networks. The targets are values, so there is no accuracy of guessing and no chance level.
     """
     if points % 2:
         raise RankfallError(f"circle: points is {points}, but pairs of opposite points need an even number")
@@ -61,28 +61,28 @@ def circle(
     )
 
 
-def place(step: Tensor, points: int, radius: float) -> Tensor:
-    """(...) steps along the circle -> (..., 2); step 0 is (radius, 0)."""
+def point_at(step: Tensor, points: int, radius: float) -> Tensor:
+    """Return the points (..., 2) at steps (...) along the circle. Step 0 is (radius, 0)."""
     angle = step.double() * (2 * math.pi / points)
     return radius * torch.stack([angle.cos(), angle.sin()], -1)
 
 
 def pairs(start: Tensor, apart: int, points: int, radius: float, skip: str) -> tuple[Tensor, Tensor]:
-    """Inputs and targets (N, 2, 2) for the first token's places (N,)."""
+    """Return inputs and targets (N, 2, 2) for the steps (N,) of the first token."""
     both = torch.stack([start, start + apart], 1)  # (N, T)
-    here, there = place(both, points, radius), place(both + 1, points, radius)
+    here, there = point_at(both, points, radius), point_at(both + 1, points, radius)
     return here, there - here if skip == "step" else there
 
 
 def with_previous(inputs: Tensor, batch: int) -> Tensor:
-    """Each sample plus the sample at the same index of the previous batch; the first batch as it is."""
+    """Add to each sample the sample at the same index of the previous batch. The first batch stays the same."""
     earlier = torch.zeros_like(inputs)
     earlier[batch:] = inputs[:-batch]
     return inputs + earlier
 
 
 def advance(state: Tensor, output: Tensor, skip: str) -> tuple[Tensor, Tensor]:
-    """One step of the roll-out: the network's next input, and the point to draw."""
+    """Take one step of the roll-out: return the network's next input and the point to draw."""
     if skip == "none":
         return output, output
     after = state + output

@@ -1,8 +1,8 @@
-"""Say which tokens stand at the even places: targets (w_2, w_4, ..., w_n, EOS, ..., EOS) of tokens (w_1, ..., w_n) (Luo et al. 2022,
+"""Predict the tokens at the even positions: targets (w_2, w_4, ..., w_n, EOS, ..., EOS) of tokens (w_1, ..., w_n) (Luo et al. 2022,
 even token prediction).
 
-The second half of the targets is the constant EOS, so half of the accuracy means nothing: a network without positions has it too.
-Accuracy on the first half (`accuracy_informative`) and on the second (`accuracy_constant`) are reported apart.
+The second half of the targets is the constant EOS, so half of the accuracy has no meaning: a network without positions reaches it too.
+Accuracy on the first half (`accuracy_informative`) and on the second (`accuracy_constant`) are reported separately.
 """
 
 from math import comb, exp, lgamma, log
@@ -30,7 +30,7 @@ LIMITS = {
 
 
 class EvenTokens:
-    """Options as those of `places`. EOS is the class after the last symbol."""
+    """The task, with the options of `places`. EOS is the class after the last symbol."""
 
     def __init__(
         self,
@@ -47,8 +47,11 @@ class EvenTokens:
         self.batch = None if repeated else self.fresh
 
     def __call__(self, rng: np.random.Generator) -> Dataset:
-        """Chance is that of EOS everywhere: no answer that ignores the place is better, even if it sees all tokens, for no symbol is
-        asked for at more than half of the places."""
+        """Draw the data set. Chance is the accuracy of EOS everywhere.
+
+        No answer that ignores the position is better, even one that reads all tokens, since no symbol is the target at more than half of
+        the positions.
+        """
         chance = (self.length - self.length // 2) / self.length
         made = splits(lambda n: self.draw(rng, n), self.answers, self.train, self.test, self.repeated)
         return Dataset(made, self.symbols, self.symbols + 1, chance=chance, constant=self.symbols)
@@ -61,13 +64,13 @@ class EvenTokens:
         return sequences(rng, samples, self.length, self.symbols, self.rho)
 
     def answers(self, inputs: Tensor) -> Tensor:
-        """(N, T)"""
+        """Return the targets (N, T)."""
         even = inputs[:, 1::2]
         return torch.cat([even, torch.full((len(even), self.length - even.shape[1]), self.symbols)], 1)
 
 
 def attainable(reads: Reads, *, length: int, symbols: int, rho: float, **_: Any) -> float:
-    """Everything where the token that is asked for is read; else what the tokens read say of the common symbol."""
+    """Return the best expected accuracy: 1 where the target token is read, else by what the read tokens tell of the common symbol."""
     asked, common = length // 2, count_common(length, rho)
     shares = [
         1.0 if 2 * place + 1 in read else expected_share(len(read), length, symbols, common)
@@ -77,13 +80,13 @@ def attainable(reads: Reads, *, length: int, symbols: int, rho: float, **_: Any)
 
 
 def expected_share(known: int, length: int, symbols: int, common: int) -> float:
-    """Return how often the likeliest symbol of a token is right, where `known` other tokens are read and `common` of all have one symbol.
+    """Return how often the likeliest symbol of a token is right if `known` other tokens are read and `common` of all have one symbol.
 
-    Of q symbols a sequence of m tokens with counts k is as likely, together with a common token of symbol a, as
-    q^-(m + 1) sum_j q^j C(k_a, j) C(n - m - 1, c - j - 1) / C(n, c), where j of the m are common. That grows with k_a, so the likeliest
-    symbol is the most frequent of those read. A token that is not common is any symbol, whatever is read.
+    With q symbols, the probability of m read tokens with counts k together with a common token of symbol a is
+    q^-(m + 1) sum_j q^j C(k_a, j) C(n - m - 1, c - j - 1) / C(n, c), where j of the m are common. It grows with k_a, so the likeliest
+    symbol is the most frequent of those read. A token that is not common is uniform, whatever is read.
     """
-    others = length - known - 1  # neither read nor asked for
+    others = length - known - 1  # neither read nor the target
     alone = (length - common) / (length * symbols)
 
     def weight(count: int) -> float:
@@ -97,7 +100,7 @@ def expected_share(known: int, length: int, symbols: int, common: int) -> float:
 
 
 def count_maxima(tokens: int, symbols: int) -> np.ndarray:
-    """Return P(the most frequent symbol is there so often), 0 .. tokens, of uniform tokens: Poisson counts on condition of their sum."""
+    """Return P(count of the most frequent symbol), 0 .. tokens, of uniform tokens: Poisson counts conditional on their sum."""
     mean = tokens / symbols
     series = np.array([exp(count * log(mean) - mean - lgamma(count + 1)) for count in range(tokens + 1)])
     total = exp(tokens * log(tokens) - tokens - lgamma(tokens + 1))

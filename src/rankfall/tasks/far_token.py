@@ -1,8 +1,8 @@
-"""Say at the last token which letter stood at the first: one single token has to cross the whole sequence, and nothing else counts.
+"""Predict the first token at the last: a single token has to cross the whole sequence, and nothing else counts.
 
-The first token is one of `letters`, all others are drawn from `fillers` other symbols, so that the letter is known by what it is and no
-position encoding is needed. Only the last token is asked. An attention that looks for a letter solves it in one layer; a network whose
-tokens have become one vector cannot, for the mean of all tokens is nearly that of the fillers.
+The first token is one of `letters`, and all others are drawn from `fillers` other symbols, so that the letter is recognised without
+position encoding. Only the last token has a target. An attention that looks for a letter solves the task in one layer. A network whose
+tokens have become one vector cannot, since the mean of all tokens is nearly that of the fillers.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ def far_token(
     letters: int = 8,
     fillers: int = 8,
 ) -> Dataset:
-    """Letters and fillers are uniform and independent. Chance is that of the most frequent letter."""
+    """Draw uniform and independent letters and fillers. Chance is the accuracy of the most frequent letter."""
     count = train + test
     letter = torch.from_numpy(rng.integers(letters, size=(count, 1)))
     filler = torch.from_numpy(rng.integers(letters, letters + fillers, size=(count, length - 1)))
@@ -42,5 +42,5 @@ def far_token(
 
 
 def attainable(reads: Reads, *, length: int, letters: int, **_: Any) -> float:
-    """Everything, or, where the last token does not read the first, one of the letters."""
+    """Return 1 if the last token reads the first, else the accuracy of guessing a letter."""
     return 1.0 if 0 in reads(length)[-1] else 1 / letters

@@ -1,10 +1,10 @@
-"""Real text for masked language models: windows of tokens, some of which the objective hides and asks for.
+"""Predict hidden tokens in windows of real text, for masked language models.
 
-Whole texts are held out. Their windows at the length of training are the split `test`; the same tokens in longer windows are
-`longer`, so that the two differ in length and in nothing else. The default text needs no network access: the documentation topics of
-CPython, cut by a WordPiece vocabulary that is learned from the texts to train on. What is in a file that `text` names is part of the
-data's key. Rules drawn with signs, `+-----+-----+`, are shortened: in CPython's topics they were 8% of all tokens, which a network
-learns to continue without reading anything.
+Whole texts are held out. Their windows at the training length are the split `test`, and the same tokens in longer windows are `longer`,
+so that the two differ only in length. The default text needs no network access: the documentation topics of CPython, cut by a WordPiece
+vocabulary that is learned from the training texts. The content of a file that `text` names is part of the data's key. Rules drawn with
+signs, `+-----+-----+`, are shortened: they are 8% of all tokens in CPython's topics, and a network learns to continue them without reading
+anything else.
 """
 
 import re
@@ -23,7 +23,7 @@ from rankfall.tasks._dataset import Dataset, Split
 INPUTS = "tokens"
 TARGETS = "hidden"
 LENGTHS = ["longer"]
-SEEDED = False  # seeds differ in the order of the windows and in what is hidden
+SEEDED = False  # seeds differ in the order of the windows and in the hidden tokens
 READS = {"topics": "pydoc_data.topics"}
 FILES = {"text": ["topics", "rte", "wikitext-2", "wikitext-103"]}
 LIMITS = {
@@ -53,12 +53,12 @@ def masked_text(
     every: int = 8,
     repeats: int | None = 3,
 ) -> Dataset:
-    """At most `train` and `test` windows of `length` tokens; every `every`-th text is held out, and shown at `longer` tokens too; null: at
-    the trained length only, for networks that cannot run at another.
+    """Return at most `train` and `test` windows of `length` tokens. Every `every`-th text is held out.
 
-    `dataset` instead of `text`: any data set of the `datasets` library, `owner/name` or `owner/name/configuration` on the hub, or a
-    folder; its rows of `split` are texts, in `column`. `vocabulary` bounds the WordPiece vocabulary; `tokenizer` names a pretrained
-    one instead. `repeats`: how often in a row the same sign may stand, where the text has it more often; null: the text as it is.
+    `longer`: length of further windows of the held-out texts; null: none, for networks that run only at the trained length. `dataset`
+    instead of `text`: any data set of the `datasets` library, `owner/name` or `owner/name/configuration` on the hub, or a folder; its rows
+    of `split` are texts, in `column`. `vocabulary` bounds the WordPiece vocabulary; `tokenizer` names a pretrained one instead. `repeats`:
+    the most times that a sign may repeat in a row; null: the text is not shortened.
     """
     found = source(text, dataset, split, column)
     whole = [shorten_repeats(one, repeats) for one in found if any(part.strip() for part in one)]
@@ -67,7 +67,7 @@ def masked_text(
     cutter = (
         texts.load_tokenizer(tokenizer, "masked_text: tokenizer")
         if tokenizer
-        else texts.wordpiece(kept, vocabulary - 1)  # and the symbol that hides
+        else texts.wordpiece(kept, vocabulary - 1)  # minus the symbol that hides a token
     )
     running = {"train": join_texts(kept, cutter, train * length), "test": join_texts(held, cutter, test * length)}
     special = (cutter.padding, cutter.start, cutter.end, cutter.unknown)
@@ -97,7 +97,7 @@ def masked_text(
 
 
 def source(text: str, dataset: str | None, split: str, column: str) -> Iterator[texts.Text]:
-    """The texts of a named source or file, or of a data set of the `datasets` library."""
+    """Yield the texts of a named source or file, or of a data set of the `datasets` library."""
     if dataset is None:
         return texts.read(text, "masked_text: text")
     local = Path(dataset).expanduser()
@@ -107,25 +107,25 @@ def source(text: str, dataset: str | None, split: str, column: str) -> Iterator[
 
 
 def shorten_repeats(text: texts.Text, repeats: int | None) -> texts.Text:
-    """No sign, neither letter nor digit nor space, more than `repeats` times in a row."""
+    """Shorten runs of a sign (no letter, digit or space) to at most `repeats`."""
     if repeats is None:
         return text
     return tuple(re.sub(rf"([^\w\s])\1{{{repeats},}}", lambda run: run[1] * repeats, part) for part in text)
 
 
 def join_texts(source: Iterable[texts.Text], cutter: texts.Cutter, most: int) -> list[int]:
-    """The first tokens of the texts one after the other, each with an end."""
+    """Return the first `most` token numbers of the concatenated texts, each with an end token."""
 
-    def numbers() -> Iterator[int]:
+    def token_numbers() -> Iterator[int]:
         for text in source:
             for part in text:
                 yield from cutter.cut(part)
             yield cutter.end
 
-    return list(islice(numbers(), most))
+    return list(islice(token_numbers(), most))
 
 
 def windows(numbers: list[int], length: int) -> Tensor:
-    """(N, T); what is left at the end is not used."""
+    """Cut token numbers into windows (N, T). The remainder is not used."""
     count = len(numbers) // length
     return torch.tensor(numbers[: count * length], dtype=torch.int64).view(count, length)

@@ -1,12 +1,12 @@
 """Memorise random labels on the tokens of real text (Dong et al. 2021, section 4).
 
-Every token of every sample gets a label drawn at random, so there is nothing to learn but the samples themselves; hence accuracy is
-measured on the first training samples, not on fresh ones. What a network can reach without mixing tokens is high all the same: a token
-that is rare is known by itself.
+Every token of every sample has a random label, so a network can only learn the samples themselves. Accuracy is therefore measured on the
+first training samples, not on fresh ones. A network without mixing of tokens reaches a high accuracy too, since rare tokens are known by
+themselves.
 
 Published: RTE's sentence pairs, [CLS] one [SEP] two [SEP], cut or padded to 128 tokens of bert-base-uncased, 500 samples in batches of 8,
 evaluated on the first 11 batches; the network has no positions. The default text needs no network access: windows without padding from the
-documentation topics of CPython. What is in a file that `text` names is part of the data's key.
+documentation topics of CPython. The content of a file that `text` names is part of the data's key.
 """
 
 from collections.abc import Iterator
@@ -45,11 +45,11 @@ def memorization(
     vocabulary: int = 8000,
     tokenizer: str | None = None,
 ) -> Dataset:
-    """A seed draws which samples of the text are used, and their labels.
+    """Draw samples of the text, and their labels, from the seed.
 
-    `padded`: a sample is a whole text with special tokens, cut or padded to the length; padding asks for no label.
-    Otherwise samples are the full windows that each text holds. `vocabulary` bounds the WordPiece vocabulary that is
-    learned from the text; `tokenizer` names a pretrained one instead.
+    `padded`: a sample is a whole text with special tokens, cut or padded to the length; padding has no label. Otherwise samples are the
+    full windows of each text. `vocabulary` bounds the WordPiece vocabulary that is learned from the text; `tokenizer` names a pretrained
+    one instead.
     """
     if test > train:
         raise RankfallError(
@@ -60,9 +60,7 @@ def memorization(
         texts.load_tokenizer(tokenizer, "memorization: tokenizer") if tokenizer else texts.wordpiece(source, vocabulary)
     )
     made = cut_or_pad(source, cutter, length) if padded else windows(source, cutter, length)
-    samples = list(
-        dict.fromkeys(map(tuple, made))
-    )  # twice the same text with two sets of labels could not be memorised
+    samples = list(dict.fromkeys(map(tuple, made)))  # the same text with two sets of labels could not be memorised
     if len(samples) < train:
         raise RankfallError(
             f"memorization: {text!r} gives {len(samples)} different samples of {length} tokens, train asks for {train}; "
@@ -83,21 +81,24 @@ def memorization(
 
 
 def number_symbols(samples: list[tuple[int, ...]], padding: int) -> dict[int, int]:
-    """The text's own symbols without gaps, padding first. A vector that is never looked up never trains and changes nothing, but Adam
-    would still carry it through every step: most of a pretrained tokenizer's 30,000."""
+    """Number the symbols of the text without gaps, padding first.
+
+    Vectors of unused symbols would not affect results, but Adam would carry them through every step: most of a pretrained tokenizer's
+    30,000.
+    """
     used = {number for sample in samples for number in sample} - {padding}
     return {number: symbol for symbol, number in enumerate((padding, *sorted(used)))}
 
 
 def cut_or_pad(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iterator[list[int]]:
-    """Each text from its beginning, cut or padded."""
+    """Yield each text from its beginning, cut or padded to the length."""
     for text in source:
         numbers = cutter.whole(text)[:length]
         yield numbers + [cutter.padding] * (length - len(numbers))
 
 
 def windows(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iterator[list[int]]:
-    """Each text in consecutive windows; what is left at its end is not used."""
+    """Yield each text in consecutive windows. The remainder is not used."""
     for text in source:
         numbers = [number for part in text for number in cutter.cut(part)]
         for start in range(0, len(numbers) - length + 1, length):
@@ -105,7 +106,7 @@ def windows(source: list[texts.Text], cutter: texts.Cutter, length: int) -> Iter
 
 
 def attainable(reads: Reads, *, length: int, **_: Any) -> float | str:
-    """Known where every token reads all others: no two samples are equal."""
+    """Return 1 if every token reads all others, since no two samples are equal; otherwise the best accuracy is not known."""
     if all(len(read) == length for read in reads(length)):
         return 1.0
     return "it depends on how many texts begin alike"

@@ -1,8 +1,8 @@
-"""Say of every token at which place it stands: targets 1, 2, ..., n, whatever the tokens are (Luo et al. 2022, position identification).
+"""Predict the position of every token: targets 1, 2, ..., n, whatever the tokens are (Luo et al. 2022, position identification).
 
-Classes are counted from 0, and all n places are asked. The published code asks n - 1: its target for the first place, 1, is the index that
-its loss takes for padding. At `rho` = 1 all tokens of a sequence are identical, and only an attention that can tell places apart by itself
-is better than chance.
+Classes are counted from 0, and all n positions have a target. The published code has n - 1 targets: that of the first position, 1, is the
+padding index of its loss. At `rho` = 1 all tokens of a sequence are identical, and only an attention that distinguishes positions by
+itself is better than chance.
 """
 
 import numpy as np
@@ -26,8 +26,11 @@ LIMITS = {
 
 
 class Places:
-    """Training sequences are drawn anew at every step, `train` of them an epoch. `repeated`: they are so many fixed ones instead, shown
-    again and again. `rho`: share of the tokens of a sequence that are one symbol (`_repeats.py`)."""
+    """The task with its options. Training sequences are drawn anew at every step, `train` of them per epoch.
+
+    `repeated`: the number of fixed training sequences that are shown again and again instead. `rho`: share of the tokens of a sequence
+    that are one symbol (`_repeats.py`).
+    """
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class Places:
         self.batch = None if repeated else self.fresh
 
     def __call__(self, rng: np.random.Generator) -> Dataset:
-        """Chance is that of one answer for all places: 1 / n."""
+        """Draw the data set. Chance is the accuracy of one answer for all positions, 1 / n."""
         made = splits(lambda n: self.draw(rng, n), answers, self.train, self.test, self.repeated)
         return Dataset(made, self.symbols, self.length, chance=1 / self.length)
 
@@ -57,5 +60,5 @@ class Places:
 
 
 def answers(inputs: Tensor) -> Tensor:
-    """(N, T): 0 .. n - 1 in every row."""
+    """Return the targets (N, T): 0 .. n - 1 in every row."""
     return torch.arange(inputs.shape[1]).repeat(len(inputs), 1)

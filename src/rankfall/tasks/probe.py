@@ -1,8 +1,8 @@
-"""The probe: one symbol n times in, the places 1, ..., n out (Su 2022).
+"""The probe: predict the positions 1, ..., n from one symbol n times (Su 2022).
 
-All samples are alike, so nothing but the network itself can tell places apart. It is trained at `length` N, or at any length up to it where
-the objective cuts samples (`train/objectives/prefixes.py`), and tested at N and at `lengths`. Answers are classes, the places up to N:
-of a longer sequence only these are asked, since no answer for the others was ever learned.
+All samples are alike, so only the network itself can distinguish positions. It is trained at `length` N, or at any length up to N if the
+objective cuts samples (`train/objectives/prefixes.py`), and tested at N and at `lengths`. Answers are classes, the positions up to N. In
+a longer sequence only these have targets, since training has no answer for the others.
 """
 
 import numpy as np
@@ -22,14 +22,17 @@ LIMITS = {"train": (1, None), "length": (2, None), "lengths": (1, None)}
 def probe(
     rng: np.random.Generator, *, train: int = 20, length: int = 16, lengths: list[int] = [8, 12, 24, 32]
 ) -> Dataset:
-    """`train`: samples of an epoch; all are alike, so with a batch of one it is the number of steps. Chance: one answer for all places."""
+    """Return samples that are all alike. Chance is the accuracy of one answer for all positions.
+
+    `train`: samples per epoch, which with a batch of one is the number of steps.
+    """
     asked = {TRAIN: (train, length), TEST: (1, length)} | {f"length {n}": (1, n) for n in lengths if n != length}
     splits = {name: equal_tokens(samples, n, length) for name, (samples, n) in asked.items()}
     return Dataset(splits, size_in=1, size_out=length, chance=1 / length)
 
 
 def equal_tokens(samples: int, n: int, known: int) -> Split:
-    """n times symbol 0; the answers are 0, 1, ..., and nothing is asked from `known` on."""
+    """Return samples of n times symbol 0 with targets 0, 1, ..., and without a target from position `known` on."""
     places = torch.arange(n)
     answers = torch.where(places < known, places, -1)
     return Split(torch.zeros(samples, n, dtype=torch.int64), answers.repeat(samples, 1))

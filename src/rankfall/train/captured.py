@@ -1,15 +1,15 @@
 """Steps on a GPU whose forward and backward passes are recorded once as a CUDA graph and then replayed.
 
-A step of a small network is hundreds of short kernels, which Python starts more slowly than a GPU runs them; a replay starts all of them
-at once. Only the passes are recorded, with inputs, targets and the step of dropout in tensors that are filled before each replay. The
-optimiser, about twenty kernels on all weights together, runs as it does without: so any optimiser will do, and learning rates,
-schedules and members that have stopped need nothing special.
+A step of a small network is hundreds of short kernels, which Python starts more slowly than a GPU runs them. A replay starts all of them at
+once. Only the passes are recorded, with inputs, targets and the step of dropout in tensors that are filled before each replay. The
+optimiser, about twenty kernels on all weights together, runs as usual. So every optimiser is supported, and learning rates, schedules and
+stopped members need no special treatment.
 
-What an objective draws is drawn before, and lies in tensors that are filled as well.
+What an objective draws is drawn before the replay, into tensors that are filled as well.
 
-A recording is used once it has given, for two steps of dropout, the loss and gradients of the passes that it replaces; shapes for which it
-does not, or which cannot be recorded, run as they would without. `CudaGraphs` alone needs a GPU: everything else is tested with a
-recorder of operations on the processor (`tests/train/test_captured.py`). `benchmarks/gpu.sh` tries that class on a GPU.
+A recording is used once it has given, for two steps of dropout, the loss and gradients of the passes that it replaces. Shapes that fail
+this check, or cannot be recorded, run without a recording. Only `CudaGraphs` needs a GPU: everything else is tested with a recorder of
+operations on the CPU (`tests/train/test_captured.py`). `benchmarks/gpu.sh` tests that class on a GPU.
 """
 
 import threading
@@ -26,9 +26,9 @@ from rankfall.train.dropout import DeviceDropout
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
-# Objectives that read no more of a batch than inputs, targets and what was drawn for it, so that a recording serves every batch.
+# Objectives that read only inputs, targets and drawn tensors of a batch, so that a recording serves every batch.
 REPLAYED = ("classes", "values", "masked_tokens", "prefixes")
-SHAPES = 4  # of batches that are recorded, at most; each recording keeps the memory of its passes
+SHAPES = 4  # the most shapes of batches that are recorded; each recording keeps the memory of its passes
 WARM_UPS = 3  # runs before the recording, in which libraries choose and load their kernels
 ONE = threading.Lock()  # stacks of several threads are recorded one after another
 Replay = Callable[[], None]
@@ -38,7 +38,7 @@ Draw = Callable[[Samples], Samples]  # see `recipe.make_draw`
 
 @dataclass(frozen=True)
 class Recording:
-    """Passes that read `inputs`, `targets` and `drawn` and leave their result in `graded` and in the members' `grads`."""
+    """Recorded passes that read `inputs`, `targets` and `drawn`, and write their result to `graded` and to the members' `grads`."""
 
     inputs: Tensor
     targets: Tensor
@@ -48,11 +48,11 @@ class Recording:
 
 
 class CudaGraphs:
-    """Records what passes start on the GPU, where each replay leaves its result. The recordings of one stack are never replayed at
-    the same time, so they share their memory.
+    """A recorder of the kernels that passes start on the GPU. Each replay overwrites the result. The recordings of one stack are never
+    replayed at the same time, so they share their memory.
 
-    The stream is this thread's own where it has one: of the few that PyTorch hands out, another may be the same as another thread's,
-    whose copies would then fall into the recording.
+    The stream is this thread's own if it has one. PyTorch hands out only a few streams, so a new one may be another thread's, whose copies
+    would then end up in the recording.
     """
 
     def __init__(self) -> None:
@@ -74,15 +74,15 @@ class CudaGraphs:
 
 
 class Captured:
-    """An engine of `Members`."""
+    """An engine of `Members` that replays recorded steps."""
 
     def __init__(self, draw: Draw = lambda batch: batch, record: Record | None = None) -> None:
         self.draw, self.record = draw, record or CudaGraphs()
         self.name = "plain"  # until a step is recorded
-        self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None: of this shape there is none
+        self.recordings: dict[tuple[object, ...], Recording | None] = {}  # None if a shape has no recording
 
     def steps_at_once(self, members: int) -> int:
-        return 1  # a replay leaves its result where the one before left its own
+        return 1  # a replay overwrites the result of the previous one
 
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
         return [self.step(members, objective, batch) for batch in batches]
@@ -108,7 +108,7 @@ class Captured:
         return self.recordings[ident]
 
     def make_recording(self, members: Members, objective: Objective, batch: Samples) -> Recording | None:
-        """A recording for batches of this shape, if it does what the passes do."""
+        """Return a recording for batches of this shape, or None if it does not reproduce the passes."""
         inputs = batch.inputs.clone(memory_format=torch.contiguous_format)
         same = batch.targets is batch.inputs
         targets = inputs if same else batch.targets.clone(memory_format=torch.contiguous_format)
@@ -130,7 +130,7 @@ class Captured:
                 replay()
                 if not all(is_close(one, other) for one, other in zip((graded.loss, members.grads), expected)):
                     raise RuntimeError("a replay differs from what was recorded")
-        except torch.OutOfMemoryError:  # a smaller stack will do
+        except torch.OutOfMemoryError:  # a smaller stack may fit
             raise
         except Exception as error:  # components may do anything in their passes
             warnings.warn(f"steps of this stack are not recorded, which makes them slower: {error}", stacklevel=2)
@@ -140,7 +140,7 @@ class Captured:
 
 
 def fill(recording: Recording, batch: Samples, members: Members, step: int) -> None:
-    """Everything that differs from one replay to the next."""
+    """Fill the tensors that differ from one replay to the next."""
     recording.inputs.copy_(batch.inputs)
     if recording.targets is not recording.inputs:
         recording.targets.copy_(batch.targets)
@@ -151,13 +151,13 @@ def fill(recording: Recording, batch: Samples, members: Members, step: int) -> N
 
 
 def is_close(found: Tensor, expected: Tensor) -> bool:
-    """But for rounding. A mask of another step would change a gradient by a tenth and more."""
+    """Return whether values agree except for rounding. A mask of another step would change a gradient by a tenth or more."""
     scale = expected.nan_to_num(0.0, 0.0, 0.0).abs().max()
     return bool(((found - expected).abs() <= 1e-3 * scale).logical_or(~expected.isfinite() & ~found.isfinite()).all())
 
 
 def say_unserved(members: Members, objective: str) -> str:
-    """Why steps on this objective cannot be recorded; empty where they can."""
+    """Return why steps on this objective cannot be recorded, or an empty text."""
     if members.device.type != "cuda":
         return "only steps on a GPU are recorded"
     if objective not in REPLAYED:

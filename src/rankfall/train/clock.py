@@ -1,4 +1,4 @@
-"""The time that optimiser steps take by themselves: without data sets, evaluations, checkpoints and what is written."""
+"""The time of the optimiser steps alone, without data sets, evaluations, checkpoints and writing."""
 
 import statistics
 import time
@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import torch
 
-# Steps that say how long one takes: what the first prepare, and one interruption, is most of the time of a few.
+# The fewest steps that are timed: with fewer, the preparations of the first step or one interruption would dominate.
 FEWEST = 20
 
 
 class StepClock:
-    """Seconds of a step of all members, epoch by epoch. On a GPU an epoch has ended when its last kernel has; what is done between its
-    steps meanwhile is not told apart, since asking would make it wait."""
+    """A clock of the seconds per step of all members, epoch by epoch. On a GPU an epoch ends with its last kernel. Other work between its
+    steps is not separated there, since reading the clock would make the GPU wait."""
 
     def __init__(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
-        self.epochs: list[float] = []  # seconds a step
+        self.epochs: list[float] = []  # seconds per step
         self.steps = 0
         self.began = self.away = 0.0
 
@@ -24,7 +24,7 @@ class StepClock:
         self.away, self.began = 0.0, self.now()
 
     def leave_out(self, work: Callable[[], None]) -> None:
-        """Runs what is no step."""
+        """Run work that is not part of a step."""
         left = time.monotonic()
         work()
         if self.device.type != "cuda":
@@ -42,5 +42,5 @@ class StepClock:
 
     @property
     def step_seconds(self) -> float | None:
-        """The median of the epochs of this job, so that what the first steps prepare does not count; None of too few steps."""
+        """The median over the epochs of this job, so that preparations of the first steps do not count. None for too few steps."""
         return statistics.median(self.epochs) if self.steps >= FEWEST else None

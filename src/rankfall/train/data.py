@@ -1,7 +1,7 @@
-"""The data of K members: what training draws its batches from, and what is evaluated.
+"""The data of K members: batches for training, and the splits that are evaluated.
 
-The order of the samples is drawn anew each epoch from the stream (seed, "order", epoch), and batches of a task without end from
-(seed, "batch", step); so any step can be reached from a checkpoint without replaying what came before.
+The order of the samples is drawn anew in each epoch from the stream (seed, "order", epoch), and batches of an endless task from (seed,
+"batch", step). So training can resume at any step without replaying earlier ones.
 """
 
 import math
@@ -19,18 +19,18 @@ from rankfall.train.device import to_device, waits
 from rankfall.train.objectives._base import Samples
 
 Value = TypeVar("Value")
-EVALUATED = 256  # samples of the training length at once, without gradients
+EVALUATED = 256  # samples of the training length that are evaluated at once, without gradients
 
 
 @dataclass(frozen=True)
 class Data(Splits):
-    """Of K members, each tensor (K, N, T) or (K, N, T, C); expanded rather than copied where members share one."""
+    """The data of K members. Each tensor is (K, N, T) or (K, N, T, C), and is expanded, not copied, if members share it."""
 
     chance: Tensor = field(default_factory=lambda: torch.tensor(math.nan))  # (K,)
     size_in: int = 0
     special: int = 0  # as in `Dataset`
     constant: int | None = None
-    fresh: Callable[[int, int, int], Split] | None = None  # (seed, step, samples) -> what a member trains on then
+    fresh: Callable[[int, int, int], Split] | None = None  # (seed, step, samples) -> a member's samples of that step
     ahead: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # orders that are already drawn
 
     @staticmethod
@@ -42,7 +42,7 @@ class Data(Splits):
     ) -> "Data":
         def stack(parts: list[Tensor]) -> Tensor:
             shared = all(part is parts[0] for part in parts)
-            if shared:  # expanded behind the copy, which would write all of it otherwise
+            if shared:  # expanded after the copy, which would otherwise write all members
                 return on(parts[0], dtype, device).expand(len(parts), *parts[0].shape)
             return on(torch.stack(parts), dtype, device)
 
@@ -60,11 +60,11 @@ class Data(Splits):
 
     @property
     def samples(self) -> int:
-        """Of an epoch."""
+        """The number of samples of an epoch."""
         return self.train.inputs.shape[1]
 
     def epoch(self, seeds: Sequence[int], epoch: int, size: int, shuffle: bool, first: int = 0) -> Iterator[Samples]:
-        """The batches to train on from the epoch's step `first`; the last may be smaller, as in the published runs."""
+        """Yield the training batches from the epoch's step `first`. The last batch may be smaller, as in the published runs."""
         steps = steps_per_epoch(self.samples, size)
         order = None if self.fresh else self.ahead.pop((epoch, shuffle, *seeds), None)
         if order is None and not self.fresh:
@@ -82,7 +82,7 @@ class Data(Splits):
             self.ahead[epoch + 1, shuffle, *seeds] = self.orders(seeds, epoch + 1, shuffle)
 
     def orders(self, seeds: Sequence[int], epoch: int, shuffle: bool) -> Tensor:
-        """Which sample comes when (K, N)."""
+        """Return the indices of the samples in training order (K, N)."""
         device = self.train.inputs.device
         if not shuffle:
             return torch.arange(self.samples, device=device).expand(len(seeds), -1)
@@ -90,7 +90,7 @@ class Data(Splits):
         return to_device(torch.stack(drawn), device)
 
     def draw_fresh(self, seeds: Sequence[int], step: int, samples: int) -> Split:
-        """Fresh samples of every member."""
+        """Draw fresh samples for every member."""
         assert self.fresh is not None
         splits = [self.fresh(seed, step, samples) for seed in seeds]
         like = self.train
@@ -99,7 +99,7 @@ class Data(Splits):
         return Split(on(inputs, like.inputs.dtype, device), on(targets, like.targets.dtype, device))
 
     def evaluation_batches(self, name: str, seeds: Sequence[int]) -> Iterator[Samples]:
-        """A split from its beginning, longer samples in smaller batches."""
+        """Yield a split in batches. Longer samples are in smaller batches."""
         split = self.splits[name]
         samples, length = split.inputs.shape[1:3]
         size = max(1, EVALUATED * self.train.inputs.shape[2] // length) if split.inputs.dim() > 2 else EVALUATED
@@ -115,7 +115,7 @@ class Data(Splits):
 
 
 def pick_samples(split: Split, rows: Tensor, index: Tensor) -> Split:
-    """The samples `index` (K, B) of each member."""
+    """Return the samples `index` (K, B) of each member."""
     inputs = split.inputs[rows, index]
     return Split(inputs, inputs if split.targets is split.inputs else split.targets[rows, index])
 
@@ -125,7 +125,7 @@ def on(values: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def group(values: Iterable[Value], size: int) -> Iterator[list[Value]]:
-    """Lists of that many of them; the last may be shorter."""
+    """Yield lists of `size` values. The last one may be shorter."""
     left = iter(values)
     while some := list(islice(left, size)):
         yield some

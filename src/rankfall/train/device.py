@@ -13,8 +13,8 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 
 
 def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
-    """Sets this process up and returns the device of this name. Without `insist` that is the processor where a GPU is wanted and
-    there is none, because only training jobs request one from a cluster."""
+    """Set up this process and return its device. Without `insist`, return the CPU if a GPU is configured and none is available, because
+    only training jobs request one from a cluster."""
     torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -33,19 +33,19 @@ def prepare(name: str, threads: int, insist: bool = True) -> torch.device:
 
 
 def waits(device: torch.device) -> bool:
-    """Whether asking for the value of a tensor makes the program wait for all that it has given the device to do: on a GPU, where no step
-    of training may ask."""
+    """Return whether reading a tensor makes the program wait for all queued work of the device. This is so on a GPU, where no training step
+    may read one."""
     return device.type != "cpu"
 
 
 def to_device(values: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A copy that the program does not wait for."""
+    """Copy values to the device without waiting."""
     return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 def keep_pages() -> None:
-    """Asks glibc to keep freed memory: each step frees and allocates the same blocks, and new pages would cost 5 to 10% of its time, a
-    third where blocks are tens of megabytes."""
+    """Ask glibc to keep freed memory. Each step frees and allocates the same blocks, and new pages would cost 5 to 10% of its time, or a
+    third with blocks of tens of megabytes."""
     library = _glibc()
     if library is not None:
         library.mallopt(M_MMAP_THRESHOLD, 1 << 30)
@@ -55,9 +55,8 @@ def keep_pages() -> None:
 
 @contextmanager
 def separate_large_blocks() -> Iterator[None]:
-    """Gives back what was kept; within, large blocks come from the system and go back to it one by one. For work that happens once, with
-    blocks of other sizes than a step has: among what steps left, they would find their place by luck, and peak memory be a matter of it.
-    """
+    """Release kept memory. Within the context, large blocks come from the system and return to it one by one. This is for work that happens
+    once, with other block sizes than a step: in the gaps that steps left, they would fit only by luck, and peak memory would vary."""
     library = _glibc()
     if library is None:
         yield

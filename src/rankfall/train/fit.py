@@ -1,7 +1,7 @@
-"""Training, as arithmetic: gradient descent of members on an objective over epochs of data, and evaluation.
+"""The arithmetic of training: gradient descent of members on an objective over epochs of data, and evaluation.
 
-Nothing here knows what the members are: networks of cells, or small probes on frozen states. The
-caller stores the results and shows the progress.
+Nothing here knows what the members are: networks of cells, or small probes on frozen states. The caller stores the results and shows the
+progress.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from rankfall.train.history import TrainingHistory, sums_of
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives._base import Objective
 
-EVALUATIONS = 50  # at most about this many evaluations on the test set in a run
+EVALUATIONS = 50  # approximately the most evaluations on the test set in a run
 
 
 @dataclass(frozen=True)
 class Course:
-    """The number of epochs and the batches."""
+    """The number of epochs, and how they are split into batches."""
 
     epochs: int
     batch: int
@@ -38,10 +38,9 @@ def fit(
     after_step: Callable[[], None] = lambda: None,
     clock: StepClock | None = None,
 ) -> TrainingHistory:
-    """Trains until the last epoch, or until no member is running; begins where the members' step count says.
+    """Train until the last epoch, or until no member is running. Begin at the members' step count.
 
-    `history` is filled in place and returned; `after_step` may save it with the members' state, and may raise. `clock`: is told when
-    steps begin and end.
+    `history` is filled in place and returned. `after_step` may save it with the members' state, and may raise. `clock` times the steps.
     """
     clock = clock or StepClock("cpu")
     history = history or TrainingHistory(len(members), course.epochs, members.device)
@@ -50,7 +49,7 @@ def fit(
         if not (members.status == RUNNING).any():
             break
         members.begin_epoch(epoch, course.epochs)
-        # A member that has stopped before is not part of this epoch's record, so that it does not depend on the other members. This is
+        # A member that stopped earlier is not part of this epoch's record, so that the record does not depend on the other members. This is
         # decided from the counted steps, because training may resume in the middle of the epoch.
         taking = (members.status == RUNNING) | ((members.status == DIVERGED) & (members.last_step >= epoch * steps))
         first = members.step_count - epoch * steps
@@ -67,15 +66,15 @@ def fit(
             history.add(TEST, epoch, evaluate(members, data, objective, TEST), taking)
         mean = history.mean(TRAIN, "loss", epoch)
         members.status.masked_fill_((mean < members.stop_loss) & (members.status == RUNNING), STOPPED)
-        after_step()  # only now is the epoch whole, and a checkpoint of it complete
+        after_step()  # only now is the epoch's record whole, and a checkpoint of it complete
     return history
 
 
 @torch.no_grad()
 def evaluate(members: Members, data: Data, objective: Objective, split: str) -> dict[str, Tensor]:
-    """Sums (K,) over a split of every metric and of the number of targets, without dropout."""
+    """Return the sums (K,) over a split of every metric and of the number of targets, without dropout."""
     found: dict[str, Tensor] = {}
-    trained = data.splits[split].inputs.shape[2] == data.train.inputs.shape[2]  # of the length that engines are for
+    trained = data.splits[split].inputs.shape[2] == data.train.inputs.shape[2]  # the length that engines support
     for batch in data.evaluation_batches(split, members.seeds):
         graded = members.grade(objective, batch) if trained else objective(members.module, batch)
         for name, value in sums_of(graded).items():

@@ -1,9 +1,9 @@
 """Members in training: K copies of one module, each with its own weights, hyperparameters and status, as tensors with a leading axis K.
 
 The module is any `nn.Module` whose parameters are (K, ...) and whose members do not mix: a network of a cell, or K small probes. All
-parameters of a member lie in one row of `weights` (K, P) and the module's parameters are views into it, so that the optimiser is a
-few operations on one tensor and a checkpoint is a handful of tensors. What differs between members (learning rate, weight decay,
-clip norm, schedule, stop) is a column (K, 1).
+parameters of a member are in one row of `weights` (K, P), and the module's parameters are views into it. So the optimiser is a few
+operations on one tensor, and a checkpoint is a handful of tensors. What differs between members (learning rate, weight decay, clip norm,
+schedule, stop) is a column (K, 1).
 """
 
 import math
@@ -25,19 +25,21 @@ RUNNING, STOPPED, DIVERGED = 0, 1, 2
 
 @dataclass(frozen=True)
 class ParameterEntry:
-    """One parameter of a member in its row of weights: row[start : start + size] is of this shape."""
+    """One parameter of a member in its row of weights: row[start : start + size] has this shape."""
 
     name: str
-    role: str  # its use, as an init is told it; empty where the module does not say
+    role: str  # its use, as passed to an init; empty if the module does not declare it
     kind: str  # "weight", "bias" or "constant"
     shape: tuple[int, ...]
     start: int
 
 
 class Optimizer(Protocol):
-    """See `optimizers/`: `step` changes weights (K, P) in place; `slots` is how many tensors (K, P) it remembers.
+    """The interface of optimisers (see `optimizers/`). `step` changes weights (K, P) in place. `slots` is the number of state tensors (K,
+    P).
 
-    One that treats parameters by shape or role has a method `of` too: given the entries of a row, it returns the optimiser for them.
+    An optimiser that treats parameters by shape or role also has a method `of`, which takes the entries of a row and returns the optimiser
+    for them.
     """
 
     slots: int
@@ -56,35 +58,35 @@ class Optimizer(Protocol):
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The hyperparameters of each member."""
+    """The hyperparameters of one member."""
 
     lr: float = 1e-3
     weight_decay: float = 0.0
     clip: float | None = None  # largest norm of the gradient
-    stop_loss: float | None = None  # an epoch below this mean loss is the last
+    stop_loss: float | None = None  # the first epoch below this mean loss is the last
     schedule: Callable[[int, int], float] = constant  # (epoch, epochs) -> factor of lr
 
 
 class StepEngine(Protocol):
-    """Computes steps of members in place of autograd (see `train/captured.py`)."""
+    """An engine that computes steps of members in place of autograd (see `train/captured.py`)."""
 
     name: str
 
     def steps_at_once(self, members: int) -> int:
-        """How many steps of so many members it computes at once fastest; no result depends on it."""
+        """Return the fastest number of steps to compute at once. No result depends on it."""
         ...
 
     def steps(self, members: "Members", objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
-        """As `Members.steps`, whose results it must have but for rounding."""
+        """Return the results of `Members.steps`, which may differ only in rounding."""
         ...
 
     def grade(self, members: "Members", objective: Objective, batch: Samples) -> Graded:
-        """As `Members.grade`, likewise; for samples of the length of those that steps are taken on."""
+        """Return the result of `Members.grade`, which may differ only in rounding, for samples of the training length."""
         ...
 
 
 class Members:
-    engine: StepEngine | None = None  # None: the plain engine, autograd, which serves everything
+    engine: StepEngine | None = None  # None: the plain engine, autograd, which supports everything
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class Members:
         own: Sequence[Hyperparameters],
         dropout: float = 0.0,
     ) -> None:
-        """The module is initialised and on its device; `seeds` name the members' random streams."""
+        """Take a module that is initialised and on its device. `seeds` name the members' random streams."""
         self.module, self.seeds = module, list(seeds)
         self.weights, self.layout = flatten(module, len(self.seeds))  # (K, P)
         self.optimizer: Optimizer = optimizer.of(entries(module)) if hasattr(optimizer, "of") else optimizer
@@ -103,7 +105,7 @@ class Members:
         self.dropout = dropout_of(self.seeds, dropout, self.device)
 
         self.slots = tuple(torch.zeros_like(self.weights) for _ in range(optimizer.slots))
-        # Held rather than allocated at each step: fresh pages of this size cost more than the arithmetic on them.
+        # Allocated once: at each step fresh pages of this size would cost more than the arithmetic on them.
         self.grads, self.scratch = torch.empty_like(self.weights), torch.empty_like(self.weights)
         self.lr = self.lr_now = self.column(one.lr for one in own)
         self.decay = self.column(one.weight_decay for one in own) if any(one.weight_decay for one in own) else None
@@ -129,47 +131,47 @@ class Members:
 
     @property
     def steps_at_once(self) -> int:
-        """How many batches `steps` had best be given at once."""
+        """The best number of batches to pass to `steps` at once."""
         return 1 if self.engine is None else self.engine.steps_at_once(len(self))
 
     def steps(self, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
-        """A step for each batch, in order, of every member; what comes back is still on the device."""
+        """Take a step for each batch, in order, for every member. The results are still on the device."""
         if self.engine is not None:
             return self.engine.steps(self, objective, batches)
         return [self.plain_step(objective, batch) for batch in batches]
 
     def step(self, objective: Objective, batch: Samples) -> Graded:
-        """One step."""
+        """Take one step."""
         return self.steps(objective, [batch])[0]
 
     def plain_step(self, objective: Objective, batch: Samples) -> Graded:
-        """Through autograd."""
+        """Take one step through autograd."""
         drop = self.dropout.at(self.step_count) if self.dropout else no_dropout
         graded = objective(self.module, batch, drop)
         self.descend(graded.loss)
         return replace(graded, loss=graded.loss.detach())
 
     def grade(self, objective: Objective, batch: Samples) -> Graded:
-        """The result on a batch that no step is taken on, without dropout."""
+        """Return the result on a batch without a step and without dropout."""
         if self.engine is not None:
             return self.engine.grade(self, objective, batch)
         return objective(self.module, batch)
 
     def descend(self, loss: Tensor) -> None:
-        """One step of the optimiser down the gradient of each member's own loss (K,)."""
+        """Take one step of the optimiser down the gradient of each member's own loss (K,)."""
         self.differentiate(loss)
         self.update(loss)
 
     def differentiate(self, loss: Tensor) -> None:
-        """Leaves the gradient of each member's own loss in `grads` (K, P)."""
+        """Write the gradient of each member's own loss to `grads` (K, P)."""
         grads = torch.autograd.grad(loss.sum(), self.parameters)
         torch.cat([g.flatten(1) for g in grads], 1, out=self.grads)
 
     def update(self, loss: Tensor) -> None:
-        """One step of the optimiser along `grads`, which are of these losses (K,)."""
+        """Take one step of the optimiser along `grads`, which are the gradients of these losses (K,)."""
         flat = self.grads
         square = torch.mul(flat, flat, out=self.scratch).sum(1, keepdim=True)  # (K, 1)
-        # A member whose loss or gradient is no longer finite stops here with its last finite weights; the others are not affected.
+        # A member whose loss or gradient is no longer finite stops here with its last finite weights. Other members are not affected.
         broken = ~(loss.detach().isfinite() & square.squeeze(1).isfinite()) & (self.status == RUNNING)
         self.status.masked_fill_(broken, DIVERGED)
         running = self.status == RUNNING
@@ -184,7 +186,7 @@ class Members:
             self.optimizer.step(self.weights, flat, self.slots, lr, self.decay, self.step_count, self.scratch)
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that changes while training; random streams need no state, since they depend on the step number."""
+        """Return everything that changes in training. Random streams need no state, since they depend on the step number."""
         slots = {f"slot{i}": slot for i, slot in enumerate(self.slots)}
         counts = {"status": self.status, "last_step": self.last_step, "step_count": torch.tensor(self.step_count)}
         return {"weights": self.weights, **slots, **counts}
@@ -195,12 +197,12 @@ class Members:
         self.step_count = int(state["step_count"])
 
     def tensors(self) -> dict[str, Tensor]:
-        """The trained parameters by name, each (K, ...)."""
+        """Return the trained parameters by name, each (K, ...)."""
         return {name: value.detach().contiguous() for name, value in zip(self.layout, self.parameters)}
 
 
 def entries(module: nn.Module) -> tuple[ParameterEntry, ...]:
-    """What lies where in a row of `flatten`."""
+    """Return the entries of a row of `flatten`."""
     found, start = [], 0
     for name, value in module.named_parameters():
         initial, shape = getattr(value, "initial", None), tuple(value.shape[1:])
@@ -212,7 +214,7 @@ def entries(module: nn.Module) -> tuple[ParameterEntry, ...]:
 
 
 def flatten(module: nn.Module, members: int) -> tuple[Tensor, list[str]]:
-    """Moves all parameters into one tensor (K, P) and leaves views of it in the module."""
+    """Move all parameters into one tensor (K, P) and leave views of it in the module."""
     named = dict(module.named_parameters())
     for name, value in named.items():
         if value.shape[:1] != (members,):

@@ -1,9 +1,9 @@
 """Philox 4x64-10 (Salmon et al. 2011) for many keys at once, in tensors on any device: the bits of `numpy.random.Philox`.
 
-A word depends on key and counter only, so all words of all members are made at the same time, where they are used. PyTorch has no
-unsigned words: an int64 stands for its 64 bits; sums and products wrap around, and the upper half of a product is put together from
-products of 32-bit halves. On a GPU these 400 operations on tensors would each read and write memory; there one kernel makes the same
-words, compiled by PyTorch from the text below when it is first called, and used only if it then gives the same bits.
+A word depends only on key and counter, so all words of all members are generated at once, where they are used. PyTorch has no unsigned
+words, so an int64 holds the 64 bits. Sums and products wrap around, and the upper half of a product is computed from products of 32-bit
+halves. On a GPU each of these 400 tensor operations would read and write memory. There one kernel generates the same words. PyTorch
+compiles it from the text below on the first call, and it is used only if it then gives the same bits.
 """
 
 import warnings
@@ -16,7 +16,7 @@ from torch import Tensor
 from rankfall.train.device import to_device
 
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
-STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # of the two words of the key, from round to round
+STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # increments of the two words of the key per round
 ROUNDS = 10
 LOW = 0xFFFFFFFF
 Four = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -36,8 +36,8 @@ void philox(T x0, T x1, T x2, T x3, T k0, T k1, T& w0, T& w1, T& w2, T& w3) {
 
 
 def random_raw(keys: Tensor, counter: Sequence[int | Tensor], count: int) -> Tensor:
-    """`numpy.random.Philox(key, counter).random_raw(count)` of each key (K, 2): (K, count). Words of the counter are numbers, or but for
-    the first two tensors () on the device, which may change between replays of a captured step."""
+    """Return `numpy.random.Philox(key, counter).random_raw(count)` of each key (K, 2), as (K, count). Words of the counter are numbers. All
+    but the first two may be tensors () on the device, which may change between replays of a captured step."""
     blocks = -(-count // 4)
     make = kernel(keys.device) if keys.device.type == "cuda" else rounds
     four = make(*count_blocks(counter, blocks, keys.device), keys[:, :1], keys[:, 1:])  # each (K, blocks)
@@ -45,14 +45,14 @@ def random_raw(keys: Tensor, counter: Sequence[int | Tensor], count: int) -> Ten
 
 
 def keys_of(words: Sequence[tuple[int, int]], device: torch.device) -> Tensor:
-    """Keys (K, 2) from pairs of 64-bit words."""
+    """Return keys (K, 2) from pairs of 64-bit words."""
     keys = torch.tensor([[to_signed(word) for word in pair] for pair in words], dtype=torch.int64)
     return to_device(keys, device)
 
 
 def count_blocks(counter: Sequence[int | Tensor], blocks: int, device: torch.device) -> Four:
-    """The four words of the counters of consecutive blocks, each (blocks,) or (): it counts from one above the one given, as NumPy does,
-    and carries into the next word."""
+    """Return the four words of the counters of consecutive blocks, each (blocks,) or (). They start one above `counter`, as in NumPy, and
+    carry into the next word."""
     first, second, *others = counter
     assert isinstance(first, int) and isinstance(second, int)
     x0 = torch.arange(1, blocks + 1, device=device) + to_signed(first)
@@ -60,7 +60,7 @@ def count_blocks(counter: Sequence[int | Tensor], blocks: int, device: torch.dev
         one if isinstance(one, Tensor) else torch.full((), to_signed(one), dtype=torch.int64, device=device)
         for one in (second, *others)
     ]
-    room = 2**64 - first  # blocks before the first word is zero again
+    room = 2**64 - first  # blocks until the first word is zero again
     if room <= blocks:
         carry = torch.arange(1, blocks + 1, device=device) >= room
         for at, word in enumerate(words):
@@ -70,7 +70,7 @@ def count_blocks(counter: Sequence[int | Tensor], blocks: int, device: torch.dev
 
 
 def rounds(x0: Tensor, x1: Tensor, x2: Tensor, x3: Tensor, k0: Tensor, k1: Tensor) -> Four:
-    """Four words for each counter and key, in operations that every device has; all arguments broadcast."""
+    """Return four words for each counter and key, with operations that every device supports. All arguments broadcast."""
     for _ in range(ROUNDS):
         (high0, low0), (high1, low1) = product(MULTIPLIERS[0], x0), product(MULTIPLIERS[1], x2)
         x0, x1, x2, x3 = high1 ^ x1 ^ k0, low1, high0 ^ x3 ^ k1, low0
@@ -79,25 +79,25 @@ def rounds(x0: Tensor, x1: Tensor, x2: Tensor, x3: Tensor, k0: Tensor, k1: Tenso
 
 
 def product(a: int, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Upper and lower 64 bits of the product of two unsigned words."""
+    """Return the upper and lower 64 bits of the product of two unsigned words."""
     low_a, high_a, low_b, high_b = a & LOW, a >> 32, b & LOW, upper(b)
     cross = high_a * low_b + upper(low_a * low_b)  # below 2**64, so nothing is lost
     return high_a * high_b + upper(cross) + upper(low_a * high_b + (cross & LOW)), to_signed(a) * b
 
 
 def upper(word: Tensor) -> Tensor:
-    """The upper 32 bits: >> would repeat the sign."""
+    """Return the upper 32 bits. >> alone would repeat the sign."""
     return (word >> 32) & LOW
 
 
 def to_signed(word: int) -> int:
-    """The int64 with the bits of an unsigned word."""
+    """Return the int64 with the bits of an unsigned word."""
     return word - 2**64 if word >= 2**63 else word
 
 
 @cache
 def kernel(device: torch.device) -> Callable[..., Four]:
-    """`rounds` as one kernel of a GPU; `rounds` itself where that cannot be had."""
+    """Return `rounds` as one kernel of a GPU, or `rounds` itself if that fails."""
     try:
         compiled: Callable[..., Four] = torch.cuda.jiterator._create_multi_output_jit_fn(KERNEL, num_outputs=4)
         return verify(compiled, device)
@@ -107,7 +107,7 @@ def kernel(device: torch.device) -> Callable[..., Four]:
 
 
 def verify(made: Callable[..., Four], device: torch.device) -> Callable[..., Four]:
-    """The same function, once it has given the bits of `rounds`."""
+    """Return the function after checking that it gives the bits of `rounds`."""
     keys = torch.arange(-3, 3, device=device).view(3, 2, 1) * 0x1234567812345678
     given = (*count_blocks((5, 2**64 - 1, 2**63 + 7, 11), 5, device), keys[:, 0], keys[:, 1])
     if not all(torch.equal(one, other) for one, other in zip(made(*given), rounds(*given), strict=True)):
@@ -116,16 +116,16 @@ def verify(made: Callable[..., Four], device: torch.device) -> Callable[..., Fou
 
 
 def uniform(words: Tensor) -> Tensor:
-    """In [0, 1), as `Generator.random` makes them of the same words."""
+    """Return numbers in [0, 1), as `Generator.random` derives them from the same words."""
     return ((words >> 11) & (2**53 - 1)).double() * 2.0**-53
 
 
 def integers(words: Tensor, below: int, count: int) -> Tensor:
-    """The first `count` (K, count) of `Generator.integers(below)` from words (K, n), each of which is two draws. A draw that would favour
-    some numbers is passed over (Lemire 2019), so there must be more than count / 2 words; all spare ones are looked at."""
+    """Return the first `count` numbers (K, count) of `Generator.integers(below)` from words (K, n), each of which is two draws. A draw that
+    would favour some numbers is rejected (Lemire 2019), so there must be more than count / 2 words. All spare words are examined."""
     draws = torch.stack([words & LOW, upper(words)], -1).flatten(1)  # (K, 2n)
     scaled = draws * below
     accepted = (scaled & LOW) >= (2**32 - below) % below
     place = accepted.cumsum(1) - 1
-    place = torch.where(accepted & (place < count), place, count)  # what is not wanted goes behind the end
+    place = torch.where(accepted & (place < count), place, count)  # surplus draws go behind the end
     return scaled.new_zeros(len(words), count + 1).scatter_(1, place, upper(scaled))[:, :count]

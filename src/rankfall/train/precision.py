@@ -1,6 +1,6 @@
-"""The number format of matrix products, where it is not that of the weights: TF32 has 10 bits of fraction, bfloat16 has 7.
+"""The number format of matrix products, if it is not that of the weights: TF32 has 10 bits of fraction, bfloat16 has 7.
 
-Weights, gradients, the optimiser and sums over many values stay in float32. How far gradients are off is measured by `benchmarks/gpu.sh`.
+Weights, gradients, the optimiser and sums over many values stay in float32. `benchmarks/gpu.sh` measures the error of gradients.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ FULL, TF32, BF16 = "full", "tf32", "bf16"
 
 @contextmanager
 def products(precision: str, device: torch.device) -> Iterator[None]:
-    """Within, products are computed so, and nowhere else."""
+    """Compute matrix products in this format within the context."""
     if precision == TF32:
         if device.type != "cuda":
             raise RankfallError(
@@ -27,7 +27,7 @@ def products(precision: str, device: torch.device) -> Iterator[None]:
         finally:
             torch.backends.cuda.matmul.allow_tf32 = False
     elif precision == BF16:
-        # Weights change between steps in place, so a cast of them must not be kept.
+        # Weights change in place between steps, so their casts must not be cached.
         with torch.autocast(device.type, torch.bfloat16, cache_enabled=False):
             yield
     else:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Cells done, member-steps a second, time left, range of the loss."""
+    """Progress in cells done, member-steps per second, time left, and range of the loss."""
 
     def __init__(self, out: TextIO | None = None, every: float = 10.0) -> None:
         self.out, self.every = out or sys.stderr, every
@@ -90,7 +90,7 @@ class Progress:
 
 
 def range_of_loss(members: "Members", history: "TrainingHistory", steps_per_epoch: int) -> str:
-    """The lowest and the highest loss of the epoch that the members are in."""
+    """Return the lowest and the highest loss of the members' current epoch, as text."""
     loss = history.mean("train", "loss", (members.step_count - 1) // steps_per_epoch)
     low, high = float(loss.nan_to_num(float("inf")).min()), float(loss.nan_to_num(0.0).max())
     return f", loss {low:.4g} to {high:.4g}"

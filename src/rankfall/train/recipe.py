@@ -1,4 +1,4 @@
-"""From a design to members in training: members and hyperparameters for `fit`, from a cell's architecture and training."""
+"""Conversion of a cell's architecture and training to the members and hyperparameters of `fit`."""
 
 import functools
 import inspect
@@ -20,7 +20,7 @@ from rankfall.train.schedules.constant import constant
 
 
 class Untrained:
-    """Replaces the optimiser of untrained networks, which is not in their keys."""
+    """The optimiser of untrained networks, whose keys do not contain one. It takes no steps."""
 
     slots = 0
 
@@ -31,7 +31,8 @@ class Untrained:
 def initial(
     architecture: Architecture, shape: Shape, seeds: Sequence[int], trainings: Sequence[Training], device: torch.device
 ) -> Members:
-    """Networks at their initial values, one a seed. Trainings may differ in the hyperparameters that a stack has for each member."""
+    """Return networks at their initial values, one per seed. Trainings may differ in the hyperparameters that each member of a stack
+    has."""
     shared = trainings[0]
     network = build(architecture, shape, len(seeds), getattr(torch, shared.dtype))
     network.initialise(list(seeds))
@@ -51,7 +52,7 @@ def hyperparameters_of(training: Training) -> Hyperparameters:
 
 
 def products(training: Training, device: torch.device) -> AbstractContextManager[None]:
-    """Within, the products of this training have its precision."""
+    """Return a context in which matrix products have the precision of this training."""
     return precision.products(training.precision, device)
 
 
@@ -65,7 +66,7 @@ def objective(training: Training) -> Objective:
 
 
 def make_draw(training: Training) -> Callable[[Samples], Samples]:
-    """Draws for a batch what the objective draws, which then draws nothing itself."""
+    """Return a function that draws for a batch what the objective would draw. The objective then draws nothing itself."""
     found = components.load("objective", training.objective.name)
     draw = getattr(sys.modules[found.__module__], f"draw_{found.__name__}", None)
     if draw is None:

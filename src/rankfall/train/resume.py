@@ -1,4 +1,4 @@
-"""Training that goes on where it was stopped: members and their history as tensors, and back."""
+"""Training that resumes where it was stopped: members and their history as tensors, and back."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -13,21 +13,21 @@ from rankfall.train.objectives._base import Objective
 
 
 class Checkpoint(Protocol):
-    """Keeps, by name, where each part of a job stands."""
+    """The interface of checkpoints: the state of each part of a job, by name."""
 
     def load(self, name: str) -> Mapping[str, Tensor] | None:
-        """What a stopped job has kept of a part; None where it had not come to it."""
+        """Return the saved state of a part, or None if a stopped job had not reached it."""
         ...
 
     def after_step(self, name: str, step: int, state: Callable[[], Mapping[str, Tensor]]) -> None:
-        """Keeps the state, which can be asked for as long as the job runs, if it is time to; raises if the job is to stop."""
+        """Save the state if it is due, and raise if the job is to stop. `state` can be called as long as the job runs."""
         ...
 
 
 def fit_or_resume(
     checkpoint: Checkpoint, name: str, members: Members, data: Data, objective: Objective, course: Course
 ) -> TrainingHistory:
-    """`fit` from the beginning, or from where a job that was stopped left the training of this name."""
+    """Call `fit` from the beginning, or from where a stopped job left the training of this name."""
     history = TrainingHistory(len(members), course.epochs, members.device)
     found = checkpoint.load(name)
     if found is not None:
@@ -52,5 +52,5 @@ def add_prefix(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def strip_prefix(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those of this prefix, without it."""
+    """Return the tensors with this prefix, without it in their names."""
     return {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}

@@ -1,8 +1,8 @@
-"""Watch a training: what attention loses by layer, on the batches that pass anyway.
+"""Watchers of a training run: what attention loses by layer, measured on the training batches themselves.
 
     watcher = rankfall.watch(model, every=100, to="run.parquet")
 
-The module can be called like the function `watch` in it, so that `rankfall.watch(...)` and `from rankfall.watch import
+The module is callable like its function `watch`, so that `rankfall.watch(...)` and `from rankfall.watch import
 RankfallCallback` both work.
 """
 
@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
 
 
 class CallableModule(ModuleType):
-    """This module."""
+    """The class of this module, which makes it callable."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         from rankfall.watch.start import watch

@@ -1,7 +1,7 @@
-"""Attention weights as they are computed, whoever computes them: PyTorch's operations are listened to while a block runs.
+"""Attention weights of any implementation, from PyTorch's operations while a block runs.
 
-A softmax over tokens is its weights. Of `scaled_dot_product_attention`, which never shows them, they are computed again from its
-queries and keys. Listening changes nothing: every operation is called with what it was given. Linear attention, and kernels that
+A softmax over tokens gives the weights directly. `scaled_dot_product_attention` never shows them, so they are computed again from its
+queries and keys. Listening changes nothing: every operation runs with its original arguments. Linear attention, and kernels that
 PyTorch does not know, are not seen.
 """
 
@@ -22,16 +22,16 @@ FUSED = "aten::_scaled_dot_product"  # flash, efficient, cudnn, ..., of every de
 
 
 class AttentionListener(TorchDispatchMode):
-    """While it is on, the numbers of each map of weights (B, H, T, T) go to `found`."""
+    """Mode that appends the numbers of each attention map (B, H, T, T) to `found` while it is active."""
 
-    supports_higher_order_operators = True  # flex_attention and the like pass through, unheard
+    supports_higher_order_operators = True  # flex_attention and the like pass through, unrecorded
 
     def __init__(self, batch: int, tokens: int, samples: int, real: Tensor | None, device: torch.device) -> None:
         super().__init__()
         self.batch, self.tokens, self.samples, self.real = batch, tokens, samples, real
         self.device = device
         self.found: list[dict[str, Tensor]] = []
-        self.single = False  # maps of one head each: all of them are this block's attention
+        self.single = False  # whether each map has one head: then all maps belong to this block's attention
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -40,14 +40,14 @@ class AttentionListener(TorchDispatchMode):
         if name in SOFTMAX or (name.startswith(FUSED) and "backward" not in name):
             named = {one.name: value for one, value in zip(func._schema.arguments, args)} | dict(kwargs)
             with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
-                if name in SOFTMAX and type(output) is Tensor:  # not one that is spread over processes
+                if name in SOFTMAX and type(output) is Tensor:  # not a tensor distributed over processes
                     self.keep_softmax(output, named["dim"])
                 elif name not in SOFTMAX and type(named["query"]) is Tensor:
                     self.keep_fused(named)
         return output
 
     def keep_softmax(self, weights: Tensor, dim: int) -> None:
-        """(B, H, T, T), (B H, T, T) or, of one head, (B, T, T)."""
+        """Keep the weights of a softmax: (B, H, T, T), (B H, T, T) or, for one head, (B, T, T)."""
         if weights.ndim not in (3, 4) or dim not in (-1, weights.ndim - 1) or weights.shape[-2:] != (self.tokens,) * 2:
             return
         if len(weights) % max(self.batch, 1) or not self.batch or (weights.ndim == 4 and len(weights) != self.batch):
@@ -62,7 +62,7 @@ class AttentionListener(TorchDispatchMode):
         self.keep([one[:, :, rows] for one in weights[: self.samples].split(few)], rows)
 
     def keep_fused(self, given: Mapping[str, Any]) -> None:
-        """Weights of a few samples for a few rows, as many at once as are few: memory does not grow with the square of the length."""
+        """Compute and keep the weights of a few samples and rows, a few at a time. Memory does not grow with the square of the length."""
         query, key = given["query"].detach(), given["key"].detach()  # (B, H, T, d)
         if (
             self.found
@@ -96,13 +96,13 @@ class AttentionListener(TorchDispatchMode):
         self.keep(found, rows)
 
     def keep(self, weights: list[Tensor], rows: Tensor) -> None:
-        """Each (S, H, R, T), of consecutive samples."""
+        """Keep the numbers of weights, each (S, H, R, T), of consecutive samples."""
         parts = [None] * len(weights) if self.real is None else self.real.split(len(weights[0]))
         each = [weight_numbers(one, rows, here) for one, here in zip(weights, parts)]
         self.found.append({name: torch.cat([one[name] for one in each]) for name in each[0]})
 
     def mean_over_maps(self) -> dict[str, Tensor] | None:
-        """(S,) each: means over the maps of single heads."""
+        """Return the numbers (S,), averaged over the maps of single heads, or None without any map."""
         if not self.found:
             return None
         return {name: torch.stack([one[name] for one in self.found]).mean(0) for name in self.found[0]}

@@ -1,6 +1,6 @@
-"""The reference bands that a watched run is drawn in: by direction, attention and depth, which are what a watcher knows.
+"""The reference bands of a watched run, by direction of attention and depth.
 
-Where norms stand is not seen from hooks, so a band is of pre-norm and post-norm networks alike.
+Hooks do not show the position of norms, so a band covers pre-norm and post-norm networks alike.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WAYS = {"causal": [CAUSAL], "bidirectional": [BOTH]}
 
 
 def bands_of_run(rows: DataFrame) -> tuple[list[ReferenceBand], str]:
-    """At birth and after training; and why there are none, or what they are of."""
+    """Return the bands at birth and after training, and a caption that names their networks or says why there are no bands."""
     depth = int(rows.layer.max())
     masks = set(rows["mask"])
     ways = WAYS.get(masks.pop()) if len(masks) == 1 else None

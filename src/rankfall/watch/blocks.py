@@ -1,8 +1,8 @@
-"""The blocks of a module: what maps the states of one layer to those of the next.
+"""The blocks of a module, which map the states of one layer to those of the next.
 
-Looked for without a forward pass: lists (`nn.ModuleList`, `nn.Sequential`) whose members have parts of their own; else members of one
-class beside each other; else a class that occurs several times. Of several the one with the most parameters is taken, since what is
-inside a block (experts, say) has fewer than all blocks.
+They are found without a forward pass: lists (`nn.ModuleList`, `nn.Sequential`) whose members have submodules; else adjacent members of
+one class; else a class that occurs several times. The candidate with the most parameters wins, since the parts of a block (such as
+experts) have fewer parameters than all blocks.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Wanted = str | re.Pattern[str] | Sequence["str | nn.Module"]
 
 @dataclass(frozen=True)
 class Blocks:
-    """Names and modules, in their order; `ancestors` contain them all or some of them: their calls are passes through the model."""
+    """Names and modules of the blocks, in order. `ancestors` contain some or all of them, so their calls are passes through the model."""
 
     names: tuple[str, ...]
     modules: tuple[nn.Module, ...]
     ancestors: tuple[nn.Module, ...]
-    others: tuple[str, ...] = ()  # lists that could have been meant: an encoder's beside its decoder's
+    others: tuple[str, ...] = ()  # other candidates, such as an encoder's blocks beside the decoder's
 
     def summary(self) -> str:
         kinds = sorted({type(unwrap(one)).__name__ for one in self.modules})
@@ -43,11 +43,11 @@ class Blocks:
 
 
 def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
-    """The blocks that `wanted` names (a glob, a pattern, names or modules); without it those that are found."""
+    """Return the blocks that `wanted` names (a glob, a pattern, names or modules), or find them if it is None."""
     if not isinstance(model, nn.Module):
         raise RankfallError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
     every = dict(model.named_modules())
-    named = {plain(name): one for name, one in every.items()}  # of a wrapper and what it wraps: the latter
+    named = {plain(name): one for name, one in every.items()}  # a wrapped module replaces its wrapper
     found = (
         search_run(named)
         if wanted is None
@@ -67,7 +67,7 @@ def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
 
 
 def other_lists(named: dict[str, nn.Module], found: dict[str, nn.Module]) -> tuple[str, ...]:
-    """Lists of two or more that could be blocks too, and are neither in those found nor around them."""
+    """Return further lists of two or more candidates that neither contain nor lie in the chosen blocks."""
     runs = [list(run) for run in lists(named)]
     apart = [
         run[0].rpartition(".")[0]
@@ -80,7 +80,7 @@ def other_lists(named: dict[str, nn.Module], found: dict[str, nn.Module]) -> tup
 
 
 def plain(name: str) -> str:
-    """A module's name without those of wrappers."""
+    """Return a module's name without the parts of wrappers."""
     return ".".join(part for part in name.split(".") if part not in WRAPPERS)
 
 
@@ -90,8 +90,8 @@ def unwrap(module: nn.Module) -> nn.Module:
 
 
 def search_run(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
-    """The run with the most parameters, of the first kind of which there is one."""
-    # Lists of lists hold the pieces of layers: branches, of which none returns the state.
+    """Return the run with the most parameters, of the first kind that has a run."""
+    # Lists of lists hold the branches of layers, which do not return the state.
     split = [
         name
         for name, one in named.items()
@@ -114,7 +114,7 @@ def search_run(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
 
 
 def lists(named: dict[str, nn.Module], least: int = 2) -> Iterator[dict[str, nn.Module]]:
-    """Of `nn.ModuleList` all members; of `nn.Sequential` the longest run of one class."""
+    """Yield all members of each `nn.ModuleList`, and the longest run of one class of each `nn.Sequential`."""
     for name, one in named.items():
         if isinstance(one, nn.ModuleList) and all(map(can_be_block, one)) and len(one) >= least:
             yield named_children(name, one)
@@ -125,7 +125,7 @@ def lists(named: dict[str, nn.Module], least: int = 2) -> Iterator[dict[str, nn.
 
 
 def neighbours(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
-    """The longest run of one class among the members of any other module."""
+    """Yield the longest run of one class among the members of each other module."""
     for name, one in named.items():
         if not isinstance(one, (nn.ModuleList, nn.Sequential)):
             run = longest(named_children(name, one))
@@ -134,7 +134,7 @@ def neighbours(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
 
 
 def classes(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
-    """All modules of one class, wherever they are."""
+    """Yield all modules of each class, wherever they are."""
     groups: dict[type, dict[str, nn.Module]] = {}
     for name, one in named.items():
         if name and can_be_block(one):
@@ -145,7 +145,7 @@ def classes(named: dict[str, nn.Module]) -> Iterator[dict[str, nn.Module]]:
 
 
 def can_be_block(module: nn.Module) -> bool:
-    """Whether it can be a block: it is called, has weights, and is no single operation of PyTorch."""
+    """Return whether a module can be a block: it is called, has weights, and is no single operation of PyTorch."""
     inner = unwrap(module)
     if isinstance(inner, NEVER_CALLED) or next(inner.parameters(), None) is None:
         return False
@@ -154,7 +154,7 @@ def can_be_block(module: nn.Module) -> bool:
 
 
 def longest(children: dict[str, nn.Module]) -> dict[str, nn.Module]:
-    """The longest run of neighbours of one class that can be blocks."""
+    """Return the longest run of adjacent modules of one class that can be blocks."""
     best: dict[str, nn.Module] = {}
     run: dict[str, nn.Module] = {}
     for name, one in children.items():
@@ -165,7 +165,7 @@ def longest(children: dict[str, nn.Module]) -> dict[str, nn.Module]:
 
 
 def named_children(name: str, module: nn.Module) -> dict[str, nn.Module]:
-    """Modules with their full names; a module that is there twice (tied) counts once."""
+    """Return the children of a module by full name. A module that occurs twice (tied) counts once."""
     found = {plain(f"{name}.{child}").strip("."): one for child, one in module.named_children()}
     return {child: one for child, one in found.items() if child}
 
@@ -176,10 +176,10 @@ def weights_of(run: dict[str, nn.Module]) -> tuple[int, int]:
 
 
 def choose(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> dict[str, nn.Module]:
-    """The modules that are named, by name, glob or pattern, or given themselves; `of` has the names of all."""
+    """Return the modules that `wanted` names or contains. `of` maps the id of each module to its name."""
     if isinstance(wanted, (str, re.Pattern)):
         found = {name: one for name, one in named.items() if name and fits(name, wanted)}
-        if isinstance(wanted, str) and len(found) == 1:  # the list itself, by its name
+        if isinstance(wanted, str) and len(found) == 1:  # the name of a list stands for its members
             ((name, one),) = found.items()
             if isinstance(one, (nn.ModuleList, nn.Sequential)):
                 found = named_children(name, one)
@@ -190,7 +190,7 @@ def choose(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> d
             if not isinstance(name, str) or not name or name not in named:
                 said = repr(asked) if isinstance(asked, str) else type(asked).__name__
                 raise RankfallError(
-                    f"blocks: {said} is no module inside the model; there are {describe_classes(named)}"
+                    f"blocks: {said} is not a module inside the model; there are {describe_classes(named)}"
                 )
             found[name] = named[name]
     else:
@@ -210,7 +210,7 @@ def choose(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> d
 
 
 def fits(name: str, wanted: str | re.Pattern[str]) -> bool:
-    """Whether a name matches a glob, in which a star does not go beyond a dot."""
+    """Return whether a name matches a pattern, or a glob in which a star does not cross a dot."""
     if isinstance(wanted, re.Pattern):
         return wanted.fullmatch(name) is not None
     parts, asked = name.split("."), wanted.split(".")
@@ -218,7 +218,7 @@ def fits(name: str, wanted: str | re.Pattern[str]) -> bool:
 
 
 def describe_classes(named: dict[str, nn.Module], most: int = 5) -> str:
-    """What classes of modules there are, how many, and where the first is."""
+    """Describe the most frequent classes of modules, with their counts and first members."""
     groups: dict[str, list[str]] = {}
     for name, one in named.items():
         if name:

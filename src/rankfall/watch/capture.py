@@ -1,9 +1,8 @@
-"""One pass through the blocks of a model: the numbers of each layer, computed as it passes.
+"""One pass through the blocks of a model, with the numbers of each layer computed during the pass.
 
-A pass begins when a module that contains the blocks is called, and ends when it returns; blocks that nobody contains who is called
-(a loop in a training step) make a pass from the first block to the last. Hooks on blocks are there only within a pass that is looked at,
-since PyTorch computes some layers another way where there are hooks. What is computed again in a backward pass (gradient
-checkpointing) is left out.
+A pass begins when a module that contains the blocks is called, and ends when it returns. If no such module is called (a loop over the
+blocks in a training step), a pass goes from the first block to the last. Blocks have hooks only during a measured pass, since PyTorch
+computes some layers differently with hooks. Recomputation in a backward pass (gradient checkpointing) is left out.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from rankfall.watch.states import StatesFunction, check_not_turned, input_states
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """What of a pass is measured."""
+    """Options of the measurement of a pass."""
 
     samples: int = 8
     batch_axis: int = 0
     mask: MaskFunction | bool | None = None
     states: StatesFunction | None = None
     passes: str = "training"
-    turned: bool = False  # whether it is to be found out if states have their axes the other way round than the input
+    turned: bool = False  # whether to check that states have batch and tokens in the same order as the input
 
 
 @dataclass
 class LayerRecord:
-    """What was measured at one layer of a pass: numbers (S,), and notes on them."""
+    """The measurement of one layer in a pass: numbers (S,), and notes on them."""
 
     block: int | None  # None: the input of the first
     numbers: dict[str, Tensor] | None
@@ -52,24 +51,24 @@ class LayerRecord:
 
 @dataclass
 class PassRecord:
-    """A pass, and how good it is: 2 in training mode with gradients, 1 with gradients, 0 without."""
+    """The measurement of a pass. `kind` is 2 for a pass in training mode with gradients, 1 with gradients in eval mode, 0 without."""
 
     kind: int
-    real: Tensor | None = None  # (B, T) of the mask that was passed
-    given: list[torch.Size] = field(default_factory=list)  # first two axes of what the model was called with
+    real: Tensor | None = None  # (B, T), from the mask of the call
+    given: list[torch.Size] = field(default_factory=list)  # first two axes of the model's input tensors
     layers: list[LayerRecord] = field(default_factory=list)
 
 
 class Capture:
-    """Looks at the first pass in training mode until it is taken off; of a pass in eval mode only if there is none."""
+    """Hooks that measure the first pass in training mode, or a pass in eval mode if there is none, until they are removed."""
 
     def __init__(self, blocks: Blocks, options: CaptureOptions, give_up: Callable[[], None]) -> None:
         self.blocks, self.options, self.give_up = blocks, options, give_up
         self.place = {id(one): number for number, one in enumerate(blocks.modules)}
         self.outer, self.inner = Attached(), Attached()
-        self.loose = False  # blocks are called by nobody who contains them
+        self.loose = False  # whether blocks are called outside all modules that contain them
         self.depth = 0
-        self.passes = [0, 0, 0]  # seen, by their kind
+        self.passes = [0, 0, 0]  # number of passes by kind
         self.best: PassRecord | None = None
         self.now: PassRecord | None = None
         self.listeners: list[tuple[int, AttentionListener | None]] = []
@@ -92,7 +91,7 @@ class Capture:
             self.inner.around(one, self.guard(self.enter_block), self.guard(self.leave_block))
 
     def guard(self, function: Callable[..., None]) -> Callable[..., None]:
-        """Where a hook raises one of our errors, take all hooks off: whoever catches it goes on unwatched."""
+        """Wrap a hook so that a `RankfallError` removes all hooks. Code that catches the error continues without the watcher."""
 
         def try_hook(*given: Any) -> None:
             try:
@@ -104,14 +103,14 @@ class Capture:
         return try_hook
 
     def take(self) -> PassRecord | None:
-        """The pass that was measured, if there was one."""
+        """Return the measured pass, or None."""
         if self.now is not None and self.loose and self.now.layers:
             self.end()
         return self.best if self.best is not None and self.best.layers else None
 
     def enter(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
-        """Called before a module that contains blocks: a pass begins."""
-        if torch._C._current_graph_task_id() != -1:  # computed again, in a backward pass
+        """Begin a pass before the call of a module that contains blocks, and read its padding mask."""
+        if torch._C._current_graph_task_id() != -1:  # recomputed in a backward pass
             return
         self.depth += 1
         if self.depth == 1:
@@ -121,7 +120,7 @@ class Capture:
             return
         if callable(asked):
             record.real = call_mask_function(asked, args, kwargs) if self.depth == 1 else record.real
-        else:  # what is passed further in is meant for these blocks: an encoder's mask is not its decoder's
+        else:  # the innermost mask is the one for these blocks: an encoder's mask is not its decoder's
             says, real = find_given_mask(module, args, kwargs)
             record.real = real if says else record.real
         if self.depth == 1:
@@ -133,7 +132,7 @@ class Capture:
         if torch._C._current_graph_task_id() != -1:
             return
         self.depth = max(self.depth - 1, 0)
-        if output is None and sys.exc_info()[0] is not None:  # it failed between two blocks, and the pass is none
+        if output is None and sys.exc_info()[0] is not None:  # the pass failed between two blocks
             self.now = None
         if self.depth == 0:
             self.end()
@@ -148,7 +147,7 @@ class Capture:
                 self.attach_blocks()
 
     def end(self) -> None:
-        """Called at the end of a pass. A pass in which no block was called does not count."""
+        """End a pass. A pass without a call of a block does not count."""
         if self.now is not None and self.now.layers:
             self.best = self.now
         self.now = None
@@ -187,7 +186,7 @@ class Capture:
         _, listener = self.listeners.pop()
         if listener is not None:
             listener.__exit__(None, None, None)
-        if output is None and sys.exc_info()[0] is not None:  # it failed, and the pass is none
+        if output is None and sys.exc_info()[0] is not None:  # the block failed, so the pass does not count
             self.now = None
             return
         block = self.place[id(module)]
@@ -199,7 +198,7 @@ class Capture:
     def record(
         self, block: int | None, states: Tensor | None, attention: dict[str, Tensor] | None = None
     ) -> LayerRecord:
-        """states (B, T, D)"""
+        """Measure states (B, T, D)."""
         if states is None:
             return LayerRecord(block, None, attention)
         real, padding = self.real_of(states)
@@ -210,7 +209,7 @@ class Capture:
         return LayerRecord(block, numbers, attention, len(few), tokens, padding, states.dtype)
 
     def real_of(self, states: Tensor) -> tuple[Tensor | None, str]:
-        """Real tokens (S, T) of the first samples, and what is to be said of padding."""
+        """Return the real tokens (S, T) of the first samples, or None for all, and the value of the column `padding`."""
         real = self.now.real if self.now is not None else None
         if real is None:
             return None, "none"

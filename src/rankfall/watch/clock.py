@@ -1,4 +1,4 @@
-"""When an optimiser steps: PyTorch tells of every step of every optimiser; one of them updates the model that is watched."""
+"""The steps of the optimiser that updates the watched model. PyTorch's global hooks report every step of every optimiser."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 
 class OptimizerClock:
-    """Calls `before(optimizer)` and `after(optimizer)` around each step that updates one weight of the model: that of the first
-    optimiser that steps, so that a model with two optimisers makes one step when both have."""
+    """Calls `before(optimizer)` and `after(optimizer)` around each step of the optimiser of one weight of the model.
+
+    The weight belongs to the first optimiser that steps, so a model with two optimisers counts one step when both have stepped.
+    """
 
     def __init__(
         self, model: nn.Module, before: Callable[[Optimizer], None], after: Callable[[Optimizer], None]

@@ -1,4 +1,4 @@
-"""The table of a run: one row a logged step and layer."""
+"""The table of a run: one row per logged step and layer."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import pyarrow as pa
 from rankfall.report.schema import Column
 
 COLUMNS = (
-    Column("run", "int", "counts what was appended to one file: 0 for the first training, 1 for the next"),
-    Column("step", "int", "optimiser steps, this one included; states are those of the weights before it"),
+    Column("run", "int", "number of the run in its file: 0 for the first training, 1 for the next"),
+    Column("step", "int", "number of optimiser steps, including this one; states are those of the weights before it"),
     Column("layer", "int", "0 is the state that enters the first block"),
-    Column("block", "text", "the module that made the state; empty for layer 0"),
+    Column("block", "text", "the module that returned the state; empty for layer 0"),
     Column("time", "float", "seconds since 1970", provenance=True),
-    Column("samples", "int", "samples of the batch that were looked at"),
+    Column("samples", "int", "measured samples of the batch"),
     Column("tokens", "int", "tokens of these samples, without padding", nullable=True),
-    Column("mask", "text", "causal or bidirectional, by the attention weights; unknown where there are none"),
+    Column("mask", "text", "causal or bidirectional, by the attention weights; unknown without them"),
     Column("padding", "text", "left out, none, or unknown: a mask was passed that does not fit the states"),
     Column("dtype", "text", "number format of the states; numbers are computed in float64"),
     Column("residual", "float", "|X - 1 x^T| / |X| about the mean token, composite norm; mean over samples", nullable=True),
     Column("residual_floor", "bool", "the residual is rounding noise of `dtype`", nullable=True),
     Column("norm", "float", "length of a token's vector, mean over tokens and samples", nullable=True),
     Column("effective_rank", "float", "exponential of the entropy of the shares of singular values; of at most 512 tokens", nullable=True),
-    Column("state_reason", "text", "why these are null, else empty"),
-    Column("entropy", "float", "of a row of attention weights, in nats; of a causal mask without the first row", unit="nats",
+    Column("state_reason", "text", "why one of these is null, else empty"),
+    Column("entropy", "float", "entropy of a row of attention weights, in nats; with a causal mask, without the first row", unit="nats",
     nullable=True), Column("largest_share", "float", "largest weight of the same rows, mean", nullable=True),
     Column("first_share", "float", "weight on the first token in other tokens' rows, mean", nullable=True),
-    Column("attention_reason", "text", "why these are null, else empty"),
+    Column("attention_reason", "text", "why one of these is null, else empty"),
     Column("gradient_queries", "float", "Frobenius norm of the gradient of the block's query weights at the step", nullable=True),
-    Column("gradient_keys", "float", "of its key weights", nullable=True),
+    Column("gradient_keys", "float", "the same norm for the block's key weights", nullable=True),
     Column("gradient_reason", "text", "why one is null, else empty"),
 )  # fmt: skip
 STATE = ("residual", "norm", "effective_rank")

@@ -1,6 +1,6 @@
-"""Compiled models: a step that is looked at is computed by PyTorch itself, as if it were not compiled, so that its operations can be seen.
+"""Compiled models: a measured step runs in eager mode, so that its operations are visible.
 
-Nothing is compiled anew for it, and the compiled code is used again in the step after. It makes the same numbers up to rounding.
+Nothing is recompiled for it, and the next step uses the compiled code again. Both give the same numbers up to rounding.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from typing import Any
 
 import torch
 
-_ASKED: dict[int, Any] = {}  # who wants it, of several watchers; the first holds what it was before
+_ASKED: dict[int, Any] = {}  # watchers in eager mode; the first holds the previous stance
 
 
 class EagerSteps:
-    """Between `begin` and `end` compiled functions run as they are written."""
+    """Switch to eager mode: between `begin` and `end` compiled functions run uncompiled."""
 
     def begin(self) -> None:
         if id(self) in _ASKED:
             return
-        with suppress(RuntimeError):  # inside of compiled code (an optimiser's step that is compiled)
+        with suppress(RuntimeError):  # inside compiled code, such as a compiled optimiser step
             _ASKED[id(self)] = None if _ASKED else torch.compiler.set_stance("force_eager")
 
     def end(self) -> None:
         if id(self) not in _ASKED:
             return
         stance = _ASKED.pop(id(self))
-        if stance is not None and _ASKED:  # another goes on, and ends it
+        if stance is not None and _ASKED:  # another watcher is still active and restores it
             _ASKED[next(iter(_ASKED))] = stance
         elif stance is not None:
             with suppress(RuntimeError):

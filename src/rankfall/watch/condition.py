@@ -1,4 +1,4 @@
-"""When a run is to be stopped: `residual[-1] < 0.05 for 3 logs`."""
+"""Conditions that stop a run, such as `residual[-1] < 0.05 for 3 logs`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORM = re.compile(
 
 
 class RankLoss(RankfallError):
-    """A run was stopped because a number of a layer was what `raise_if` says."""
+    """The error that stops a run when a condition of `raise_if` holds."""
 
     def __init__(self, text: str, step: int, layer: int, column: str, values: Sequence[float]) -> None:
         super().__init__(text)
@@ -27,7 +27,7 @@ class RankLoss(RankfallError):
 
 
 class StopCondition:
-    """A condition, with the values of the logs for which it has held."""
+    """A condition, with the values of the latest logs in which it held."""
 
     def __init__(self, text: str) -> None:
         match = FORM.fullmatch(text) if isinstance(text, str) else None
@@ -47,7 +47,7 @@ class StopCondition:
         self.held: list[float] = []
 
     def check(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Raises where it has held for as many logs, with these rows of one step. A number that is null holds for no log."""
+        """Raise `RankLoss` if the condition has held for the required number of logs. A null number does not hold."""
         layers = [row["layer"] for row in rows]
         wanted = layers[self.layer] if -len(layers) <= self.layer < 0 else self.layer
         row = next((row for row in rows if row["layer"] == wanted), None)

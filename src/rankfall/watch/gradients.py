@@ -1,7 +1,7 @@
 """The weights of queries and keys in a block, by their names, and the norm of their gradients at a step.
 
-Where one matrix holds queries, keys and values one after the other (`nn.MultiheadAttention`, GPT-2's `c_attn`, `qkv`), its thirds are
-taken; a matrix that interleaves them by head (`query_key_value`) does not say where they are, and has no such norm.
+A matrix that holds queries, keys and values one after the other (`nn.MultiheadAttention`, GPT-2's `c_attn`, `qkv`) is split into thirds.
+A matrix that interleaves them by head (`query_key_value`) does not show where they are, so the norm is null.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ INTERLEAVED = ("query_key_value",)
 NO_SELF_ATTENTION = re.compile(r"cross|encoder_attn|encdec|enc_dec|multihead_attn|relative", re.IGNORECASE)
 AS_FUNCTIONS = "say queries= and keys= as functions of the block that return weights"
 Wanted = str | Sequence[str] | Callable[[nn.Module], Iterable[Tensor]]
-Part = tuple[nn.Parameter, int, int]  # a weight, the axis of its outputs, and which third of it; -1: all of it
+Part = tuple[nn.Parameter, int, int]  # a weight, the axis of its outputs, and the third of it; -1: all
 
 
 @dataclass(frozen=True)
 class QueryKeyWeights:
-    """Of one block."""
+    """The weights of queries and keys in one block."""
 
     queries: tuple[Part, ...]
     keys: tuple[Part, ...]
@@ -54,7 +54,7 @@ def query_key_weights(block: nn.Module, queries: Wanted | None = None, keys: Wan
 
 
 def by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[list[Part], list[Part], str]:
-    """Queries, keys, and why there are none."""
+    """Return the weights of queries, those of keys, and the reason if there are none."""
     queries: list[Part] = []
     keys: list[Part] = []
     reason = "no weights of queries and keys are known by their names: say queries= and keys="
@@ -79,13 +79,13 @@ def by_name(block: nn.Module, named: list[tuple[str, nn.Parameter]]) -> tuple[li
 
 
 def is_transposed(block: nn.Module, name: str) -> bool:
-    """Whether a weight is (in, out), as in the Conv1D of Hugging Face's GPT-2."""
+    """Return whether a weight is (in, out), as in the Conv1D of Hugging Face's GPT-2."""
     owner = block.get_submodule(name.rpartition(".")[0])
     return type(owner).__name__ == "Conv1D" and hasattr(owner, "nf")
 
 
 def choose(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Wanted) -> list[Part]:
-    """By globs of names inside the block, or by a function of the block that returns weights."""
+    """Return the weights that match globs of names inside the block, or those that a function of the block returns."""
     if callable(wanted):
         return [(weight, 0, -1) for weight in wanted(block)]  # type: ignore[misc]
     globs = [wanted] if isinstance(wanted, str) else list(wanted)
@@ -101,13 +101,13 @@ def choose(block: nn.Module, named: list[tuple[str, nn.Parameter]], wanted: Want
 
 
 def gradient_norm(parts: Sequence[Part], scale: float = 1.0) -> tuple[float | None, str]:
-    """Frobenius norm of all parts together, or why there is none. `scale`: what gradients are still multiplied by."""
+    """Return the Frobenius norm of all parts together, or None and the reason. `scale`: the loss scale of the gradients."""
     squares = []
     for weight, axis, third in parts:
         gradient: Any = weight.grad
         if gradient is None or gradient.is_sparse:
             continue
-        if hasattr(gradient, "to_local"):  # to have all of it, every process would have to join in
+        if hasattr(gradient, "to_local"):  # gathering it would need every process
             return None, "the gradient is spread over several processes"
         part = gradient.detach() if third < 0 else gradient.detach().chunk(3, axis)[third]
         squares.append(torch.linalg.vector_norm(part, dtype=choose_dtype(part)).item() ** 2)

@@ -1,4 +1,4 @@
-"""Hooks that leave nothing behind: on modules only while a step is looked at, and not in copies or files of a module."""
+"""Hooks that leave no trace: modules have them only during a measured step, and copies and saved modules have none that act."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.utils.hooks import RemovableHandle
 
 
 class WatchHook:
-    """Calls a function. A copy of the module it is on has a hook that does nothing, and so has one that was saved."""
+    """A hook that calls a function. In a copied or saved module it does nothing."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -26,11 +26,11 @@ class WatchHook:
 
 
 def do_nothing(*given: Any) -> None:
-    """The hook that a copy of a module has."""
+    """Do nothing: the hook in a copied or saved module."""
 
 
 class Attached:
-    """Handles of hooks that are taken off together."""
+    """Handles of hooks that are removed together."""
 
     def __init__(self) -> None:
         self.handles: list[RemovableHandle] = []
@@ -39,7 +39,7 @@ class Attached:
         return bool(self.handles)
 
     def around(self, module: nn.Module, before: Callable[..., None], after: Callable[..., None]) -> None:
-        """`before(module, args, kwargs)` and `after(module, args, kwargs, output)`, which is called after an exception too, with None."""
+        """Attach `before(module, args, kwargs)` and `after(module, args, kwargs, output)`. After an exception the output is None."""
         self.handles.append(module.register_forward_pre_hook(WatchHook(before), with_kwargs=True))
         self.handles.append(module.register_forward_hook(WatchHook(after), with_kwargs=True, always_call=True))
 

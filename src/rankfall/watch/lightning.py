@@ -1,4 +1,4 @@
-"""A callback for Lightning: `Trainer(..., callbacks=[LightningCallback(every=100, to="run.parquet")])`, of either of its two packages."""
+"""A callback for Lightning, in either of its two packages: `Trainer(..., callbacks=[LightningCallback(every=100, to="run.parquet")])`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ else:
 
 
 class LightningCallback(Callback):
-    """Watches a LightningModule while it is fitted, with the options of `watch`. A step is one of the first optimiser; gradients
-    are those before Lightning clips them."""
+    """Callback that watches a LightningModule during fitting, with the options of `watch`.
+
+    A step is a step of the first optimiser. Gradients are those before Lightning clips them.
+    """
 
     def __init__(self, every: int = 100, to: Any = "run.parquet", **options: Any) -> None:
         self.options = {"every": every, "to": to, **options}
         self.watcher: Watcher | None = None
-        self.first: int | None = None  # the optimiser whose steps count
+        self.first: int | None = None  # id of the optimiser whose steps count
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self.close()

@@ -1,4 +1,4 @@
-"""The numbers of states and of attention weights, without padding: for each sample one, in float64."""
+"""The numbers of states and of attention weights, without padding: one per sample, in float64."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rankfall.rank.effective_rank import effective_rank
 from rankfall.rank.powers import measurable, or_nan
 from rankfall.rank.residual import relative_residual
 
-MOST_NUMBERS = 2**22  # in float64 at a time
-MOST_TOKENS = 512  # of a sample, for its effective rank
-WORK = 8 * 256**3  # for the effective ranks of a layer
-ROWS = 256  # rows of attention weights that are looked at, evenly spaced
+MOST_NUMBERS = 2**22  # float64 numbers at a time
+MOST_TOKENS = 512  # tokens of a sample, for its effective rank
+WORK = 8 * 256**3  # limit for the effective ranks of a layer
+ROWS = 256  # rows of attention weights that are measured, evenly spaced
 
 
 def state_numbers(states: Tensor, real: Tensor | None) -> dict[str, Tensor]:
-    """Each (S,) of states (S, T, D); `real` (S, T): which are tokens. NaN where there is no number: one token, zeros, overflow."""
+    """Return the numbers (S,) of states (S, T, D). `real` (S, T) is True at tokens. NaN: not defined (one token, zeros, overflow)."""
     if real is not None and not bool(real.all()):
         alone = [residual_and_norm(x[here][None]) for x, here in zip(states, real)]
         found = {name: torch.cat([one[name] for one in alone]) for name in alone[0]}
@@ -26,7 +26,7 @@ def state_numbers(states: Tensor, real: Tensor | None) -> dict[str, Tensor]:
 
 
 def residual_and_norm(states: Tensor) -> dict[str, Tensor]:
-    """Residual and norm (S,) of states (S, T, D) that are all tokens; of large ones a sample at a time, so that memory is that of one."""
+    """Return residual and norm (S,) of states (S, T, D) without padding. Large states are processed a few samples at a time."""
     few = max(1, MOST_NUMBERS // max(states[0].numel(), 1))
     if len(states) > few:
         parts = [residual_and_norm(part) for part in states.split(few)]
@@ -43,12 +43,14 @@ def residual_and_norm(states: Tensor) -> dict[str, Tensor]:
 
 
 def ranks(states: Tensor, real: Tensor | None) -> Tensor:
-    """Effective ranks (S,), NaN for samples that are left out: time grows with the third power of the smaller of tokens and width, so that
-    of large matrices fewer samples are taken, and `MOST_TOKENS` of their tokens."""
+    """Return effective ranks (S,), NaN for samples that are left out.
+
+    Time grows with the third power of the smaller of tokens and width, so large states use fewer samples and `MOST_TOKENS` of their tokens.
+    """
     found = torch.full((len(states),), torch.nan, dtype=choose_dtype(states), device=states.device)
     size = min(*states.shape[1:], MOST_TOKENS)
     count = min(len(states), max(1, int(WORK / size**3)))
-    whole = real is None or bool(real[:count].all())  # on a GPU all at once take half the time of one after another
+    whole = real is None or bool(real[:count].all())  # on a GPU one batch takes half the time of single samples
     parts = [states[:count]] if whole else [x[here][None] for x, here in zip(states[:count], real)]  # type: ignore[arg-type]
     at = 0
     for x in parts:  # (S', T, D)
@@ -62,8 +64,10 @@ def ranks(states: Tensor, real: Tensor | None) -> Tensor:
 
 
 def weight_numbers(weights: Tensor, rows: Tensor, real: Tensor | None) -> dict[str, Tensor]:
-    """Each (S,) of weights (S, H, R, T), those of the queries `rows` (R,) of T; `real` (S, T). `causal` is 1 where no token sees a
-    later one."""
+    """Return the numbers (S,) of weights (S, H, R, T), for the queries `rows` (R,) out of T. `real` (S, T) is True at tokens.
+
+    `causal` is 1 if no token attends to a later one.
+    """
     weights = weights.to(choose_dtype(weights))
     tokens = weights.shape[-1]
     here = torch.ones(len(weights), tokens, dtype=torch.bool, device=weights.device) if real is None else real
@@ -85,18 +89,18 @@ def weight_numbers(weights: Tensor, rows: Tensor, real: Tensor | None) -> dict[s
 
 
 def row_mean(values: Tensor, rows: Tensor) -> Tensor:
-    """(S, H, R) -> (S,), over heads and the rows (S, R) that are meant; NaN where none is, or where a value is not finite."""
+    """Average (S, H, R) to (S,), over heads and the selected rows (S, R). NaN if there are none or a value is not finite."""
     kept = torch.where(rows[:, None], values, 0.0).sum((1, 2))
     return kept / (rows.sum(-1) * values.shape[1])
 
 
 def select_rows(heads: int, tokens: int, device: torch.device) -> Tensor:
-    """The rows of attention weights (H, T, T) that are looked at."""
+    """Return the rows of attention weights (H, T, T) that are measured."""
     return space_rows(tokens, device, min(ROWS, max(16, MOST_NUMBERS // (heads * tokens))))
 
 
 def samples_at_once(heads: int, rows: int, tokens: int) -> int:
-    """Whose weights are looked at together: on a GPU several samples take as long as one."""
+    """Return the number of samples whose weights are measured together. On a GPU several samples take as long as one."""
     return max(1, MOST_NUMBERS // max(heads * rows * tokens, 1))
 
 
@@ -107,5 +111,5 @@ def space_rows(tokens: int, device: torch.device, most: int) -> Tensor:
 
 
 def choose_dtype(x: Tensor) -> torch.dtype:
-    """float64, where the device has it."""
+    """Return float64, or float32 on devices without it."""
     return torch.float32 if x.device.type == "mps" else torch.float64

@@ -1,4 +1,4 @@
-"""Which tokens of a batch are padding, from what the model is called with."""
+"""The padding of a batch, from the arguments of the model's call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MaskFunction = Callable[..., Tensor | None]
 
 
 def find_given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bool, Tensor | None]:
-    """Whether the arguments of a call say something about padding, and then the real tokens (B, T); None: nothing is padding."""
+    """Return whether the arguments of a call specify padding, and the real tokens (B, T), where None means no padding."""
     named = bind_arguments(module, args, kwargs)
     for name in (*REAL, *PADDED):
         if name in named and named[name] is None:
@@ -26,13 +26,13 @@ def find_given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str,
             real = read_mask(mask.detach(), name in PADDED)
             if real is not None:
                 return True, real
-        elif isinstance(mask, Tensor):  # of pairs of tokens, made from one that was passed further out
+        elif isinstance(mask, Tensor):  # a mask of pairs of tokens, computed from one passed to an outer module
             return False, None
     return any(name in named for name in (*REAL, *PADDED)), None
 
 
 def read_mask(mask: Tensor, padded: bool) -> Tensor | None:
-    """True where there is a token. Numbers that are added to scores are 0 there and far below 0 at padding; others are 1 and 0."""
+    """Convert a mask to True at tokens. A mask that is added to scores is 0 at tokens and far below 0 at padding; others are 1 and 0."""
     if mask.is_floating_point():
         if bool((mask < 0).any()):
             return mask == 0
@@ -43,7 +43,7 @@ def read_mask(mask: Tensor, padded: bool) -> Tensor | None:
 
 
 def bind_arguments(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by name, also those of a dictionary that is the only one (a batch)."""
+    """Return the arguments by name, including the entries of dictionaries among them (a batch)."""
     try:
         found = dict(inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments)
     except (TypeError, ValueError):
@@ -56,11 +56,11 @@ def bind_arguments(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, 
 
 
 def call_mask_function(mask: MaskFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
-    """What the user's function says, checked."""
+    """Call the user's mask function and check its result."""
     found = mask(*args, **kwargs)
     if found is not None and not (isinstance(found, Tensor) and found.ndim == 2):
         said = f"a tensor {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
         raise RankfallError(
-            f"mask returns {said}: it is called as the model is, and returns (batch, tokens), True where there is a token"
+            f"mask returns {said}: it receives the arguments of the model and must return (batch, tokens), True at tokens"
         )
     return None if found is None else found.detach() != 0

@@ -1,5 +1,6 @@
-"""The page of a watched run: a curve a layer over steps for each quantity, its profile by layer, and the last log as a table; one
-HTML text."""
+"""The page of a watched run, as one HTML text: for each quantity a curve per layer over steps and a profile by layer, and the last log as
+a table.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +42,12 @@ SAYS = {
 }  # fmt: skip
 BANDED = ("residual",)  # the quantities whose bands ship with the package
 BAND_COLOURS = ("#9ec9ea", "#f2c48d")  # at birth, after training
-DECADES = 30.0  # times the least, from where an axis is logarithmic
-MOST = 13  # curves of a chart; of more layers some are left out, evenly
+DECADES = 30.0  # ratio of largest to smallest value above which an axis is logarithmic
+MOST = 13  # curves of a chart; of more layers an even selection is drawn
 
 
 def page_of(table: DataFrame, name: str) -> str:
-    """The page of the newest run in a table."""
+    """Return the page of the newest run in a table."""
     run = int(table.run.max())
     rows = table[table.run == run]
     sections = "\n".join(section(rows, column) for column in CURVES)
@@ -96,7 +97,7 @@ def about(table: DataFrame, rows: DataFrame) -> str:
 
 
 def find_sentences(rows: DataFrame) -> list[str]:
-    """What the residual did at the last layer, and where it is least at the end: sentences of numbers in the table."""
+    """Return sentences on the residual of the last layer over steps, and on its minimum over layers at the end."""
     layer, steps = rows.layer.max(), rows.step.unique()
     there = rows[(rows.layer == layer) & rows.residual.notna()]
     said = []
@@ -115,7 +116,7 @@ def find_sentences(rows: DataFrame) -> list[str]:
 
 
 def section(rows: DataFrame, column: str) -> str:
-    """A heading, what is seen, and the picture; where there is no number, why."""
+    """Return the section of a quantity: heading, description and picture, or the reason if there is no number."""
     head = f'<section id="{column}"><h2>{TITLES[column]}</h2><p>{SAYS.get(column, describe_column(column))}</p>'
     if not rows[column].notna().any():
         kind = "attention" if column in ATTENTION else "gradient" if column in GRADIENT else "state"
@@ -127,7 +128,7 @@ def section(rows: DataFrame, column: str) -> str:
 
 
 def describe_bands(bands: Sequence[ReferenceBand], of: str) -> str:
-    """What the shaded bands are, or why there are none."""
+    """Describe the shaded bands, or say why there are none."""
     return (
         f"Shaded: residuals of networks with attention in the same directions, {of}."
         if bands
@@ -136,7 +137,7 @@ def describe_bands(bands: Sequence[ReferenceBand], of: str) -> str:
 
 
 def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = ()) -> str:
-    """Over steps, a curve a layer; and over layers, a curve each for the first, middle and last log; bands behind them. As SVG."""
+    """Draw a quantity as SVG: over steps by layer, and over layers for the first, middle and last log, with bands behind the curves."""
     with apply_style():
         figure, ((over_steps, over_layers),) = canvas(1, 2, WIDTH * 1.35, 2.9)
         draw_steps(over_steps, rows, column)
@@ -149,13 +150,13 @@ def picture(rows: DataFrame, column: str, bands: Sequence[ReferenceBand] = ()) -
         figure.savefig(drawn, format="svg", metadata=WITHOUT_TIME["svg"])
     text = drawn.getvalue()
     label = html.escape(f"{TITLES[column]}: over steps by layer, and over layers by step", quote=True)
-    # Names inside a picture must differ from those of the others on the page.
+    # Ids inside a picture must differ from those of the other pictures on the page.
     named = re.sub(r'(\bid="|url\(#|href="#)', lambda match: f"{match[1]}{column}-", text[text.index("<svg") :])
     return named.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
 
 def spread_widely(values: Series) -> bool:
-    """Whether positive numbers differ so much that a logarithmic axis shows more of them."""
+    """Return whether values are positive and spread so widely that a logarithmic axis shows more."""
     return bool(values.min() > 0 and values.max() > DECADES * values.min())
 
 
@@ -186,7 +187,7 @@ def draw_layers(axes: Axes, rows: DataFrame, column: str) -> None:
 
 
 def draw_bands(over_steps: Axes, over_layers: Axes, rows: DataFrame, bands: Sequence[ReferenceBand]) -> None:
-    """Draw the bands behind the curves: over steps that of the last layer, over layers that of each."""
+    """Draw the bands behind the curves: over steps the band of the last layer, over layers that of each."""
     depth = int(rows.layer.max())
     for one, colour in zip(bands, BAND_COLOURS):
         sides = [one.at(layer, depth) for layer in range(depth + 1)]
@@ -205,7 +206,7 @@ def legend_of_layers(axes: Axes) -> None:
 
 
 def pick_evenly(values: Sequence[Any], most: int) -> list[Any]:
-    """Pick at most so many, evenly, with the first and the last."""
+    """Pick at most `most` values, evenly, with the first and the last."""
     if len(values) <= most:
         return list(values)
     return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]

@@ -26,7 +26,7 @@ NO_ATTENTION = "no softmax over the tokens and no scaled_dot_product_attention w
 def rows_of(
     record: PassRecord, blocks: Blocks, weights: Sequence[QueryKeyWeights], step: int, run: int, scale: float = 1.0
 ) -> list[dict[str, Any]]:
-    """A row for each layer. `scale`: what gradients are still multiplied by (mixed precision)."""
+    """Return a row for each layer. `scale`: the loss scale of the gradients in mixed precision."""
     now = time.time()
     order = [one.block for one in record.layers if one.block is not None]
     once = len(set(order)) == len(order) and order == sorted(order)
@@ -91,7 +91,7 @@ def mask_of(attention: dict[str, Tensor] | None) -> str:
 
 
 def mean(values: Tensor) -> float | None:
-    """Mean over the samples that have a number; None where none has."""
+    """Return the mean over the samples that are not NaN, or None if there are none."""
     known = values[~torch.isnan(values)]
     value = known.double().mean().item() if len(known) else math.nan
     return value if math.isfinite(value) else None

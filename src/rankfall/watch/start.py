@@ -1,4 +1,4 @@
-"""`watch`: from a model and a few options to a Watcher."""
+"""The function `watch`, which builds a Watcher from a model and a few options."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def watch(
     start: int = 0,
     automatic: bool = True,
 ) -> Watcher:
-    """Watch a model while it trains: by layer what attention loses, on the batch that passes anyway, at the first step and every `every`th.
+    """Watch a model while it trains: what attention loses by layer, on the training batch, at the first step and every `every`th step.
 
     to: 'run.parquet', 'tensorboard:FOLDER', 'wandb', a function of rows, or a list of these. blocks: a glob of names, a pattern, names or
-    modules, where those that are found are not meant. samples: of the batch, at most. mask: a function, called as the model is, that
-    returns (batch, tokens), True where there is a token; without it `attention_mask` and the like are understood; False: no padding.
-    states: a function from what a block returns to (batch, tokens, width). batch_axis: 1 where states are (tokens, batch, width).
-    queries, keys: globs of weights in a block, or functions of a block. passes: 'training' (with gradients) or 'all'. raise_if: such
-    as 'residual[-1] < 0.05 for 3 logs'. start: steps made before, of a training that goes on. automatic: whether optimisers are
-    listened to.
+    modules; by default they are detected. samples: the most samples of a batch to measure. mask: a function with the arguments of the model
+    that returns (batch, tokens), True at tokens; by default `attention_mask` and similar arguments are read; False: no padding. states: a
+    function from the output of a block to (batch, tokens, width). batch_axis: 1 if states are (tokens, batch, width). queries, keys: globs
+    of weights in a block, or functions of a block. passes: 'training' (with gradients) or 'all'. raise_if: a condition such as
+    'residual[-1] < 0.05 for 3 logs', or several. start: number of earlier steps of a resumed training. automatic: count the steps of
+    optimisers.
     """
     for name, value, least in (("every", every, 1), ("samples", samples, 1), ("start", start, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:

@@ -1,4 +1,4 @@
-"""The states (batch, tokens, width) in what a block is given and returns, or one line that says what was found instead."""
+"""The states (batch, tokens, width) in the inputs and outputs of a block, or an error of one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HINT = "say states= as a function from what a block returns to (batch, tokens, w
 
 
 def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction | None, batch_axis: int) -> Tensor:
-    """(B, T, D), a view of what a block returned."""
+    """Return the states (B, T, D) as a view of the block's output."""
     found = states(output) if states is not None else output
     called = f"block {name} ({type(block).__name__})"
     if isinstance(found, (tuple, list)) and found and states is None:
@@ -28,7 +28,7 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
         )
     if not isinstance(found, Tensor):
         raise RankfallError(
-            f"{called} returns {type(found).__name__}, no tensor of states: {HINT}, or name other modules by blocks="
+            f"{called} returns {type(found).__name__}, not a tensor of states: {HINT}, or name other modules by blocks="
         )
     if hasattr(found, "to_local"):
         raise RankfallError(
@@ -52,7 +52,7 @@ def states_of(output: Any, name: str, block: nn.Module, states: StatesFunction |
 
 
 def refuse_two(output: Sequence[Any], called: str) -> None:
-    """One line where it cannot be known which of several tensors is the state, or whether it is their sum."""
+    """Raise an error if several tensors of the output could be the state, or their sum."""
     first = output[0]
     if not isinstance(first, Tensor) or first.ndim != 3:
         return
@@ -74,14 +74,14 @@ def refuse_two(output: Sequence[Any], called: str) -> None:
 def input_states(
     args: Sequence[Any], kwargs: Mapping[str, Any], states: StatesFunction | None, batch_axis: int
 ) -> Tensor | None:
-    """(B, T, D) that a block is given; None where no argument is such a tensor."""
+    """Return the states (B, T, D) in the arguments of a block, or None if no argument is such a tensor."""
     given = [
         one
         for one in (*args, *kwargs.values())
         if isinstance(one, Tensor) and one.is_floating_point() and not one.is_nested
     ]
     if states is not None and not any(one.ndim == 3 for one in given):
-        try:  # the function is made for what blocks return, which may be what they take as well
+        try:  # the function is meant for the outputs of blocks, which may have the form of their inputs
             found = states(args[0] if args else next(iter(kwargs.values())))
         except Exception:
             return None
@@ -93,7 +93,7 @@ def input_states(
 
 
 def check_not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) -> None:
-    """One line where a model turns (batch, tokens) of its input to (tokens, batch): batch_axis has not been said."""
+    """Raise an error if a model transposes (batch, tokens) of its input to (tokens, batch) and batch_axis is not set."""
     here = tuple(states.shape[:2])
     shapes = [tuple(one) for one in given]
     if here[0] != here[1] and here not in shapes and here[::-1] in shapes:
@@ -104,8 +104,10 @@ def check_not_turned(states: Tensor, given: Sequence[Sequence[int]], name: str) 
 
 
 def axis_of_batch(blocks: Sequence[nn.Module], names: Sequence[str], asked: int | None) -> int:
-    """0 or 1: asked for, or known from PyTorch's own layers. Others that hold attention with the batch second may turn axes round
-    or not."""
+    """Return the batch axis of states, 0 or 1: the requested one, or the one of PyTorch's layers.
+
+    Other blocks that hold attention with the batch second may or may not transpose the axes, so they need an explicit value.
+    """
     if asked is not None:
         if asked not in (0, 1) or isinstance(asked, bool):
             raise RankfallError(

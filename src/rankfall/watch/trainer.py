@@ -1,4 +1,4 @@
-"""A callback for the Trainer of Hugging Face: `Trainer(..., callbacks=[RankfallCallback(every=100, to="run.parquet")])`."""
+"""A callback for Hugging Face's Trainer: `Trainer(..., callbacks=[RankfallCallback(every=100, to="run.parquet")])`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ except ImportError as error:
 
 
 class RankfallCallback(TrainerCallback):
-    """Watches the model of a Trainer from the first step to the last, with the options of `watch`. Steps are the Trainer's own
-    numbers, also of a training that goes on from a checkpoint; gradients are those after clipping."""
+    """Callback that watches the model of a Trainer from the first step to the last, with the options of `watch`.
+
+    Steps have the Trainer's numbers, also in a training resumed from a checkpoint. Gradients are those after clipping.
+    """
 
     def __init__(self, every: int = 100, to: Any = "run.parquet", **options: Any) -> None:
         self.options = {"every": every, "to": to, **options}

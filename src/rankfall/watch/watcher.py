@@ -1,4 +1,4 @@
-"""The object that `watch` returns: counts steps, looks at one pass of a step that is logged, and hands rows to sinks."""
+"""The object that `watch` returns. It counts steps, measures one pass of each logged step, and passes rows to sinks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEPT = "_rankfall_watchers"  # attribute of a model
 
 
 class Watcher:
-    """Watches one model. A step is a step of the optimiser that updates the model; once `step()` is called, a step is such a call."""
+    """A watcher of one model. It counts the steps of the model's optimiser or, once `step()` is called, the calls of `step()`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Watcher:
         self.armed = self.closed = self.counted = False
         self.misses = 0
         self.clock = OptimizerClock(model, self.before_step, self.after_step) if automatic else None
-        # The model keeps it, so that both go together where nobody closes it.
+        # The model holds a reference, so that a watcher lives as long as its model unless it is closed.
         model.__dict__.setdefault(KEPT, []).append(self)
         self.finish = weakref.finalize(self, finish, self.clock, self.eager, sinks)
         self.arm()
@@ -66,15 +66,16 @@ class Watcher:
         self.close(quiet=kind is not None)
 
     def __deepcopy__(self, memo: Any) -> None:
-        """A copy of the model is not watched."""
+        """Return None: a copy of the model is not watched."""
 
     def __reduce__(self) -> Any:
-        return type(None), ()  # nor is one from a file
+        return type(None), ()  # a saved model is not watched either
 
     def step(self, number: int | None = None) -> None:
-        """A step has been made, or is about to be: call it once a step, while gradients are there. `number`: which it is, where
-        somebody else counts."""
-        if self.clock is not None:  # from now on steps are counted by these calls
+        """Count a step. Call this once per step, before or after the update, while gradients exist. `number`: the step's number, if the
+        caller counts steps.
+        """
+        if self.clock is not None:  # from now on these calls count the steps
             already = self.steps >= self.first
             self.clock.remove()
             self.clock = None
@@ -85,7 +86,7 @@ class Watcher:
         self.count()
 
     def before_step(self, optimizer: Optimizer) -> None:
-        """Gradients are looked at before the update, which may change them."""
+        """Measure gradients before the update, which may change them."""
         if self.armed and self.capture.take() is not None:
             self.count(optimizer)
             self.counted = True
@@ -111,7 +112,7 @@ class Watcher:
             self.arm()
 
     def arm(self) -> None:
-        """Measure the next step. Of several processes only the first does, and waits for none."""
+        """Measure the next step. With several processes, only the first measures, and it waits for no other."""
         if self.closed or process_number() != 0:
             return
         self.armed = True
@@ -134,14 +135,17 @@ class Watcher:
             one.check(rows)
 
     def count_miss(self) -> bool:
-        """A step had no pass that could be measured: try the next one, and say what was called if there has been none so far."""
+        """Count a step without a measurable pass, and return True to try the next step.
+
+        Raise an error if no log exists yet and the model was not called as expected.
+        """
         self.misses += 1
         with_gradients, without = sum(self.capture.passes[1:]), self.capture.passes[0]
         if not self.logs and (self.misses > 1 or without or with_gradients):
             if without and not with_gradients:
                 raise RankfallError(
                     f"step {self.steps}: the model was called {without} times, always without gradients (torch.no_grad, as in evaluation), "
-                    "and passes of training have them: pass passes='all' to look at these too"
+                    "but training passes have gradients: pass passes='all' to measure these too"
                 )
             if not with_gradients or self.capture.loose:
                 raise RankfallError(
@@ -153,14 +157,14 @@ class Watcher:
         return True
 
     def remove(self) -> None:
-        """Take all hooks off. What was written stays."""
+        """Remove all hooks. Written rows stay."""
         self.disarm()
         if self.clock is not None:
             self.clock.remove()
             self.clock = None
 
     def close(self, quiet: bool = False) -> None:
-        """Takes all hooks off and finishes what is written."""
+        """Remove all hooks and close the sinks. Warn if no step was counted, unless `quiet`."""
         if self.closed:
             return
         unseen = self.clock is not None and self.steps < self.first and process_number() == 0 and not quiet
@@ -180,7 +184,7 @@ class Watcher:
 
 
 def finish(clock: OptimizerClock | None, eager: EagerSteps, sinks: Sequence[RowSink]) -> None:
-    """Take hooks off and close sinks, also where nobody closes the watcher."""
+    """Remove hooks and close sinks, also when a watcher is garbage-collected without `close`."""
     if clock is not None:
         clock.remove()
     eager.end()
@@ -189,19 +193,19 @@ def finish(clock: OptimizerClock | None, eager: EagerSteps, sinks: Sequence[RowS
 
 
 def process_number() -> int:
-    """The number of this process in its group of processes; 0 where there is no group."""
+    """Return the rank of this process in its group, or 0 without a group."""
     distributed = torch.distributed
     return int(distributed.get_rank()) if distributed.is_available() and distributed.is_initialized() else 0
 
 
 def scale_of(optimizer: Optimizer | None) -> float:
-    """What the gradients that a fused optimiser of mixed precision sees are still multiplied by."""
+    """Return the loss scale of the gradients that a fused optimiser of mixed precision receives."""
     scale = getattr(optimizer, "grad_scale", None)
     return float(scale) if scale is not None else 1.0
 
 
 def refuse(rows: list[dict[str, Any]], record: PassRecord, blocks: Blocks) -> None:
-    """One line where the first pass has nothing to compare."""
+    """Raise an error if all states of the first pass have one token, so that there is nothing to compare."""
     tokens = [row for row in rows if row["residual"] is not None]
     single = [row for row in rows if row["norm"] is not None]
     if not tokens and single and all((layer.tokens or 1) <= max(layer.samples, 1) for layer in record.layers):

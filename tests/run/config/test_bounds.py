@@ -59,7 +59,7 @@ CASES: dict[str, tuple[str, Any, str]] = {
     "component": ("architectures/san/norm", "n" * 300, "architectures.san.norm: .* at most 200 letters"),
     "component of one's own": ("architectures/san/norm", "n" * 300 + ":x", "at most 200 letters"),
     "folder": ("results", "r/" + "x" * 256, "results: .* 255 bytes"),
-    "folder with a zero": ("results", "a\0b", "results: .* holds a control character.*"),
+    "folder with a zero": ("results", "a\0b", "results: .* contains a control character.*"),
     "aliases of aliases": ("tasks/sorting/symbols", nested(40, 2), MANY),
     "aliases of aliases as axis": ("grid/0/depth", nested(40, 2), MANY),
     "depth": ("grid/0/depth", nested(5000), f"grid: {DEEP}"),

@@ -206,7 +206,7 @@ CASES: dict[str, tuple[str, Any, str]] = {
         None,
         r"grid: is empty \(null\), not a list; write a value, or leave the key out for its default",
     ),
-    "no name": ("name", "", r"name: '' is no text"),
+    "no name": ("name", "", r"name: '' is an empty text"),
     "false for a component": (
         "architectures/san/mask",
         False,

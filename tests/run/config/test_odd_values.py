@@ -63,7 +63,7 @@ REFUSED_OPTIONS = {
     "heads that do not divide": ("orders", {"heads": [1, 3]}, "heads: 3 heads do not divide the width 8; allowed: 1, 2, 4, 8; or choose"),
     "no heads": ("orders", {"heads": [0]}, "heads: 0 is out of range; allowed: >= 1"),
     "no numbers of heads": ("orders", {"heads": []}, "heads: [] has no entries; name some, or leave the key out for its default"),
-    "a width for the heads": ("orders", {"width": 7}, "width: 7 is not divided by its 2 heads; choose `heads` too"),
+    "a width for the heads": ("orders", {"width": 7}, "width: 7 is not divisible by its 2 heads; choose `heads` too"),
     "heads of a claim": ("deep_norm", {"heads": 3}, "heads: 3 heads do not divide the width 32; allowed: 1, 2, 4, 8, 16, 32"),
     "tokens": ("probe", {"tokens": 0}, "tokens: 0 is out of range; allowed: >= 1"),
     "negative": ("probe", {"tokens": -1}, "tokens: -1 is out of range"),

@@ -107,7 +107,7 @@ def test_tuples_are_read_item_by_item(lab: Path) -> None:
 
 IN_THE_FILE = {
     "LIMITS = {'k': (0, LOW)}": "LIMITS is computed, and a plan runs nothing: write literals",
-    "LIMITS = {'kk': (0, 1)}": "LIMITS names 'kk', which is no option of the component",
+    "LIMITS = {'kk': (0, 1)}": "LIMITS names 'kk', which is not an option of the component",
     "NEEDS = 'no' + 'thing'": "NEEDS is computed",
     "USES = (WHAT,)": "USES is computed",
     "TABLE = 'optlab.' + NAME": "TABLE is computed",
@@ -134,4 +134,4 @@ def test_what_is_not_there_is_told(lab: Path) -> None:
         said
         == "measures.one: 'optlab.nothing': no Python module 'optlab.nothing' is installed or lies in the working directory"
     )
-    assert refusal(changed("architectures/san/normaliser", "optlab.parts.sharp")).endswith("written optlab.parts:sharp")
+    assert refusal(changed("architectures/san/normaliser", "optlab.parts.sharp")).endswith("as optlab.parts:sharp")

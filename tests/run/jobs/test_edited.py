@@ -126,6 +126,24 @@ def test_an_edit_while_a_job_runs_is_kept_under_no_key(
     assert not list(Store(lab / "results" / "store").records())
 
 
+def test_no_program_of_an_edited_text_is_kept_under_the_planned_key(
+    lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Where the trial of a text is remembered, the first import is that of the comparison with autograd. A program that was traced there
+    from an edited text was kept under the digest of the planned one, and no later job agreed with autograd."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    plan = make_plan(lab / "config.json")
+    with monkeypatch.context() as patch:
+        patch.setattr("rankfall.run.jobs.before.find_refused_cells", lambda cells, store, note: {})
+        when(patch, "begin", lambda: edit(lab, EDIT))
+        assert train(plan) == 2
+    assert "changed while the job ran" in capsys.readouterr().err
+    edit(lab, SHARP)
+    for name in ("edited_one", "edited_two"):
+        sys.modules.pop(name, None)
+    assert train(plan) == 0
+
+
 def test_undisturbed_a_job_keeps_all_cells(undisturbed: dict[str, Tensor]) -> None:
     assert len(undisturbed) > 10
 

@@ -36,7 +36,7 @@ def own(context, *, normalisers: list[str | dict] = [], length: int = 3):
         weights = components.bound("normaliser", USED or one)(torch.arange(float(length)))
         return [{"model": one.name, "depth": 1, "heads": 1, "length": length, "log10_paths": float(weights[-1]), "proportion": 0.5}]
 
-    return context.rows(map(Component.of, normalisers), rows_of, made_of=lambda one: [("normaliser", one)])
+    return context.rows(map(Component.parse, normalisers), rows_of, made_of=lambda one: [("normaliser", one)])
 """
 NONE = "\nUSED = None\n"
 
@@ -114,11 +114,11 @@ def test_an_item_cannot_be_made_of_what_the_measure_does_not_name(
 @pytest.mark.long
 def test_options_of_what_an_item_is_made_of_are_in_its_key(lab: Path) -> None:
     """Also where items are places in a list, and not its components."""
-    text = MEASURE.replace("map(Component.of, normalisers)", "range(len(normalisers))").replace(
+    text = MEASURE.replace("map(Component.parse, normalisers)", "range(len(normalisers))").replace(
         "rows_of(one)", "rows_of(place)"
     )
-    text = text.replace("with open", "one = Component.of(normalisers[place])\n        with open")
-    text = text.replace('one: [("normaliser", one)]', 'place: [("normaliser", Component.of(normalisers[place]))]')
+    text = text.replace("with open", "one = Component.parse(normalisers[place])\n        with open")
+    text = text.replace('one: [("normaliser", one)]', 'place: [("normaliser", Component.parse(normalisers[place]))]')
     (lab / "keptlab.py").write_text(text.replace('"length": length', '"length": one.options["power"]') + NONE)
     for name in "ab":
         text = NORMALISER.replace("(logits)", "(logits, *, power: int = 1)").format(factor="power")

@@ -21,7 +21,7 @@ INPUTS = "tokens"
 TARGETS = "classes"
 ONLINE = {online}
 def some(rng, *, samples: int = 30):
-    x = torch.from_numpy(rng.integers(0, {symbols}, size=(samples, 4)))
+    x = torch.from_numpy(rng.integers(0, {symbols}, size=(samples, 6)))
     return x, {targets}
 class Drawn:
     def __call__(self, rng) -> Dataset:
@@ -78,7 +78,7 @@ def test_a_seed_with_more_symbols_has_a_network_of_its_own(tmp_path: Path, monke
     ("seeds", "task", "said"),
     [
         ("0..3", {"symbols": "4 + (rng.random() < 0.5)", "size_in": "4"}, "inputs from 0 to 4 with size_in = 4"),
-        ("2..5", {"symbols": "4", "size_in": "4", "targets": "x % 2 - 2 * (rng.random() < 0.5)"}, "from -2 to -1 with size_out = 3"),
+        ("5..8", {"symbols": "4", "size_in": "4", "targets": "x % 2 - 2 * (rng.random() < 0.5)"}, "from -2 to -1 with size_out = 3"),
     ],
 )  # fmt: skip
 def test_a_seed_whose_data_leave_their_range_fails_alone(

@@ -49,7 +49,7 @@ REFUSED = {
     "another type": (
         "residuals",
         {"where": {"layer": "one"}},
-        "where.layer: 'one' is no value of a column of type int",
+        "where.layer: 'one' is not a value for a column of type int",
         "",
     ),
     "not measured": (
@@ -70,13 +70,13 @@ REFUSED = {
     "lines": (
         "sweep",
         {"lines": ["architektur"]},
-        "lines: 'architektur' is no column of table 'law'",
+        "lines: 'architektur' is not a column of table 'law'",
         "'architecture'",
     ),
     "numbers": (
         "scorecard",
         {"numbers": ["residual_last", "residuals_last"]},
-        "numbers: 'residuals_last' is no column of table 'scorecard'",
+        "numbers: 'residuals_last' is not a column of table 'scorecard'",
         "did you mean 'residual_last'",
     ),
     "models": ("models", {"models": ["gpt2"]}, "models: 'gpt2' is not measured; there will be: bert-base-cased", ""),
@@ -102,7 +102,7 @@ REFUSED = {
     "setting": (
         "scorecard",
         {"setting": "sorting, short, depth 3"},
-        "setting: 'sorting, short, depth 3' is no setting of the scorecard; there will be: sorting, short, depth 2; "
+        "setting: 'sorting, short, depth 3' is not a setting of the scorecard; there will be: sorting, short, depth 2; "
         "sorting, short, depth 4; did you mean 'sorting, short, depth ",
         "",
     ),

@@ -37,7 +37,10 @@ def test_an_import_that_cannot_succeed_is_one_line(
 ) -> None:
     name = square(tmp_path, monkeypatch, "lab_lacking", imports)
     said = refusal(config(NORMALISER, name))
-    assert f"'{name}'" in said and f"lab_lacking.py, line {line}, imports {missing}, which is not installed" in said
+    assert (
+        f"'{name}'" in said
+        and f"lab_lacking.py, line {line}, imports {missing}, which is neither installed nor beside it" in said
+    )
 
 
 def test_so_is_one_of_a_helper_that_the_module_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,16 +69,16 @@ NOT_MEASURED = {
     "columns of states": (
         "states",
         {"lines": ["archtecture"]},
-        "'archtecture' is no column of table 'states'",
+        "'archtecture' is not a column of table 'states'",
         "'architecture'",
     ),
     "an axis of words": (
         "states",
         {"x": "architecture"},
-        "x: column 'architecture' is no number to draw along",
+        "x: column 'architecture' cannot be an axis",
         "depth",
     ),
-    "an axis of seeds": ("sweep", {"lines": ["architecture"], "x": "seed"}, "column 'seed' is no number", "layer"),
+    "an axis of seeds": ("sweep", {"lines": ["architecture"], "x": "seed"}, "column 'seed' cannot be an axis", "layer"),
     "cells of the second table": (
         "influence",
         {"architecture": "san"},

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from rankfall.run.screen import ending, lines
 from rankfall.run.screen.left import TRUST, TYPICAL, seconds_left
-from rankfall.run.screen.logs import Reached, of_text, read_reached
+from rankfall.run.screen.logs import Reached, parse_log, read_reached
 from rankfall.run.screen.screen import view
 from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import SILENT, clock, error_in
@@ -121,16 +121,16 @@ def test_what_a_training_job_writes_is_understood(monkeypatch: pytest.MonkeyPatc
     out, members = io.StringIO(), Members()
     progress = Progress(out)
     progress.begin(total=12, in_store=4)
-    assert of_text(out.getvalue()) == Reached(4, 12)
+    assert parse_log(out.getvalue()) == Reached(4, 12)
     progress.begin_stack(members, steps_per_epoch=10, epochs=10)  # type: ignore[arg-type]
     now[0], members.step_count = 20.0, 50
     progress.step(members, History())  # type: ignore[arg-type]
-    found = of_text(out.getvalue())
+    found = parse_log(out.getvalue())
     assert found == Reached(4, 12, share=4 * 0.5 / 8, rate=10.0, detail="loss 0.5 to 1.5")
     progress.cells_done(4)
     now[0], members.step_count = 40.0, 100
     progress.step(members, History())  # type: ignore[arg-type]
-    found = of_text(out.getvalue())
+    found = parse_log(out.getvalue())
     assert found is not None and (found.cells, found.of) == (8, 12)
 
 
@@ -256,5 +256,5 @@ def test_a_clock_that_is_set_back_gives_no_negative_times() -> None:
 
 def test_a_step_of_no_steps_does_not_end_the_view() -> None:
     text = "8 cells: 0 in store, 8 to train\n0/8 cells; stack of 8: step 0/0, 5.0 member-steps/s, "
-    assert of_text(text) is not None
-    assert of_text(text.replace("5.0", "5.0.0")) is not None
+    assert parse_log(text) is not None
+    assert parse_log(text.replace("5.0", "5.0.0")) is not None

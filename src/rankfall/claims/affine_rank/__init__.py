@@ -1,1 +1,1 @@
-"""Whether a layer norm leaves the affine rank of tokens as it is: Cirrincione 2026."""
+"""A test of whether a layer norm preserves the affine rank of tokens: Cirrincione 2026."""

@@ -1,9 +1,9 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, evidence_rows, judge
 
 SAME = Threshold(0.0, "at", CHANGE, "every draw of lower than full rank beside the origin")
 
@@ -12,11 +12,11 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     lower = rows[rows.x < rows.x.max()]  # full rank cannot rise
     shares = {
-        name: (of(lower, CHANGE, name).value == SAME).groupby(of(lower, CHANGE, name).x).mean()
+        name: (evidence_rows(lower, CHANGE, name).value == SAME).groupby(evidence_rows(lower, CHANGE, name).x).mean()
         for name in (BESIDE, THROUGH)
     }
-    beside = of(lower, CHANGE, BESIDE).value
-    ratio = of(rows, RESIDUAL).value
+    beside = evidence_rows(lower, CHANGE, BESIDE).value
+    ratio = evidence_rows(rows, RESIDUAL).value
     text = (
         f"In general position, at lower than full rank, a layer norm keeps the affine rank in {(beside == SAME).mean():.0%} of "
         f"draws; its change lies between {beside.min():+.0f} and {beside.max():+.0f}. The "

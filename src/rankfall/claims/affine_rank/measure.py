@@ -37,7 +37,7 @@ def affine_rank(context: Context, *, tokens: int = 12, width: int = 16, seeds: i
 
 
 def tokens_of(seed: int, tokens: int, width: int, rank: int, through: bool) -> Tensor:
-    """(T, D) of this affine rank, in general position."""
+    """Return tokens (T, D) of this affine rank, in general position."""
     parts = [(tokens, rank, "coordinates"), (rank, width, "directions"), (1, width, "origin")]
     coordinates, directions, origin = (
         standard_normal(seed, a, b, name=f"{NAME} {rank} {what}") for a, b, what in parts
@@ -46,6 +46,6 @@ def tokens_of(seed: int, tokens: int, width: int, rank: int, through: bool) -> T
 
 
 def rank_of(x: Tensor) -> int:
-    """Affine: of the differences from the mean."""
+    """Return the affine rank: the rank of the differences from the mean."""
     s = torch.linalg.svdvals(x - x.mean(0, keepdim=True))
     return int((s > TOLERANCE * s[0]).sum())

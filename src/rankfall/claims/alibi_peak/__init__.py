@@ -1,1 +1,1 @@
-"""Where products of causal ALiBi layers have their weight: the closed form of Wu et al. 2025."""
+"""A test of where products of causal ALiBi layers have their weight: the closed form of Wu et al. 2025."""

@@ -1,10 +1,10 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, compare, evidence_rows, judge
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -13,15 +13,15 @@ PEAK = "distance of the largest entry of the last row, by layers"
 OFF = "total variation distance from the closed form, by layers"
 PUBLISHED = "published, t / (e^m - 1)"
 EQUAL, WEAK, STRONG = "equal scores", "weak scores", "strong scores"
-# Tokens: binomials with t - 1 and with t have peaks 1 / (e^m - 1) = 4 apart, and the sum's own is one below. Two entries there are equal,
-# up to rounding.
+# Tokens: binomials with t - 1 and with t have peaks 1 / (e^m - 1) = 4 apart, and the sum's own peak is one below. Two entries there are
+# equal, up to rounding.
 BESIDE = Threshold(5.0, "below", "tokens between the largest entry of the last row and the published peak")
 CLOSE = Threshold(0.05, "below", OFF)
 
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    layers = sorted(set(of(rows, PEAK, EQUAL).x))
+    layers = sorted(set(evidence_rows(rows, PEAK, EQUAL).x))
     near = {line: [layer for layer in layers if is_near(rows, line, layer)] for line in (EQUAL, WEAK, STRONG)}
     last = layers[-1]
     off = band_of(rows, OFF, EQUAL, last)
@@ -47,7 +47,7 @@ def decide(read: Read) -> Decision:
 
 
 def is_near(rows: DataFrame, line: str, layer: float) -> bool:
-    """Whether the last row has the published shape and peak."""
+    """Return whether the last row has the published shape and peak."""
     peak, published = (band_of(rows, PEAK, name, layer).mean for name in (line, PUBLISHED))
     return compare(band_of(rows, OFF, line, layer), CLOSE) == "below" and abs(peak - published) <= BESIDE + 1e-6
 

@@ -1,7 +1,7 @@
 """Products of t causal layers whose scores are -m (i - j), equal or with random parts, against C(t - 1 + d, d) e^(-m d) at distance d.
 
-With equal scores a layer is a convolution with e^(-m d), but for the denominators of the first rows; t of them have the binomial. The
-published form has C(t + d, d), whose largest entry lies near d = t / (e^m - 1). m is that of the source.
+With equal scores a layer is a convolution with e^(-m d), except for the denominators of the first rows, and t of them give the binomial.
+The published form has C(t + d, d), whose largest entry is near d = t / (e^m - 1). m is that of the source.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def alibi_peak(
 
 def last_rows(network: Network, x: Tensor, layers: Sequence[int]) -> Tensor:
     """Return the last row of A_t ... A_1 for each t of `layers` (N, T). Rows go down through the layers, so no product is formed."""
-    states = [network.place(x)]  # (1, 1, T, D) before each layer
+    states = [network.first_state(x)]  # (1, 1, T, D) before each layer
     for block in network.blocks:
         states.append(block(states[-1]))
     found = torch.zeros(len(layers), x.shape[-2], dtype=x.dtype)
@@ -72,7 +72,7 @@ def last_rows(network: Network, x: Tensor, layers: Sequence[int]) -> Tensor:
 
 
 def closed_form(tokens: int, layers: int, slope: float = SLOPE) -> np.ndarray:
-    """Shares by distance 0 .. T - 1, which sum to one."""
+    """Return shares by distance 0 .. T - 1, which sum to one."""
     distance = np.arange(tokens)
     logs = gammaln(layers + distance) - gammaln(layers) - gammaln(distance + 1) - slope * distance
     found = np.exp(logs - logs.max())

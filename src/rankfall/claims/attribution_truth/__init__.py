@@ -1,1 +1,1 @@
-"""Which attribution is right: on networks made by hand, whose dependence on each token is known exactly."""
+"""Comparison of attributions on networks built by hand, whose dependence on each token is known exactly."""

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rankfall.claims.answers import true_of_all
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, compare, is_on, judge, of
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    compare,
+    evidence_rows,
+    is_on,
+    judge,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,8 +57,8 @@ SETTING = (
 def better(
     read: Read, first: tuple[str, ...], second: tuple[str, ...], among: str = "", exact: bool = False
 ) -> Decision:
-    """Whether methods are right more often than others: in networks with random weights, and beside it in those made by hand. `exact`: by
-    hand the first must be right everywhere too."""
+    """Decide whether methods are right more often than others in networks with random weights. The verdict also describes networks built by
+    hand. With `exact`, the first methods must be right everywhere there."""
     rows = read("evidence")
     pairs = [(method, other) for method in first for other in second]
     means = [band(by_seed(rows, among + RANKS, one) - by_seed(rows, among + RANKS, other)) for one, other in pairs]
@@ -58,7 +69,7 @@ def better(
     }
     hands = [band(by_seed(rows, among + RIGHT, one) - by_seed(rows, among + RIGHT, other)) for one, other in pairs]
     answers = [compare(one, IN_RANKS) for one in means]
-    wrong = exact and of(rows, RIGHT, first[0]).value.min() < ALL_RIGHT - 1e-9
+    wrong = exact and evidence_rows(rows, RIGHT, first[0]).value.min() < ALL_RIGHT - 1e-9
     by_hand = [is_on(one, BY_HAND) for one in hands]
     listed = "; ".join(f"{method} {say_right(rows, method, among)}" for method in (*first, *second))
     return judge(
@@ -88,27 +99,27 @@ def say_layers(single: Mapping[tuple[str, str, float], str]) -> str:
 
 
 def say_ranks(rows: DataFrame, method: str, among: str = "") -> str:
-    ranks = of(rows, among + RANKS, method)
+    ranks = evidence_rows(rows, among + RANKS, method)
     first, last = (ranks[ranks.x == x].value.mean() for x in (ranks.x.min(), ranks.x.max()))
     return f"{first:.2f}, {last:.2f} and {by_seed(rows, among + RANKS, method).mean():.2f}"
 
 
 def say_right(rows: DataFrame, method: str, among: str = "") -> str:
-    right = of(rows, among + RIGHT, method)
+    right = evidence_rows(rows, among + RIGHT, method)
     wrong = [NAMES[int(x)] for x, part in right.groupby("x") if part.value.mean() < ALL_RIGHT - 1e-9]
     return f"{right.value.mean():.2f}" + f" (not in: {', '.join(wrong)})" * bool(wrong)
 
 
 def by_layer(rows: DataFrame, quantity: str, one: str, other: str) -> DataFrame:
-    """Differences of two methods, behind the first layer."""
-    both = of(rows, quantity, one).merge(of(rows, quantity, other), on=["x", "seed"])
+    """Return differences of two methods, for layers after the first."""
+    both = evidence_rows(rows, quantity, one).merge(evidence_rows(rows, quantity, other), on=["x", "seed"])
     both["value"] = both.value_x - both.value_y
     return both[both.x > 1] if both.x.max() > 1 else both
 
 
 def by_seed(rows: DataFrame, quantity: str, method: str) -> DataFrame:
-    """Means over networks, or over layers behind the first."""
-    found = of(rows, quantity, method)
+    """Return means over networks, or over layers after the first, by seed."""
+    found = evidence_rows(rows, quantity, method)
     if quantity.endswith(RANKS):
         found = found[found.x > 1] if found.x.max() > 1 else found
     return found.groupby("seed").value.mean()

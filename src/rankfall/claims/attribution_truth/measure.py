@@ -1,9 +1,9 @@
-"""Attributions of the last token of seven networks made by hand, beside what it depends on; and of networks with random weights, beside
-how far the state moves when a token says the opposite.
+"""Attributions of the last token of seven networks built by hand, compared with its true dependence; and of networks with random weights,
+compared with how far the state moves when a token's sign is flipped.
 
-By hand: for each method the chance that a token that is needed is above one that is not (ties count half), of its attributions averaged
-over all inputs, and the share that it gives to tokens that are not needed. Random: the rank correlation over tokens with the effect,
-by layer, averaged over inputs. Both also without the last token itself, which skips pass on.
+By hand: for each method the chance that a needed token is above an unneeded one (ties count half), in its attributions averaged over all
+inputs, and the share that it gives to unneeded tokens. Random: the rank correlation over tokens with the effect, by layer, averaged over
+inputs. Both also without the last token itself, which skips pass on.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def chance(above: Tensor, below: Tensor) -> float:
 def random_network(
     seed: int, depth: int, tokens: int, width: int, heads: int, samples: int
 ) -> tuple[Network, Tensor, Tensor]:
-    """Attention with skips and a norm behind each; tokens are p_i + s u with s = +-1, and the rows of x (B, T, D) differ in these signs."""
+    """Return a network with attention, skips and norms after them, and its inputs. Tokens are p_i + s u with s = +-1, and the rows of x (B,
+    T, D) differ in these signs."""
     init = {"name": "normal", "deviation": width**-0.5}
     fields = {"depth": depth, "width": width, "heads": heads, "residual": "add", "norm": "layer", "init": init}
     network = make([seed], tokens, torch.float64, **fields)
@@ -102,7 +103,7 @@ def random_network(
 
 
 def moved_by_opposite(network: Network, x: Tensor, said: Tensor) -> list[Tensor]:
-    """By layer (B, T): how far the last token's state moves when token i says the opposite."""
+    """Return, by layer (B, T), how far the last token's state moves when the sign of token i is flipped."""
     whole = list(network.layers(x[None]))[1:]
     moved: list[list[Tensor]] = []
     for token in range(x.shape[1]):
@@ -114,7 +115,7 @@ def moved_by_opposite(network: Network, x: Tensor, said: Tensor) -> list[Tensor]
 
 
 def correlation(found: Tensor, effect: Tensor) -> float:
-    """Spearman's over tokens, mean over samples."""
+    """Return Spearman's correlation over tokens, mean over samples."""
     pairs = zip(found.numpy(), effect.numpy(), strict=True)
     values = [spearmanr(one, other).statistic if np.ptp(one) and np.ptp(other) else math.nan for one, other in pairs]
     return float(np.mean(values))

@@ -2,12 +2,12 @@
 
 raw attention     mean over heads of the last layer's weights
 rollout, norms    products over layers, as in `identity/attribution/mixing.py`
-flow              the largest flow from the last token down to each input, edges being (A + 1) / 2 (A without skips)
-value zeroing     by layer, how far a token's value set to zero turns the output (1 - cosine); a product over layers (Mohebbi et al. 2023)
-ALTI              by layer, how much a summand takes off the 1-norm of the output; a product over layers (Ferrando et al. 2022)
+flow              the largest flow from the last token down to each input, with edges (A + 1) / 2 (A without skips)
+value zeroing     by layer, how far the output turns (1 - cosine) without a token's value; a product over layers (Mohebbi et al. 2023)
+ALTI              by layer, how much a summand reduces the 1-norm of the output; a product over layers (Ferrando et al. 2022)
 decomposed        vectors that sum to the state, carried through all layers, weights and open units fixed (Modarressi et al. 2023)
-Jacobian          norm of the state's derivative by what the token says
-ablation          how far the state moves when the token says neither
+Jacobian          norm of the state's derivative by the token's sign
+ablation          how far the state moves when the token has neither sign
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from rankfall.nets.network import Network
 
 METHODS = ("raw attention", "rollout", "flow", "norms", "value zeroing", "ALTI", "decomposed", "Jacobian", "ablation")
-UNITS = 2**24  # of flow: capacities are whole numbers
-TINY = 1e-9  # of the largest: what is smaller is rounding
+UNITS = 2**24  # of flow: capacities are integers
+TINY = 1e-9  # relative to the largest: smaller values are rounding
 
 
 def attributions(network: Network, x: Tensor, said: Tensor) -> dict[str, list[Tensor]]:
-    """By method and layer, of states x (B, T, D) that enter the first block; `said` (D,): the direction in which inputs differ."""
+    """Return attributions by method and layer, for states x (B, T, D) that enter the first block. `said` (D,) is the direction in which
+    inputs differ."""
     views = list(cell_views(network, x[None]))
     layers = [mixing(view) for view in views]
     matrices = {
@@ -62,7 +63,7 @@ def fill_unknown(matrix: Tensor | None) -> Tensor:
 
 
 def terms(view: AttentionView) -> Tensor:
-    """What token i adds to token j's sum, skip and norm included (B, T, T, D), j before i."""
+    """Return what token i adds to token j's sum, with skip and norm (B, T, T, D), j before i."""
     assert not isinstance(view.join, str)
     parts = view.join.factor * torch.einsum("bhji,bhid->bjid", view.weights, view.map_values())
     if view.join.skip is not None:
@@ -74,7 +75,7 @@ def terms(view: AttentionView) -> Tensor:
 
 
 def value_zeroing(view: AttentionView) -> Tensor:
-    """(B, T, T): rows j that sum to one."""
+    """Return value zeroing (B, T, T), whose rows j sum to one."""
     assert not isinstance(view.join, str)
     attended = view.attend()
     output = view.join(attended)  # (B, T, D)
@@ -83,23 +84,23 @@ def value_zeroing(view: AttentionView) -> Tensor:
     for token in range(view.tokens):
         without = view.join(attended - added[:, :, token])
         found.append(1 - torch.nn.functional.cosine_similarity(without, output, dim=-1))
-    return rows(cut(torch.stack(found, -1).clamp_min(0)))
+    return normalise_rows(cut(torch.stack(found, -1).clamp_min(0)))
 
 
 def alti(view: AttentionView) -> Tensor:
     parts = terms(view)
     whole = parts.sum(-2, keepdim=True)
     size = whole.abs().sum(-1)  # (B, T, 1)
-    return rows(cut((size - (whole - parts).abs().sum(-1)).clamp_min(0)))
+    return normalise_rows(cut((size - (whole - parts).abs().sum(-1)).clamp_min(0)))
 
 
-def rows(matrix: Tensor) -> Tensor:
+def normalise_rows(matrix: Tensor) -> Tensor:
     size = matrix.sum(-1, keepdim=True)
     return torch.where(size > 0, matrix / size, 0.0)
 
 
 def flows(matrices: list[Tensor]) -> Tensor:
-    """(B, T): capacities are rows of the layers' matrices (B, T, T), last layer first."""
+    """Return the largest flows (B, T). Capacities are rows of the layers' matrices (B, T, T), last layer first."""
     samples, tokens, _ = matrices[0].shape
     found = torch.zeros(samples, tokens, dtype=matrices[0].dtype)
     for sample in range(samples):
@@ -115,8 +116,8 @@ def flows(matrices: list[Tensor]) -> Tensor:
 
 
 def decompose(network: Network, x: Tensor, views: list[AttentionView]) -> list[Tensor]:
-    """By layer the parts (B, T, T, D) of the states, j before i: of each input token, biases left out. Norms, weights and open units are as
-    they are; value biases are zero."""
+    """Return, by layer, the parts (B, T, T, D) of the states that come from each input token, j before i, without biases. Norms, weights
+    and open units are kept fixed. Value biases are zero."""
     parts = torch.diag_embed(x.movedim(-1, 1)).movedim(1, -1)
     found = []
     for block, view in zip(network.blocks, views, strict=True):

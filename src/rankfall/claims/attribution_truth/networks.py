@@ -1,7 +1,7 @@
-"""Networks made by hand. A token's vector has the coordinates of its place and channels; only channel `said` depends on the input, where it
-is +1 or -1. What the last token's final state depends on follows from the weights, and is counted over all inputs besides.
+"""Networks built by hand. A token's vector has coordinates for its place and channels. Only channel `said` depends on the input, where it
+is +1 or -1. The dependence of the last token's final state follows from the weights, and is also counted over all inputs.
 
-Everything is seen in a rotated basis, which changes no dependence and no length: a seed is a rotation.
+All networks are in a rotated basis, which changes no dependence and no length: a seed is a rotation.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rankfall.nets.network import Network
 from rankfall.streams import stream
 
 TOKENS = 5
-SAID, A, B, ONE = TOKENS, TOKENS + 1, TOKENS + 2, TOKENS + 3  # channels behind the places; ONE is always one
+SAID, A, B, ONE = TOKENS, TOKENS + 1, TOKENS + 2, TOKENS + 3  # channels after the places; ONE is always one
 WIDTH = TOKENS + 4
-HARD = 60.0  # of a score: e^-60 of the weight is elsewhere
+HARD = 60.0  # of a score: other tokens share e^-60 of the weight
 LAST = TOKENS - 1
 
 
 @dataclass(frozen=True)
 class Known:
-    """`needed`: the tokens that the last token's state depends on."""
+    """A network with all inputs and its known dependence. `needed` are the tokens on which the last token's state depends."""
 
     name: str
     network: Network
@@ -37,7 +37,7 @@ class Known:
 
 @dataclass
 class HandLayer:
-    """Weights before the rotation, by head: scores x^T S y, values x V. `up`, `down`: of an MLP with rectified units."""
+    """Weights before the rotation, by head: scores x^T S y, values x V. `up` and `down` are of an MLP with rectified units."""
 
     scores: list[np.ndarray]
     values: list[np.ndarray]
@@ -104,7 +104,7 @@ def tensor(value: np.ndarray) -> Tensor:
 
 
 def move(*pairs: tuple[int, int], factor: float = 1.0) -> np.ndarray:
-    """Values that carry channel `first` into channel `second`."""
+    """Return values that carry the first channel of each pair into the second."""
     found = np.zeros((WIDTH, WIDTH))
     for first, second in pairs:
         found[first, second] = factor
@@ -112,7 +112,7 @@ def move(*pairs: tuple[int, int], factor: float = 1.0) -> np.ndarray:
 
 
 def look(*weights: tuple[int, float]) -> np.ndarray:
-    """Scores by which every token gives these tokens these weights, which sum to one."""
+    """Return scores by which every token gives these tokens these weights, which sum to one."""
     found = np.zeros((WIDTH, WIDTH))
     found[ONE, :TOKENS] = -HARD
     for place, weight in weights:
@@ -121,7 +121,7 @@ def look(*weights: tuple[int, float]) -> np.ndarray:
 
 
 def look_back(steps: int) -> np.ndarray:
-    """Scores by which every token looks `steps` tokens back, the first ones at the first."""
+    """Return scores by which every token attends `steps` tokens back, and the first tokens to the first."""
     found = np.zeros((WIDTH, WIDTH))
     for place in range(TOKENS):
         found[place, max(place - steps, 0)] = HARD
@@ -132,13 +132,13 @@ PLACES = [(place, place) for place in range(TOKENS)]
 
 
 def unread() -> HandPlan:
-    """Nine tenths of attention on token 0, a tenth on token 1: a second head takes away what the first has read of token 0."""
+    """Nine tenths of attention are on token 0 and a tenth on token 1. A second head removes what the first has read of token 0."""
     heads = [look((0, 0.9), (1, 0.1)), look((0, 1.0))]
     return HandPlan("a sink", [HandLayer(heads, [move((SAID, A)), move((SAID, A), factor=-0.9)])], {1, LAST})
 
 
 def cancelling_heads() -> HandPlan:
-    """Two heads look at token 0 and add it with opposite signs; what each reads besides stays."""
+    """Two heads attend to token 0 and add it with opposite signs. What each reads besides stays."""
     heads = [look((0, 0.8), (1, 0.2)), look((0, 0.8), (2, 0.2))]
     return HandPlan(
         "heads that cancel", [HandLayer(heads, [move((SAID, A)), move((SAID, A), factor=-1.0)])], {1, 2, LAST}
@@ -146,7 +146,7 @@ def cancelling_heads() -> HandPlan:
 
 
 def copied_twice() -> HandPlan:
-    """Without skips: each token becomes the one before it, and then the one two before that."""
+    """Without skips, each token becomes the previous one, and then the one before that."""
     whole = move(*PLACES, (SAID, SAID), (ONE, ONE))
     return HandPlan(
         "a copy of a copy", [HandLayer([look_back(1)], [whole]), HandLayer([look_back(2)], [whole])], {1}, skips=False
@@ -154,19 +154,19 @@ def copied_twice() -> HandPlan:
 
 
 def read_before() -> HandPlan:
-    """Both layers read what the token before says; the second does not read what the first has written."""
+    """Both layers read the previous token's sign. The second does not read what the first has written."""
     layers = [HandLayer([look_back(1)], [move((SAID, A))]), HandLayer([look_back(1)], [move((SAID, B))])]
     return HandPlan("what is written is not read", layers, {LAST - 1, LAST})
 
 
 def write_and_read() -> HandPlan:
-    """The second layer reads what the first has written, and nothing else."""
+    """The second layer reads only what the first has written."""
     layers = [HandLayer([look_back(1)], [move((SAID, A))]), HandLayer([look_back(1)], [move((A, B))])]
     return HandPlan("what is written is read", layers, {LAST - 2, LAST - 1, LAST})
 
 
 def moved_by_keys() -> HandPlan:
-    """What token 0 says moves attention from token 1 to it; its value is nothing, since values read what token 1 alone has."""
+    """The sign of token 0 moves attention from token 1 to token 0, whose value is zero, since values read only what token 1 has."""
     scores = look((0, 1.0), (1, 1.0))
     scores[ONE, SAID] = 2.0
     scores[ONE, 2:TOKENS] -= 2 * HARD
@@ -176,7 +176,8 @@ def moved_by_keys() -> HandPlan:
 
 
 def saturated_units() -> HandPlan:
-    """Whether token 0 or token 1 says +1: both units of the MLP are flat at every input, and only their difference steps."""
+    """The output is whether token 0 or token 1 has the sign +1. Both units of the MLP are flat at every input, and only their difference
+    steps."""
     up = np.zeros((WIDTH, 4))
     up[A, :2] = 2.0
     bias = np.array([1.5, 0.5, 0.0, 0.0])

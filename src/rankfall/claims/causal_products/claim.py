@@ -1,16 +1,16 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
 
 LEFT = "log10 of the last row's share outside the first token, by layer"
 RATE = "log10 of the factor a layer in the second half, by network"
 NETWORKS = ("weak scores", "strong scores", "weak scores, window of 4")
 GONE = Threshold(-2.0, "below", LEFT, "all networks, after the last layer")  # a hundredth
-# log10 of 1.01: a factor a layer that is at least a hundredth larger.
+# log10 of 1.01: the factor per layer is at least a hundredth larger.
 SLOWER = Threshold(0.00432, "above", "log10 of the factor a layer with a window over that without")
 WITHIN = Threshold(
     0.0, "below", "log10 of the factor a layer over the published bound", "masks that see everything before"
@@ -19,11 +19,16 @@ WITHIN = Threshold(
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    depth = float(of(rows, LEFT).x.max())
+    depth = float(evidence_rows(rows, LEFT).x.max())
     left = {line: band_of(rows, LEFT, line, depth) for line in NETWORKS}
-    measured = {line: of(rows, RATE, "measured", number).value.to_numpy() for number, line in enumerate(NETWORKS)}
-    bound = {line: of(rows, RATE, "published bound", number).value.to_numpy() for number, line in enumerate(NETWORKS)}
-    # The bound is for masks that see everything before; both are logarithms, so the smaller is the faster.
+    measured = {
+        line: evidence_rows(rows, RATE, "measured", number).value.to_numpy() for number, line in enumerate(NETWORKS)
+    }
+    bound = {
+        line: evidence_rows(rows, RATE, "published bound", number).value.to_numpy()
+        for number, line in enumerate(NETWORKS)
+    }
+    # The bound is for masks that see all earlier tokens. Both are logarithms, so the smaller one is the faster.
     under = {line: compare(band(measured[line] - bound[line]), WITHIN) for line in NETWORKS[:2]}
     slower = compare(band(measured[NETWORKS[2]] - measured[NETWORKS[0]]), SLOWER)
     converged = {line: compare(left[line], GONE) for line in NETWORKS}
@@ -41,7 +46,7 @@ def decide(read: Read) -> Decision:
             "above": ".",
             "below": ": a window delays it, but in the end all lose what the second token does, which sees two tokens that have become "
             "alike.",
-            "undecided": "; whether that is slower is not told.",
+            "undecided": "; whether the window makes it slower is undecided.",
         }[slower]
     )
     return judge(

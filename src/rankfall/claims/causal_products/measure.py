@@ -1,8 +1,8 @@
-"""Causal attention without skip connections: what is left of the last row of the product of all layers' matrices outside the first token.
+"""Causal attention without skip connections: the weight outside the first token in the last row of the product of all layers' matrices.
 
-Beside it the published bound's rate, (1 - (j - 1) e) a layer at j = 2, with e the smallest weight that any layer gives; the rate of the
-largest diagonal entry behind the first, which governs a product of triangular matrices; and the same product with half of each layer
-a skip connection.
+It is compared with the published bound's rate, (1 - (j - 1) e) per layer at j = 2, with e the smallest weight of any layer; with the rate
+of the largest diagonal entry after the first, which governs a product of triangular matrices; and with the same product with half of each
+layer a skip connection.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def causal_products(context: Context, *, depth: int = 96, tokens: int = 16, widt
         for number, (line, own) in enumerate(NETWORKS.items()):
             fields: dict[str, Any] = {"mask": "causal", "norm": "layer", "depth": depth, "width": width} | own
             network = make([seed], tokens, **fields)
-            state = network.place(x)
+            state = network.first_state(x)
             product, skipped = torch.eye(tokens, dtype=x.dtype), torch.eye(tokens, dtype=x.dtype)
             least, largest = 1.0, 0.0
             left, left_skipped = [], []
@@ -49,7 +49,7 @@ def causal_products(context: Context, *, depth: int = 96, tokens: int = 16, widt
                 skipped = (weights + torch.eye(tokens, dtype=x.dtype)) / 2 @ skipped
                 least = min(least, float(weights[weights > 0].min()))
                 largest = max(largest, float(weights.diagonal()[1:].max()))
-                # Sums of what is outside, not one minus the first: small numbers keep their digits.
+                # Sums of the weight outside, not one minus the first: small numbers keep their digits.
                 left.append(math.log10(float(product[-1, 1:].sum())))
                 left_skipped.append(math.log10(float(skipped[-1, 1:].sum())))
                 state = block(state)

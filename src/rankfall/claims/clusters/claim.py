@@ -1,9 +1,9 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.trends import slopes
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of, within
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge, within
 
 GROUPS = "number of groups, by time"
 COUNT = "number of groups at one time, by score scale"
@@ -32,9 +32,9 @@ def spectrum(read: Read) -> Decision:
 
 def temperature(read: Read) -> Decision:
     rows = read("evidence")
-    counts = of(rows, COUNT)
+    counts = evidence_rows(rows, COUNT)
     power = band(slopes(counts, log=True))
-    late = float(of(rows, LAST).x.max())
+    late = float(evidence_rows(rows, LAST).x.max())
     end = band_of(rows, LAST, "causal, V = 1", late)
     means = counts.groupby("x").value.mean()
     said = (

@@ -1,8 +1,8 @@
-"""Tokens on the unit sphere, moved by what attention gives them: dx_i / dt = P_i sum_j a_ij V x_j, with a = softmax(b <x_i, x_j>) and P_i
-the projection that keeps x_i on the sphere; in small steps.
+"""Tokens on the unit sphere that attention moves: dx_i / dt = P_i sum_j a_ij V x_j, with a = softmax(b <x_i, x_j>) and P_i the projection
+that keeps x_i on the sphere, in small steps.
 
-How many groups there are in the end, for four value matrices; and, on the circle with a causal mask and V = 1, how many there are at one
-time for growing b. A group: tokens that are joined by gaps below a limit.
+Measured are the number of groups in the end, for four value matrices; and, on the circle with a causal mask and V = 1, their number at one
+time for growing b. A group is a set of tokens that are joined by gaps below a limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GROUPS = "number of groups, by time"
 NUMBER = "number of groups at one time, by score scale"
 LAST = "number of groups at score scale 4, by time"
 STEP = 0.05
-GAP = 0.02  # of the sphere: tokens that are nearer are of one group
+GAP = 0.02  # on the sphere: nearer tokens are in one group
 SCALES = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 VALUES = {
     "V = 1": (1.0, 1.0, 1.0),
@@ -73,7 +73,7 @@ def clusters(
 
 
 def flow(x: Tensor, values: Tensor, time: float, scale: float = 1.0) -> Tensor:
-    """Tokens (T, 3) after some time."""
+    """Return the tokens (T, 3) after `time`."""
     for _ in range(round(time / STEP)):
         pull = (scale * x @ x.T).softmax(-1) @ x @ values
         x = x + STEP * (pull - (pull * x).sum(-1, keepdim=True) * x)
@@ -82,7 +82,7 @@ def flow(x: Tensor, values: Tensor, time: float, scale: float = 1.0) -> Tensor:
 
 
 def groups(x: Tensor) -> int:
-    """Connected sets of tokens (T, 3) whose neighbours are nearer than GAP."""
+    """Count connected sets of tokens (T, 3) whose neighbours are nearer than GAP."""
     near = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") < GAP
     label = torch.arange(len(x))
     for _ in range(len(x)):
@@ -91,7 +91,7 @@ def groups(x: Tensor) -> int:
 
 
 def on_circle(angles: Tensor, scale: float, time: float) -> Tensor:
-    """Angles (T,) after some time, each moved by those before it and itself."""
+    """Return the angles (T,) after `time`. Each token is moved by earlier tokens and itself."""
     hidden = torch.ones(len(angles), len(angles), dtype=torch.bool).triu(1)
     for _ in range(round(time / STEP)):
         apart = angles - angles[:, None]  # (T, T): j before i
@@ -101,7 +101,7 @@ def on_circle(angles: Tensor, scale: float, time: float) -> Tensor:
 
 
 def arcs(angles: Tensor, scale: float) -> int:
-    """Groups on the circle: runs of tokens with gaps below a tenth of scale^-1/2, the width that a token sees."""
+    """Count groups on the circle: runs of tokens with gaps below a tenth of scale^-1/2, the width that a token sees."""
     inside = (angles % (2 * math.pi)).sort().values
     gaps = torch.cat([inside[1:] - inside[:-1], (inside[:1] + 2 * math.pi) - inside[-1:]])
     return max(int((gaps > 0.1 * scale**-0.5).sum()), 1)

@@ -1,1 +1,1 @@
-"""Whether a map of one number, the cosine of two tokens, predicts networks of fifty layers: Giorlandino and Goldt 2025."""
+"""A test of whether a map of one number, the cosine of two tokens, predicts networks of fifty layers: Giorlandino and Goldt 2025."""

@@ -1,9 +1,9 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.cosine_recursion.names import BOTH_SEE, COSINE, EARLIER
-from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band, judge, of
+from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band, evidence_rows, judge
 
 CLOSE = Threshold(0.05, "below", "size of network minus recursion at the layer where it is largest")
 GOLDT = "Giorlandino and Goldt: Two failure modes of deep transformers and how to avoid them, 2025"
@@ -15,9 +15,11 @@ CAUSAL = {0.5: {10: 0.29, 20: 0.74, 30: 0.943}, 3.0: {10: 0.165, 20: 0.40, 30: 0
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     worst, close, wants, said = band([0.0]), 0, [], []
-    names = sorted(one for one in of(rows, COSINE).line.unique() if one.startswith("beta"))
+    names = sorted(one for one in evidence_rows(rows, COSINE).line.unique() if one.startswith("beta"))
     for name in names:
-        both = of(rows, COSINE, name).merge(of(rows, COSINE, f"recursion, {name}"), on=["x", "seed"])
+        both = evidence_rows(rows, COSINE, name).merge(
+            evidence_rows(rows, COSINE, f"recursion, {name}"), on=["x", "seed"]
+        )
         both["gap"] = both.value_x - both.value_y
         layer = both.groupby("x").gap.mean().abs().idxmax()
         gap = band(both[both.x == layer].gap)
@@ -26,7 +28,7 @@ def decide(read: Read) -> Decision:
         if gap.low > -CLOSE and gap.high < CLOSE:
             close += 1
         elif gap.low < CLOSE and gap.high > -CLOSE:
-            away = abs(abs(gap.mean) - CLOSE)  # of the bound; intervals shrink with the root of the number of seeds
+            away = abs(abs(gap.mean) - CLOSE)  # from the bound; intervals shrink with the root of the number of seeds
             needed = gap.seeds * ((gap.high - gap.low) / 2 / max(away, 1e-9)) ** 2
             wants.append(f"{needed:.0e} seeds for {name}, whose difference lies {away:.1g} from the bound")
     text = f"Network minus recursion, where they differ most: {'; '.join(said)}."

@@ -1,7 +1,7 @@
-"""Mean cosine of two tokens by layer, in networks and by the recursion, at two scales of scores: of all tokens where all see all, and of
-the last 50 where a token sees earlier ones; and the largest difference of both over the number of tokens.
+"""Mean cosine of two tokens by layer, in networks and by the recursion, at two scales of scores: of all tokens if all see all, and of the
+last 50 under a causal mask; and the largest difference of both over the number of tokens.
 
-Cosines in different networks of width 256 differ by a tenth, so there are many; in float32, whose rounding is far below.
+Cosines in different networks of width 256 differ by a tenth, so there are many networks, in float32, whose rounding is far smaller.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def cosine_recursion(
     rho: float = 0.025,
     seeds: int = 24,
 ) -> Rows:
-    # Networks of a seed have the same weights, whatever they see and however large their scores are.
+    # Networks of a seed have the same weights, for every mask and scale of scores.
     return [
         one
         for seed in range(seeds)

@@ -1,6 +1,5 @@
-"""The networks that the recursion is about: one head without an output map, a ReLU MLP as wide as the state, norms without gain, skips of
-weight one. Each layer's weights are drawn when it is reached, so that depth needs no memory.
-"""
+"""The networks of the recursion: one head without an output map, a ReLU MLP as wide as the state, norms without gain, skips of weight one.
+Each layer's weights are drawn when it is reached, so that depth needs no memory."""
 
 from __future__ import annotations
 
@@ -19,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def states(x: Tensor, layers: int, regime: Regime, seed: int, name: str, causal: bool = False) -> Iterator[Tensor]:
-    """States (T, D) at layers 0 .. L, from normed tokens, in their number format."""
+    """Yield the states (T, D) at layers 0 .. L, from normed tokens, in their number format."""
     yield x
     for layer in range(1, layers + 1):
         x = block(x, regime, seed, f"{name} {layer}", causal)
         yield x
 
 
-@lru_cache(maxsize=512)  # the five maps of a hundred layers, for networks that differ in other things
+@lru_cache(maxsize=512)  # the five maps of a hundred layers, shared by networks that differ otherwise
 def draw(seed: int, width: int, name: str) -> Tensor:
-    """N(0, 1) entries (D, D)."""
+    """Return N(0, 1) entries (D, D)."""
     return standard_normal(seed, width, width, name=name)
 
 

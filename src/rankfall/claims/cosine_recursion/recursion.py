@@ -1,8 +1,8 @@
 """The cosine of two tokens from layer to layer, as the number of tokens and the width go to infinity (Giorlandino and Goldt 2025).
 
-State: q, the mean square of a token's entries, and p, the mean product of two tokens' entries. Attention of scores of deviation
-beta sqrt(log T) has outputs of q' = p + (q - p) max(0, 1 - beta_c / beta), beta_c = sqrt(2 / (1 - p)) at q = 1, and p' = p; without the
-sequence mean both are less by p. A two-layer ReLU MLP of weights of variance w and biases of variance b follows the arc-cosine kernel.
+State: q, the mean square of a token's entries, and p, the mean product of two tokens' entries. Attention with scores of deviation beta
+sqrt(log T) has outputs of q' = p + (q - p) max(0, 1 - beta_c / beta), beta_c = sqrt(2 / (1 - p)) at q = 1, and p' = p. Without the sequence
+mean both are smaller by p. A two-layer ReLU MLP with weights of variance w and biases of variance b follows the arc-cosine kernel.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Regime:
-    """`beta`: scale of scores; `value`, `weight`, `bias`: variances of value map, MLP maps and biases; `pre`: norms before; `centred`:
-    the sequence mean is taken off what attention makes."""
+    """Parameters of the networks. `beta` is the scale of scores. `value`, `weight` and `bias` are variances of value map, MLP maps and
+    biases. `pre` places norms before branches. `centred` subtracts the sequence mean from the output of attention."""
 
     beta: float
     value: float = 0.2
@@ -26,7 +26,7 @@ class Regime:
 
 
 def cosines(start: float, layers: int, regime: Regime) -> list[float]:
-    """At layers 0 .. L, from states of q = 1."""
+    """Return cosines at layers 0 .. L, from states of q = 1."""
     q, p, found = 1.0, start, [start]
     for _ in range(layers):
         q, p = after(q, p, regime)
@@ -35,7 +35,7 @@ def cosines(start: float, layers: int, regime: Regime) -> list[float]:
 
 
 def after(q: float, p: float, regime: Regime) -> tuple[float, float]:
-    """q and p after a block of attention and MLP, each with a skip connection."""
+    """Return q and p after a block of attention and MLP, each with a skip connection."""
     dq, dp = attention(p / q, regime)
     q, p = (q + dq, p + dp) if regime.pre else (1.0, (p / q + dp) / (1 + dq))
     dq, dp = mlp(p / q, regime)
@@ -43,7 +43,7 @@ def after(q: float, p: float, regime: Regime) -> tuple[float, float]:
 
 
 def attention(rho: float, regime: Regime) -> tuple[float, float]:
-    """q and p of what attention makes of normed states."""
+    """Return q and p of the output of attention on normed states."""
     squares = 0.0 if rho >= 1 else max(0.0, 1 - math.sqrt(2 / (1 - rho)) / regime.beta)
     shared = 0.0 if regime.centred else rho
     q = regime.value * (shared + (1 - rho) * squares) + regime.value_bias

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from rankfall.claims.deep_norm.names import COSINE, DEEP, GRADIENT, KINDS, NAME
-from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, judge, of
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, evidence_rows, judge
 
 RANGE = Threshold(1.0, "below", "decades between the largest and the smallest gradient of layers", DEEP)
 APART = Threshold(0.95, "below", COSINE, DEEP)
@@ -14,9 +14,9 @@ APART = Threshold(0.95, "below", COSINE, DEEP)
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    ranges = {kind: decades(of(rows, GRADIENT, kind)) for kind in KINDS}
-    ends = {kind: band(of(rows, COSINE, kind).value) for kind in KINDS}
-    depth = of(rows, COSINE).x.max()
+    ranges = {kind: decades(evidence_rows(rows, GRADIENT, kind)) for kind in KINDS}
+    ends = {kind: band(evidence_rows(rows, COSINE, kind).value) for kind in KINDS}
+    depth = evidence_rows(rows, COSINE).x.max()
     text = f"With {depth:.0f} layers gradients of value maps span " + ", ".join(
         f"10^{ranges[kind].mean:.2f} between layers, cosine of tokens {ends[kind].mean:.3g} ({kind})" for kind in KINDS
     )
@@ -33,7 +33,7 @@ def decide(read: Read) -> Decision:
 
 
 def decades(rows: Any) -> Band:
-    """Between the largest and the smallest gradient of a network."""
+    """Return the decades between the largest and the smallest gradient of a network."""
     return band(math.log10(one.value.max() / one.value.min()) for _, one in rows.groupby("seed"))
 
 

@@ -1,6 +1,5 @@
-"""Norms of the gradients of value maps by layer, and the cosine of two tokens after the last one, in networks of a thousand layers before
-training: norms after with DeepNorm's skips and start, with plain skips and Xavier's start, and norms before.
-"""
+"""Norms of the gradients of value maps by layer, and the cosine of two tokens after the last layer, in untrained networks of a thousand
+layers: norms after branches with DeepNorm's skips and initialisation, with plain skips and Xavier's, and norms before branches."""
 
 from __future__ import annotations
 

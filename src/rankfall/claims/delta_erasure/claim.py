@@ -1,9 +1,9 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.delta_erasure.names import ADDED, ERASED, KINDS, NAME, RESIDUAL
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, evidence_rows, judge
 
 LARGER = Threshold(0.0, "above", "decades of relative residual with erasure less those with adding")
 TENTH = Threshold(-1.0, "above", RESIDUAL, f"{ERASED}, after the last layer")
@@ -16,7 +16,8 @@ def decide(read: Read) -> Decision:
     half = max(x for x in rows.x if x <= last / 2)
     # A residual below the floor counts as the floor: 10^-13.
     logs, middle = (
-        {kind: of(rows, RESIDUAL, kind, x).value.fillna(-13.0).to_numpy() for kind in KINDS} for x in (last, half)
+        {kind: evidence_rows(rows, RESIDUAL, kind, x).value.fillna(-13.0).to_numpy() for kind in KINDS}
+        for x in (last, half)
     )
     late = {kind: band(logs[kind] - middle[kind]) for kind in KINDS}
     gain = band(a - b for a, b in zip(logs[ERASED], logs[ADDED], strict=True))

@@ -1,9 +1,9 @@
-"""Relative residual by layer where a branch F is added, X + F, and where it also takes off what the state had in its direction,
+"""Relative residual by layer if a branch F is added, X + F, and if the update also removes the state's part along the branch,
 
     x <- x - b k (k . x) + F(x),   k = F(x) / |F(x)|
 
-for each token, b = 1 (erasure) and 2 (reflection), with norms before. Adding makes the row that tokens share grow with depth; erasure takes
-off what it had along F, and as much of what tokens differ by.
+for each token, b = 1 (erasure) and 2 (reflection), with norms before. Adding makes the row that tokens share grow with depth. Erasure
+removes its part along F, and equally the differences of tokens along F.
 """
 
 from __future__ import annotations
@@ -56,6 +56,6 @@ def delta_erasure(
 
 
 def overwrite(x: Tensor, branch: Tensor, share: float) -> Tensor:
-    """(..., T, D)"""
+    """Return the states (..., T, D) after an update that overwrites."""
     k = branch / branch.norm(dim=-1, keepdim=True)
     return x - share * k * (k * x).sum(-1, keepdim=True) + branch

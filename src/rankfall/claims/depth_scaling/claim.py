@@ -1,9 +1,9 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, evidence_rows, judge
 
 BELOW = Threshold(0.95, "below", COSINE, f"{SCALED}, at the greatest depth")
 EQUAL = Threshold(0.99, "above", COSINE, f"{PLAIN}, at the greatest depth")
@@ -12,10 +12,10 @@ STILL = Threshold(0.02, "below", "size of the change of the cosine over the last
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    depths = sorted(of(rows, COSINE, SCALED).x.unique())
+    depths = sorted(evidence_rows(rows, COSINE, SCALED).x.unique())
     last, before = float(depths[-1]), float(depths[-2])
     scaled, plain = band_of(rows, COSINE, SCALED, last), band_of(rows, COSINE, PLAIN, last)
-    pairs = of(rows, COSINE, SCALED, last).merge(of(rows, COSINE, SCALED, before), on="seed")
+    pairs = evidence_rows(rows, COSINE, SCALED, last).merge(evidence_rows(rows, COSINE, SCALED, before), on="seed")
     change = band(pairs.value_x - pairs.value_y)
     text = (
         f"After {last:.0f} layers the cosine is {scaled} with branches by 1/sqrt(L), {change.mean:+.3f} since {before:.0f}, and "

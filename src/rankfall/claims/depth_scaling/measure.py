@@ -1,6 +1,5 @@
-"""Mean cosine of two tokens after the last layer over the number L of layers: skips with branches by 1/sqrt(L), as they are with norms
-after, and as they are without norms.
-"""
+"""Mean cosine of two tokens after the last layer over the number L of layers: skips with branches scaled by 1/sqrt(L), unscaled branches
+with norms after, and unscaled branches without norms."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 TABLE = "evidence"
 NEEDS = "nothing"
 BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer", "none"], "residual": ["add", "depth_scaled"]}
-FEW = 5  # seeds of what is shown beside it
+FEW = 5  # seeds of the additional lines
 KINDS: dict[str, dict[str, Any]] = {
     SCALED: {"residual": "depth_scaled", "norm": "none"},
     "branches by 1/sqrt(L), norms before": PRE_NORM | {"residual": "depth_scaled"},

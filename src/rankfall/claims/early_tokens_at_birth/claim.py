@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rankfall.report.claim import (
     band_of,
     change_of,
     compare,
+    evidence_rows,
     is_on,
     judge,
-    of,
 )
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def _decide(answers: set[str], said: str, number: Band, wants: str) -> Decision:
 
 
 def only(read: Read) -> Decision:
-    rows = of(read("evidence"), FIRST)
-    deep = sorted(set(of(rows, FIRST, f"{NETWORKS[0]}, {DECODER}").x))
+    rows = evidence_rows(read("evidence"), FIRST)
+    deep = sorted(set(evidence_rows(rows, FIRST, f"{NETWORKS[0]}, {DECODER}").x))
     shares = {line: band_of(rows, FIRST, f"{line}, {DECODER}", deep[-1]) for line in NETWORKS}
     changes = {line: change_of(rows, FIRST, f"{line}, {DECODER}", *deep[-2:]) for line in NETWORKS}
     large = {line: is_on(shares[line], LARGE) for line in NETWORKS}
@@ -107,8 +107,8 @@ def only(read: Read) -> Decision:
 
 
 def _bare(rows: DataFrame, kind: str) -> Extension:
-    """Networks without norms."""
-    last = float(of(rows, FIRST, f"{NETWORKS[0]}, {kind}").x.max())
+    """Return the extension about networks without norms."""
+    last = float(evidence_rows(rows, FIRST, f"{NETWORKS[0]}, {kind}").x.max())
     shares = {line: band_of(rows, FIRST, f"{line}, {kind}", last) for line in NETWORKS}
     sides = [is_on(one, LARGE) for one in shares.values()]
     listed = ", ".join(f"{line} {one.mean:.2f}" for line, one in shares.items())

@@ -1,9 +1,9 @@
 """Causal attention with random weights: the derivative of the last token's state by each token of the input, by depth.
 
-The network is that of Wu et al.: one head (here of width 32), no norm and no output map of its own; eight items with their labels and a
-query are 17 tokens. A bias is the logarithm of how much more the first item counts than the middle one, |d x_last / d x_first| over
-|d x_last / d x_middle|, whole blocks of derivatives in the Frobenius norm. It is zero where a network treats places alike. A second claim
-is about deep decoders, which have norms before branches and skips.
+The network is that of Wu et al.: one head (here of width 32), without norms and output map. Eight items with their labels and a query are
+17 tokens. A bias is the logarithm of how much more the first item counts than the middle one, |d x_last / d x_first| over |d x_last / d
+x_middle|, for whole blocks of derivatives in the Frobenius norm. It is zero if a network treats places alike. A second claim is about deep
+decoders, which have norms before branches and skips.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def early_tokens_at_birth(
     deep: list[int] | tuple[int, ...] = (8, 16, 32, 64, 128),
     seeds: int = 5,
 ) -> Rows:
-    """Weights have the deviation (3 width)^-1/2 of uniform draws in +-width^-1/2, inputs N(0, 1)."""
+    """Return the evidence. Weights have the deviation (3 width)^-1/2 of uniform draws in +-width^-1/2, and inputs are N(0, 1)."""
     rows: Rows = []
     tokens = 2 * items + 1
     for seed in range(seeds):
@@ -76,13 +76,13 @@ def early_tokens_at_birth(
 
 
 def bare(network: Network, width: int) -> None:
-    """No output map: a head's context is added as it is."""
+    """Remove the effect of output maps: a head's context is added as it is."""
     for block in network.blocks:
         block.attention.output.weight.copy_(torch.eye(width, dtype=block.attention.output.weight.dtype))
 
 
 def blocks(network: Network, x: Tensor) -> Tensor:
-    """|d x_last / d x_j|, Frobenius, after each layer (L, T), up to a factor a layer."""
+    """Return |d x_last / d x_j|, Frobenius, after each layer (L, T), up to a factor per layer."""
     tokens, width = x.shape[-2:]
     state, found = x, []
     carried = torch.eye(tokens * width, dtype=x.dtype).view(

@@ -1,15 +1,15 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.gain_control.names import COSINE, NAME, STRONG
-from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band_of, judge, of
+from rankfall.report.claim import Claim, Decision, Published, Read, Threshold, band_of, evidence_rows, judge
 
 KEPT = Threshold(0.9, "below", COSINE, "mean off, after the last layer")
 KEPT_STRONG = Threshold(KEPT, "below", STRONG, "mean off, after the last layer")
 LOST = Threshold(0.95, "above", COSINE, "with the mean, after the last layer")
 PLACE = "Gain-controlled-propagation.ipynb, picture of the recursion, read to .01"
-READ = {  # the source's lines, which are of its recursion
+READ = {  # lines in the source, from its recursion
     "norms after": {10: 1.00, 100: 1.00},
     "norms before": {10: 0.89, 100: 0.99},
     "mean off, norms after": {10: 0.24, 100: 0.53},
@@ -19,7 +19,7 @@ READ = {  # the source's lines, which are of its recursion
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    last = float(of(rows, COSINE).x.max())
+    last = float(evidence_rows(rows, COSINE).x.max())
     names = ("norms after", "norms before")
     plain = {name: band_of(rows, COSINE, name, last) for name in names}
     cured = {name: band_of(rows, COSINE, f"mean off, {name}", last) for name in names}

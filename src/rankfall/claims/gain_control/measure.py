@@ -1,6 +1,5 @@
-"""Mean cosine of two tokens over a hundred layers with and without the sequence mean in what attention makes, norms before and after, in
-networks and by the recursion; and with the sequence mean taken off but no attention at all, which says what attention does to the result.
-"""
+"""Mean cosine of two tokens over a hundred layers with and without the sequence mean in the output of attention, norms before and after, in
+networks and by the recursion. A variant without attention, whose sequence mean is also removed, shows what attention contributes."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-# Values of variance one and no bias for them, as in the published recursion.
+# Values of variance one and without bias, as in the published recursion.
 VARIANTS = {
     "norms after": Regime(0.1, value=1.0, value_bias=0.0),
     "norms before": Regime(0.1, value=1.0, value_bias=0.0, pre=True),

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from rankfall.claims.gap_gradients.names import GRADIENT, KINDS, NAME
 from rankfall.claims.trends import slope
 from rankfall.claims.width_collapse.claim import DEFECTS, LINK, SAADA
-from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, judge, of
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, evidence_rows, judge
 
 # 2.6 times in ten layers.
 GROWS = Threshold(1.1, "split at", "factor a layer of the gradient", "above it as they are, below it with the mean off")
 
 
 def decide(read: Read) -> Decision:
-    rows = of(read("evidence"), GRADIENT)
+    rows = evidence_rows(read("evidence"), GRADIENT)
     factors = {kind: growth(rows[(rows.line == kind) & (rows.x > 1)]) for kind in KINDS}
     text = (
         "A layer multiplies the gradient by "
@@ -36,7 +36,7 @@ def decide(read: Read) -> Decision:
 
 
 def growth(rows: Any) -> Band:
-    """By which factor a layer, from the slope of the logarithm."""
+    """Return the factor per layer, from the slope of the logarithm."""
     return band(math.exp(slope(one.x, one.value.map(math.log))) for _, one in rows.groupby("seed"))
 
 

@@ -1,9 +1,9 @@
 """|dX_L / dW_1| over the number of layers L, for layers of fixed attention weights: with and without the mean weight, skip connections, and
-the doubled ones of the published code.
+the doubled connections of the published code.
 
 X <- a X + A X W has the derivative R <- a R + A R W. The Frobenius norm of the derivative by the first layer's W is the root mean square of
-|R_L| for R_1 = A_1 X_0 Z with Z of independent N(0, 1) entries: an estimate without bias of its square, from `draws` of Z. A layer norm is
-differentiated where the state is.
+|R_L| for R_1 = A_1 X_0 Z with Z of independent N(0, 1) entries. `draws` of Z give an unbiased estimate of its square. A layer norm is
+differentiated at the state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 TABLE = "evidence"
 NEEDS = "nothing"
-# keep: the factor of the skip connection; times: what the published code multiplies the state by; off: the mean weight; norm
+# keep: the factor of the skip connection; times: the factor of the state in the published code; off: whether the mean weight is removed;
+# norm
 
 
 def gap_gradients(context: Context, *, depth: int = 10, tokens: int = 64, draws: int = 16, seeds: int = 5) -> Rows:
@@ -36,7 +37,7 @@ def gap_gradients(context: Context, *, depth: int = 10, tokens: int = 64, draws:
 
 
 def derivatives(kind: str, seed: int, depth: int, tokens: int, draws: int) -> list[float]:
-    """|dX_L / dW_1| for L = 1 .. depth."""
+    """Return |dX_L / dW_1| for L = 1 .. depth."""
     norm = KINDS[kind][3]
     x = orthonormal(seed, tokens) * (tokens**0.5 if norm else 1.0)
     weights = [attention(kind, seed, layer, tokens) for layer in range(1, depth + 1)]
@@ -59,19 +60,19 @@ def attention(kind: str, seed: int, layer: int, tokens: int) -> Tensor:
 
 
 def layer_output(kind: str, a: Tensor, w: Tensor, x: Tensor) -> Tensor:
-    """Before what follows the sum."""
+    """Return the sum of a layer, before scaling and norm."""
     keep = KINDS[kind][0]
     return keep * x + a @ x @ w
 
 
 def outer(kind: str, y: Tensor) -> Tensor:
-    """What follows the sum y."""
+    """Apply the scaling and norm that follow the sum y."""
     _, times, _, norm = KINDS[kind]
     return unit_deviation(times * y) if norm else times * y
 
 
 def outer_of(kind: str, y: Tensor, change: Tensor) -> Tensor:
-    """What a small change of the sum y becomes behind it."""
+    """Return the change of `outer` for a small change of the sum y."""
     _, times, _, norm = KINDS[kind]
     if not norm:
         return times * change

@@ -1,1 +1,1 @@
-"""Whether a decoder's states tell exactly which tokens it was given: Nikolaou et al. 2025, by layer and number format."""
+"""A test of whether a decoder's states determine its input tokens: Nikolaou et al. 2025, by layer and number format."""

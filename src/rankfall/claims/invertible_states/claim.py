@@ -1,10 +1,10 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, evidence_rows, judge
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,10 +29,11 @@ def decide(read: Read) -> Decision:
         )
         for line in (*THEIRS, *OTHERS)
     }
+    nearest = min(evidence_rows(rows, NEAREST, line).value.min() for line in THEIRS)
     said = (
         f"Tokens are lost in the states of {depth} layers: {'; '.join(texts[line] for line in THEIRS)}. Two words of a decoder are never "
-        f"nearer than 10^{min(of(rows, NEAREST, line).value.min() for line in THEIRS):.2g} of a state; in attention alone they come "
-        f"nearer by 10^{rate(rows):.2f} a layer, 10^{of(rows, NEAREST, AVERAGES, 1.0).value.iloc[0]:.2f} in averages."
+        f"nearer than 10^{nearest:.2g} of a state; in attention alone they come "
+        f"nearer by 10^{rate(rows):.2f} a layer, 10^{evidence_rows(rows, NEAREST, AVERAGES, 1.0).value.iloc[0]:.2f} in averages."
     )
     number = band_of(rows, FOUND, f"{THEIRS[0]}, bfloat16", depth)
     nowhere = {line: all(lost[line, name] is None for name in FORMATS) for line in texts}
@@ -44,15 +45,15 @@ def decide(read: Read) -> Decision:
 
 
 def first_lost(rows: DataFrame, line: str) -> int | None:
-    """The first layer at which a token of a seed is not found."""
-    found = of(rows, FOUND, line)
+    """Return the first layer at which a token of some seed is not recovered."""
+    found = evidence_rows(rows, FOUND, line)
     wrong = found[found.value < ALL]
     return int(wrong.x.min()) if len(wrong) else None
 
 
 def rate(rows: DataFrame) -> float:
-    """log10 of the factor a layer, over the layers at which no seed has come to rounding."""
-    found = of(rows, NEAREST, OTHERS[1])
+    """Return log10 of the factor per layer, over the layers at which no seed has reached rounding."""
+    found = evidence_rows(rows, NEAREST, OTHERS[1])
     whole = found.groupby("x").value.agg(lambda values: values.mean(skipna=False)).dropna()
     return float((whole.iloc[-1] - whole.iloc[0]) / (whole.index[-1] - whole.index[0]))
 

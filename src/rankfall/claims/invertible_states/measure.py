@@ -1,9 +1,9 @@
-"""Tokens found again from states, one after the other: with the right tokens before it, each word of a vocabulary is tried as the next
-one, and the word whose state is nearest to the one that is given is taken.
+"""Recovery of tokens from states, one after another: with the right tokens before it, each word of a vocabulary is tried as the next one,
+and the word whose state is nearest to the observed state is chosen.
 
-The given state comes from a pass of its own, as it would: another number of texts at once may round otherwise. Words whose states are
-equal to the last bit share the answer. Causal attention alone, with small scores, takes averages: what a word adds to the last of n tokens
-falls by 1 / n a layer.
+The observed state comes from a separate pass, as in practice: a pass over another number of texts may round differently. Words whose states
+are equal to the last bit share the answer. Causal attention alone, with small scores, averages: what a word adds to the last of n tokens
+falls by 1 / n per layer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "attention and MLP without skips": {"norm": "layer", "mlp": "gelu", "mlp_residual": "none", "position": "rope"},
     "attention alone": {},
 }
-LEAST = 1e-14  # rounding adds up to this over the layers
+LEAST = 1e-14  # rounding accumulates to this over the layers
 FORMATS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -64,12 +64,12 @@ def invertible_states(
             fields = {"mask": "causal", "depth": depth, "width": width, "heads": heads} | own
             for name, dtype in FORMATS.items():
                 network = make([seed], tokens, dtype, **fields)
-                given = list(network.layers(network.place(words[text][None, None].to(dtype))))
+                given = list(network.layers(network.first_state(words[text][None, None].to(dtype))))
                 found = torch.zeros(depth + 1, dtype=torch.float64)
                 for place in places:
                     tried = text[: place + 1].repeat(vocabulary, 1)  # (V, n)
                     tried[:, -1] = torch.arange(vocabulary)
-                    states = network.layers(network.place(words[tried][None].to(dtype)))
+                    states = network.layers(network.first_state(words[tried][None].to(dtype)))
                     for layer, state in enumerate(states):
                         ends = state[0, :, -1].double()  # (V, D)
                         found[layer] += share_right(ends, given[layer][0, 0, place].double(), int(text[place]))
@@ -86,14 +86,14 @@ def invertible_states(
 
 
 def share_right(states: Tensor, given: Tensor, truth: int) -> float:
-    """1 if the true word's state is the nearest one; shared among all that are as near."""
+    """Return 1 if the true word's state is the nearest one, divided by the number of equally near states."""
     distance = (states - given).norm(dim=-1)
     nearest = distance == distance.min()
     return float(nearest[truth]) / float(nearest.sum())
 
 
 def smallest(states: Tensor) -> float:
-    """log10 of the smallest distance of two of the states (V, D), over their mean size."""
+    """Return log10 of the smallest distance of two of the states (V, D), over their mean size."""
     apart = torch.cdist(states, states, compute_mode="donot_use_mm_for_euclid_dist")
     apart.fill_diagonal_(torch.inf)
     value = float(apart.min() / states.norm(dim=-1).mean())

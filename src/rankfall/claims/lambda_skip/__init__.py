@@ -1,1 +1,1 @@
-"""Whether a strong enough skip connection keeps rank: Joseph et al. 2024."""
+"""A test of whether a strong enough skip connection keeps rank: Joseph et al. 2024."""

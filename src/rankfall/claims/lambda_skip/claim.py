@@ -1,8 +1,8 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
-from rankfall.claims.answers import by_parts
+from rankfall.claims.answers import by_parts, true_of_any
 from rankfall.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
 from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band_of, is_on, judge
 
@@ -21,10 +21,7 @@ def decide(read: Read) -> Decision:
         f"{kind} {'at none' if one is None else f'from lambda {one:g} on'}" for kind, one in enough.items()
     )
     last = losses["attention, every token"][LAMBDAS[-1]]
-    kept = [
-        True if enough[kind] is not None else (None if None in [is_on(one, STILL) for one in found.values()] else False)
-        for kind, found in losses.items()
-    ]
+    kept = [true_of_any(is_on(one, STILL) for one in found.values()) for found in losses.values()]
     return judge(
         f"{text}. Less than a thousandth: {reached}.",
         last,

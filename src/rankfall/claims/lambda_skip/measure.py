@@ -1,8 +1,8 @@
-"""What N(lambda X + F(X)), F attention or a state space model, loses of its relative residual a layer over the second half of the depth,
-and what is left after it, by lambda.
+"""Loss of the relative residual of N(lambda X + F(X)) per layer over the second half of the depth, with F attention or a state space model,
+and the residual after it, by lambda.
 
-For maps of independent weights and gain one that see the mean of tokens alone, the shared row has sqrt(lambda^2 + 1) a layer and the rest
-lambda: lambda / sqrt(lambda^2 + 1) is lost, for every lambda.
+For maps of independent weights and gain one that see only the mean of tokens, the shared row grows by sqrt(lambda^2 + 1) per layer and the
+rest by lambda. So the residual is multiplied by lambda / sqrt(lambda^2 + 1), for every lambda.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ BUILDS = {
 }
 RESIDUAL = "log10 of the relative residual after the last layer, by lambda"
 LAW = "attention that averages, in closed form"
-APART = 0.01  # of what tokens share, so that a residual near one hides no loss
-FLOOR = 1e-12  # below it a residual in float64 may be rounding
+APART = 0.01  # relative to the shared row, so that a residual near one hides no loss
+FLOOR = 1e-12  # smaller residuals may be rounding in float64
 
 
 def lambda_skip(

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ import numpy as np
 
 from rankfall.claims.answers import by_parts, true_of_all
 from rankfall.claims.trends import slopes
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    evidence_rows,
+    is_on,
+    judge,
+)
 
 DISTANCE = "log10 of the distance of last states over their size, by number of equal tokens"
 EQUAL = "share of n with equal last states, by number of equal tokens"
@@ -23,8 +34,8 @@ PAPER = "Barbero, Banino, Kapturowski, Kumaran, Araujo, Vitvitskyi, Pascanu and 
 
 def converge(read: Read) -> Decision:
     rows = read("evidence")
-    distances = of(rows, DISTANCE)
-    most, half = float(distances.x.max()), float(of(rows, EQUAL).x.max())
+    distances = evidence_rows(rows, DISTANCE)
+    most, half = float(distances.x.max()), float(evidence_rows(rows, EQUAL).x.max())
     late = distances[distances.x >= most / 8].assign(x=lambda table: np.log10(table.x))
     powers = {line: band(slopes(late[late.line == line])) for line in (*POSITIONS, *OTHERS)}
     equal = {line: band_of(rows, EQUAL, f"{line}, bfloat16", half) for line in powers}
@@ -44,10 +55,13 @@ def converge(read: Read) -> Decision:
 
 def count(read: Read) -> Decision:
     rows = read("evidence")
-    depth = float(of(rows, APART).x.max())
+    depth = float(evidence_rows(rows, APART).x.max())
     bare, behind = (band_of(rows, APART, f"softmax, {what}", depth) for what in ("no BOS", "BOS"))
     read_off = {
-        what: {digits: band_of(rows, READ, f"softmax, {what}", digits) for digits in sorted(set(of(rows, READ).x))}
+        what: {
+            digits: band_of(rows, READ, f"softmax, {what}", digits)
+            for digits in sorted(set(evidence_rows(rows, READ).x))
+        }
         for what in ("no BOS", "BOS")
     }
     most = {what: max(one.mean for one in by_digits.values()) for what, by_digits in read_off.items()}

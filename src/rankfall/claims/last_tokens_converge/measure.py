@@ -1,8 +1,8 @@
-"""Decoders with random weights read a few random tokens and then one token n times: how far the last state is from that of n + 1 times.
+"""Decoders with random weights that read a few random tokens and then one token n times: how far the last state is from that for n + 1.
 
-Under a causal mask one pass over the longest text has the last states of all shorter ones. For `counting_needs_positions` the text is
-n times one token and nothing else, or behind one other token (BOS). In a layer of attention alone, without positions, the last state is
-then v + w (v_BOS - v) with 1 / w linear in n, so a line through n = 1 and n = 2 reads n off.
+Under a causal mask one pass over the longest text has the last states of all shorter ones. For `counting_needs_positions` the text is one
+token n times, alone or after one other token (BOS). In a layer of attention alone, without positions, the last state is then v + w (v_BOS -
+v) with 1 / w linear in n, so a line through n = 1 and n = 2 recovers n.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def last_tokens_converge(
 
 
 def counting(seed: int, vocabulary: Tensor, most: int, fields: dict[str, Any]) -> Rows:
-    """`vocabulary` (1, 2, D): BOS, and the token that is counted."""
+    """Return the evidence on counting. `vocabulary` (1, 2, D) has BOS and the counted token."""
     rows: Rows = []
     alone = vocabulary[:, 1:].expand(-1, most, -1).unsqueeze(1)  # (1, 1, n, D)
     behind = torch.cat([vocabulary[:, :1].unsqueeze(1), alone], 2)
@@ -102,8 +102,8 @@ def counting(seed: int, vocabulary: Tensor, most: int, fields: dict[str, Any]) -
 
 
 def read_off(states: Tensor, first: Tensor) -> int:
-    """How far n is read off states (n, D), that are v + w (first - v) with 1 / w = 1 + c n: the first n at which it is not, minus one."""
-    # Along the way from BOS to n = 1 it is in proportion to 1 - w_n = c n / (1 + c n), so n over it is linear in n.
+    """Return the largest n up to which every n is recovered from states (n, D) of the form v + w (first - v) with 1 / w = 1 + c n."""
+    # The position between BOS and the state at n = 1 is proportional to 1 - w_n = c n / (1 + c n), so n divided by it is linear in n.
     gone = (states - first) @ (states[0] - first)  # (n,)
     over = torch.tensor([1.0, 2.0], dtype=gone.dtype) / gone[:2]
     slope = over[1] - over[0]
@@ -113,9 +113,9 @@ def read_off(states: Tensor, first: Tensor) -> int:
 
 
 def last_states(seed: int, text: Tensor, dtype: torch.dtype, fields: dict[str, Any]) -> Tensor:
-    """The states (T, D) after the last layer, of each place as the last of the text so far."""
+    """Return the states (T, D) after the last layer. Each place is the last token of the text so far."""
     network = make([seed], text.shape[2], dtype, **fields)
-    return network.run(network.place(text.to(dtype)))[0, 0]
+    return network.run(network.first_state(text.to(dtype)))[0, 0]
 
 
 def relative(difference: Tensor, states: Tensor) -> Tensor:

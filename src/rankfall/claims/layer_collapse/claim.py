@@ -1,12 +1,12 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.layer_collapse.names import ERROR, NAME, NONE, NORMED, ONE
 from rankfall.claims.trends import slopes
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, is_on, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, evidence_rows, is_on, judge
 
-SMALL = 0.05  # eta up to which a power of it is fitted
+SMALL = 0.05  # the largest eta in the fit of a power
 
 # 1 itself is reached up to the fit: the bound holds from .95 on.
 AT_LEAST = Threshold(0.95, "above", "power of eta in the distance", "one layer")
@@ -14,7 +14,7 @@ FALLS = Threshold(0.0, "above", "power of eta in the distance", "one layer, to h
 
 
 def decide(read: Read) -> Decision:
-    rows = of(read("evidence"), ERROR)
+    rows = evidence_rows(read("evidence"), ERROR)
     near = rows[rows.x < SMALL]
     powers = {name: band(slopes(near[near.line == name], log=True)) for name in (ONE, NORMED, NONE)}
     text = "As eta goes to 0 the distance goes like " + ", ".join(

@@ -1,7 +1,7 @@
-"""How far eight layers X + softmax(X Q K^T X^T) X V of weights times eta are from a single one, over eta.
+"""Distance of eight layers X + softmax(X Q K^T X^T) X V, whose weights are multiplied by eta, from a single layer, over eta.
 
-The single layer has the mean as its weights and the sum of all V: to first order in eta that is what all layers do. Beside it: none at all,
-S'(X) = X.
+The single layer has the mean as its weights and the sum of all V: to first order in eta this is what all layers do. A second line compares
+with no layer, S'(X) = X.
 """
 
 from __future__ import annotations

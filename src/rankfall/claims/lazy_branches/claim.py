@@ -1,9 +1,9 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.trends import slopes
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
 
 CURVED = "share of a branch's change that its derivative misses, by layers"
 MOVED = "change of a branch's output over its size, by layers"
@@ -15,7 +15,7 @@ FALLS = Threshold(-0.3, "below", "power of depth in what derivatives miss", f"br
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    powers = {line: band(slopes(of(rows, CURVED, line), log=True)) for line in (WHOLE, ROOT)}
+    powers = {line: band(slopes(evidence_rows(rows, CURVED, line), log=True)) for line in (WHOLE, ROOT)}
     first, last = float(rows.x.min()), float(rows.x.max())
     said = f"What derivatives miss of a branch's change, from {first:.0f} to {last:.0f} layers: " + "; ".join(
         f"{line}: {band_of(rows, CURVED, line, first).mean:.3f} to {band_of(rows, CURVED, line, last).mean:.3f}, as the power "

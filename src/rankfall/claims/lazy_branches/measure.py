@@ -1,8 +1,8 @@
-"""Pre-norm attention networks whose branches are multiplied by L^-a take one step: every weight moves by one size, against the sign of its
-gradient, as in Adam's first step; of a size at which the last state changes by a fifth.
+"""Pre-norm attention networks with branches multiplied by L^-a that take one step: every weight moves by the same amount, against the sign
+of its gradient, as in Adam's first step. The amount changes the last state by a fifth.
 
-How far each branch's change, at the state that it had, is from what its derivative says, over that change: a lazy branch follows its
-derivative. By depth L, for a = 1 and a = 1/2, mean over layers.
+Measured is how far each branch's change, at its original state, is from its derivative's prediction, over that change. A lazy branch
+follows its derivative. By depth L, for a = 1 and a = 1/2, mean over layers.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def moved_by(start: Weights, signs: Weights, size: float) -> Weights:
 
 
 def states(network: Network, weights: Weights, x: Tensor, scale: float) -> list[Tensor]:
-    """What enters each block, and the last state."""
+    """Return the inputs of all blocks, and the last state."""
     found = [x]
     for block, own in zip(network.blocks, weights, strict=True):
         found.append(found[-1] + scale * functional_call(block.attention, own, (block.norm1(found[-1]),)))

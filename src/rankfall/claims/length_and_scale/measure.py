@@ -1,6 +1,5 @@
-"""The largest weight of a row of n scores, all -2 but one that is larger by a gap, with and without the scale s log n; and how far sigmoid
-attention shifted by -log n is from softmax attention, for normal scores of several sizes.
-"""
+"""The largest weight of a row of n scores, all -2 except one that is larger by a gap, with and without the scale s log n; and how far
+sigmoid attention shifted by -log n is from softmax attention, for normal scores of several sizes."""
 
 from __future__ import annotations
 

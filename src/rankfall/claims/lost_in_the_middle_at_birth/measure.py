@@ -1,6 +1,5 @@
-"""Influence of each place on the last token of untrained causal stacks, and how near closed forms come to it: uniform averaging
-((1 - a) 1 + a C)^H, and the same in squares (`identity/influence/averaging.py`).
-"""
+"""Influence of each place on the last token of untrained causal stacks, and the accuracy of closed forms: uniform averaging ((1 - a) 1 + a
+C)^H, and the same in squares (`identity/influence/averaging.py`)."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def lost_in_the_middle_at_birth(
                 line = f"{kind}, {'no positions' if position == 'none' else 'RoPE'}"
                 rows += [row(NAME, SHARE, line, place, seed, value) for place, value in enumerate(shares, 1)]
                 forms = {"averaging": average_uniformly(length, depth, weight)}
-                if given is not None:  # of transformers `a` is fitted to averaging
+                if given is not None:  # for transformers `a` is fitted to averaging
                     forms["in squares"] = in_squares(length, depth, weight)
                 for form, found in forms.items():
                     ranks, off = agreement(shares, found)

@@ -1,8 +1,19 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    evidence_rows,
+    is_on,
+    judge,
+)
 
 SHARE = "share of energy in the first direction, by length of the first token"
 ENTROPY = "entropy of the spectrum, by length of the first token"
@@ -18,11 +29,16 @@ BOUNDED = Threshold(-1e-9, "above", "share of energy less its bound, and the bou
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     short, long = float(rows.x.min()), float(rows.x.max())
-    over = (of(rows, SHARE, "measured").value.to_numpy() - of(rows, SHARE, "bound").value.to_numpy()).min()
-    under = (of(rows, ENTROPY, "bound").value.to_numpy() - of(rows, ENTROPY, "measured").value.to_numpy()).min()
+    over = (
+        evidence_rows(rows, SHARE, "measured").value.to_numpy() - evidence_rows(rows, SHARE, "bound").value.to_numpy()
+    ).min()
+    under = (
+        evidence_rows(rows, ENTROPY, "bound").value.to_numpy()
+        - evidence_rows(rows, ENTROPY, "measured").value.to_numpy()
+    ).min()
     rank, first = band_of(rows, RANK, "all tokens", long), band_of(rows, RANK, "all tokens", short)
-    without, alone = (of(rows, RANK, "without the first token", x).value.to_numpy() for x in (long, short))
-    before, after = (of(rows, DRAWN, "last layer", x).value.to_numpy() for x in (short, long))
+    without, alone = (evidence_rows(rows, RANK, "without the first token", x).value.to_numpy() for x in (long, short))
+    before, after = (evidence_rows(rows, DRAWN, "last layer", x).value.to_numpy() for x in (short, long))
     said = (
         f"With a first token {long:.0f} times as long the stable rank falls from {first.mean:.2f} to {rank.mean:.4f}, at least as "
         "far as the bounds say "

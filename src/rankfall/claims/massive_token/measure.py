@@ -1,5 +1,5 @@
-"""States of a causal network in whose text the first token is made longer: how much of the states' energy lies in their first direction,
-beside the bound (c + a) / (c + 1), with c the energy of the first token over that of the others and a their mean squared cosine with it.
+"""States of a causal network whose text has a lengthened first token: the share of the states' energy in their first direction, compared
+with the bound (c + a) / (c + 1), with c the energy of the first token over that of the others and a their mean squared cosine with it.
 
 Also the entropy of the spectrum with its bound, the stable rank with and without the first token, and the attention on it.
 """
@@ -60,13 +60,13 @@ def massive_token(
 
 
 def first_share(x: Tensor) -> float:
-    """s_1^2 / sum s^2 of states (T, D)."""
+    """Return s_1^2 / sum s^2 of states (T, D)."""
     squares = torch.linalg.svdvals(x).square()
     return float(squares[0] / squares.sum())
 
 
 def share_bound(x: Tensor) -> float:
-    """s_1^2 is at least |X u|^2 of the unit vector u along the first token."""
+    """Return a lower bound of the first share: s_1^2 is at least |X u|^2 for the unit vector u along the first token."""
     energy = x.square().sum(-1)
     others = energy[1:].sum()
     along = (x[1:] @ x[0]).square().sum() / energy[0] / others
@@ -74,13 +74,13 @@ def share_bound(x: Tensor) -> float:
 
 
 def entropy(x: Tensor) -> float:
-    """Of shares of energy, in nats."""
+    """Return the entropy of shares of energy, in nats."""
     squares = torch.linalg.svdvals(x).square()
     return float(torch.special.entr(squares / squares.sum()).sum())
 
 
 def entropy_bound(share: float, rank: int) -> float:
-    """The largest entropy of `rank` shares of which the first is at least `share`."""
+    """Return the largest entropy of `rank` shares of which the first is at least `share`."""
     if share <= 1 / rank:
         return math.log(rank)
     rest = 1 - share

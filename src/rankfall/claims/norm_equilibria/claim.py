@@ -1,17 +1,17 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
-from rankfall.report.claim import Claim, Decision, Read, Threshold, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, evidence_rows, judge
 
 STILL = Threshold(-10.0, "below", MOVED, EXACT)
 
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    exact, moved = of(rows, RANK, EXACT), of(rows, MOVED, EXACT)
-    kept = of(rows, RANK, DISTURBED)
+    exact, moved = evidence_rows(rows, RANK, EXACT), evidence_rows(rows, MOVED, EXACT)
+    kept = evidence_rows(rows, RANK, DISTURBED)
     still = exact[(exact.value == exact.x)].x.unique()
     there = sorted(
         x
@@ -20,7 +20,7 @@ def decide(read: Read) -> Decision:
     )
     stable = sorted(x for x in kept.x.unique() if bool((kept[kept.x == x].value == x).all()))
     all_ranks = sorted(exact.x.unique())
-    others = of(rows, OTHERS).groupby("x").value.max()
+    others = evidence_rows(rows, OTHERS).groupby("x").value.max()
     text = (
         f"Constructed tokens of rank {_say(there)} of {len(all_ranks)} are equilibria (they move by less than 1e{STILL:.0f}); after a "
         f"disturbance of "

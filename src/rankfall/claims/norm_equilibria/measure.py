@@ -1,5 +1,5 @@
-"""Rank of tokens that attention with a norm has left after many layers of the same weights: from equilibria that are constructed for each
-rank, exact and disturbed, and from random tokens with other value maps.
+"""Rank of tokens after many layers of attention with a norm that share their weights: from equilibria constructed for each rank, exact and
+perturbed, and from random tokens with other value maps.
 
 k groups of equal tokens at orthonormal e_1 .. e_k, queries and keys the identity: the attention of a group is a matrix A (k, k) of e^s on
 the diagonal, 1 elsewhere, times sizes of groups, rows divided by their sums. With V = E^T A^-1 E the output A E V = E: an equilibrium of
@@ -34,7 +34,7 @@ def norm_equilibria(context: Context, *, layers: int = 2000, tokens: int = 6, wi
         for rank in range(1, tokens + 1):
             x, value = equilibrium(basis, tokens, rank)
             for name, start in ((EXACT, x), (DISTURBED, unit(x + 1e-6 * noise))):
-                # An exact equilibrium is judged by one layer: rounding is a disturbance too.
+                # An exact equilibrium is judged after one layer, since rounding is a perturbation too.
                 end = run(start, value, 1 if name == EXACT else layers)
                 rows.append(row(NAME, RANK, name, rank, seed, rank_of(end)))
                 if name == EXACT:
@@ -48,11 +48,11 @@ def norm_equilibria(context: Context, *, layers: int = 2000, tokens: int = 6, wi
 
 
 def equilibrium(basis: Tensor, tokens: int, rank: int) -> tuple[Tensor, Tensor]:
-    """Tokens (T, D) in `rank` groups, and the value map (D, D)."""
+    """Return tokens (T, D) in `rank` groups, and the value map (D, D)."""
     groups = torch.arange(tokens) % rank
     sizes = torch.bincount(groups, minlength=rank).to(basis)
     centres = basis[:rank]
-    weights = (SCALE * identity(rank)).exp() * sizes  # (k, k): what a group gives each group together
+    weights = (SCALE * identity(rank)).exp() * sizes  # (k, k): the weight of each group on each group
     weights = weights / weights.sum(-1, keepdim=True)
     return centres[groups], centres.T @ torch.linalg.inv(weights) @ centres
 

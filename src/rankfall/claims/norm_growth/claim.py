@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ from typing import Any
 from rankfall.claims.answers import by_parts, lies_between
 from rankfall.claims.norm_growth.names import ADDED, AROUND, CURE, SIZE, SQUARE, STARTS, VARIANCE
 from rankfall.claims.trends import slope
-from rankfall.report.claim import Band, Claim, Decision, Extension, Read, Threshold, band, is_on, judge, of, within
+from rankfall.report.claim import (
+    Band,
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    evidence_rows,
+    is_on,
+    judge,
+    within,
+)
 
-# Of a rate's own earlier value; a power of the layer has 1/16.
+# Relative to the earlier rate. For a power of the layer it is 1/16.
 EXPONENTIAL = Threshold(
     0.5, "above", "rate of growth over the last octave of layers as a share of that four octaves before", "both starts"
 )
@@ -33,12 +45,15 @@ SETTING = (
 
 
 def seeds_of(rows: Any, line: str) -> list[dict[int, float]]:
-    """By seed: the mean square of what layers have added to the input, by layer."""
-    return [dict(zip(one.x.astype(int), one.value, strict=True)) for _, one in of(rows, ADDED, line).groupby("seed")]
+    """Return, by seed, the mean square of what layers have added to the input, by layer."""
+    return [
+        dict(zip(one.x.astype(int), one.value, strict=True))
+        for _, one in evidence_rows(rows, ADDED, line).groupby("seed")
+    ]
 
 
 def power(rows: Any, line: str) -> Band:
-    """p where what is added has a mean square like l^p over the last three octaves."""
+    """Return p such that the mean square of what is added grows like l^p over the last three octaves."""
 
     def one(by: dict[int, float]) -> float:
         last = max(by)
@@ -49,7 +64,7 @@ def power(rows: Any, line: str) -> Band:
 
 
 def rate_kept(rows: Any, line: str) -> Band:
-    """Growth of the logarithm a layer over the last octave, over that of four octaves before: 1 for an exponential."""
+    """Return the growth of the logarithm per layer over the last octave, divided by that four octaves earlier: 1 for an exponential."""
 
     def one(by: dict[int, float]) -> float:
         last = max(by)
@@ -62,7 +77,7 @@ def rate_kept(rows: Any, line: str) -> Band:
 
 def others(rows: Any) -> list[str]:
     """Return the lines of networks that the sources do not have."""
-    return [line for line in sorted(of(rows, ADDED).line.unique()) if line not in STARTS]
+    return [line for line in sorted(evidence_rows(rows, ADDED).line.unique()) if line not in STARTS]
 
 
 def decide_exponential(read: Read) -> Decision:
@@ -102,7 +117,7 @@ def decide_linear(read: Read) -> Decision:
     said = (
         "At birth the size of what layers have added (root of the mean square) grows like "
         + " and ".join(f"l^{found[line].mean:.2f} for {line}" for line in STARTS)
-        + "; independent branches have l^0.50. No faster than linear is what O(L) says."
+        + "; independent branches have l^0.50. O(L) allows any growth up to linear."
     )
     bounded = {is_on(found[line], AT_MOST) for line in STARTS}
     extends = [Extension(f"{line}: l^{found[line].mean:.2f}", answers[line]) for line in others(rows)]

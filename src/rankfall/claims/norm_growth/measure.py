@@ -1,6 +1,5 @@
-"""Mean square of the entries of a state by layer, and of what layers have added to the input, at the start of pre-norm networks of
-several initialisations, norms around the branch, and of one whose layers all have the weights of the first.
-"""
+"""Mean square of the entries of a state by layer, and of what layers have added to the input, in untrained pre-norm networks of several
+initialisations, with norms around the branch, and in a network whose layers all share the weights of the first."""
 
 from __future__ import annotations
 
@@ -63,6 +62,6 @@ def norm_growth(
 
 
 def share(network: Network) -> None:
-    """Every block gets the weights of the first."""
+    """Give every block the weights of the first."""
     for block in network.blocks[1:]:
         block.load_state_dict(network.blocks[0].state_dict())

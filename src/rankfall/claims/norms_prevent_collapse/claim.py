@@ -1,15 +1,15 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rankfall.claims.answers import by_parts
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, is_on, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, evidence_rows, is_on, judge
 
 QUANTITY = "log10 of the spread of tokens, by layer"
 MASKS = ("every token", "earlier tokens", "next neighbours")
-# A thousandth of a unit, where tokens have the length sqrt(D) = 8.
+# A thousandth of a unit, for tokens of length sqrt(D) = 8.
 KEPT = Threshold(-3.0, "above", QUANTITY, "every mask, without rounding, after the last layer")
 
 
@@ -17,7 +17,7 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
     exact = {mask: band_of(rows, QUANTITY, f"{mask}, without rounding", last) for mask in MASKS}
-    single = {mask: of(rows, QUANTITY, f"{mask}, float32", last).value.dropna() for mask in MASKS}
+    single = {mask: evidence_rows(rows, QUANTITY, f"{mask}, float32", last).value.dropna() for mask in MASKS}
     worst = min(exact.values(), key=lambda one: one.mean)
     text = "; ".join(
         f"{mask}: 10^{exact[mask].mean:,.4g} without rounding, {_say(single[mask])} in float32" for mask in MASKS
@@ -27,7 +27,7 @@ def decide(read: Read) -> Decision:
 
 
 def _say(logs: Any) -> str:
-    """A spread of networks whose tokens are not all equal."""
+    """Describe the spread of networks whose tokens are not all equal."""
     return f"10^{logs.mean():.3g}" if len(logs) else "0"
 
 

@@ -1,8 +1,7 @@
 """The spread of tokens |X - 1 mean(X)| by layer of attention with a layer norm and nothing else: in float32, in float64, and without a
 rounding floor (centred propagation), for three masks.
 
-A spread is absolute, as the claim has it. A norm gives every token the same length again, and so lengthens what rounding makes of equal
-tokens.
+The spread is absolute, as in the claim. A norm restores the length of every token, and so enlarges the rounding errors of equal tokens.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
 
 LOSS = "loss in nats, by training step"
 RIGHT = "share of right answers, by training step"
@@ -27,8 +27,8 @@ def decide(read: Read) -> Decision:
     said += f" (the loss of causal ones is {loss['learned']:.2f} and {loss['no']:.2f} nats)"
     gaps = {
         task: band(
-            of(rows, RIGHT, f"{task}, learned positions", last).value.to_numpy()
-            - of(rows, RIGHT, f"{task}, no positions", last).value.to_numpy()
+            evidence_rows(rows, RIGHT, f"{task}, learned positions", last).value.to_numpy()
+            - evidence_rows(rows, RIGHT, f"{task}, no positions", last).value.to_numpy()
         )
         for task in ("causal", "masked")
     }

@@ -1,6 +1,6 @@
-"""Small language models with learned positions and without: causal ones predict the next token of a text, masked ones hidden tokens.
+"""Small language models with learned positions and without. Causal models predict the next token of a text, masked models hidden tokens.
 
-The next token depends on the last two, x_t = (x_(t-1) + k x_(t-2)) mod V but for noise, so that order is needed in both.
+The next token depends on the last two, x_t = (x_(t-1) + k x_(t-2)) mod V except for noise, so that both need order.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def order_without_positions(
 
 
 def draw(seed: int, step: int, task: str, symbols: int, samples: int, length: int) -> tuple[Tensor, Tensor]:
-    """Inputs and targets (B, T). A tenth of the tokens are noise."""
+    """Return inputs and targets (B, T). A tenth of the tokens are noise."""
     rng = stream(seed, "claims", NAME, "text", step)
     text = np.empty((samples, length), dtype=np.int64)
     text[:, :2] = rng.integers(symbols, size=(samples, 2))
@@ -83,7 +83,7 @@ def draw(seed: int, step: int, task: str, symbols: int, samples: int, length: in
         text[:, place] = np.where(noise, rng.integers(symbols, size=samples), following)
     if task == "causal":
         targets = np.concatenate([text[:, 1:], np.full((samples, 1), -1)], 1)
-        targets[:, 0] = -1  # the second token cannot be known
+        targets[:, 0] = -1  # the second token is unpredictable
         return torch.from_numpy(text), torch.from_numpy(targets)
     hidden = rng.random(text.shape) < HIDDEN
     hidden[:, length // 2] |= ~hidden.any(1)

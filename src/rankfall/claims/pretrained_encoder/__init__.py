@@ -1,1 +1,1 @@
-"""States and attention of a pretrained encoder: rank, cosines, sinks and spikes, layer by layer."""
+"""Tests on the states and attention of a pretrained encoder: rank, cosines, sinks and spikes, layer by layer."""

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ from rankfall.report.claim import (
     band,
     band_of,
     change_of,
+    evidence_rows,
     is_on,
     judge,
-    of,
 )
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Near 100% in the source's figure; of 128 tokens one may be missing.
+# Near 100% in the source's figure. Of 128 tokens one may be missing.
 FULL = Threshold(0.99, "above", SHARE, "every text and layer")
 FALLS = Threshold(0.0, "below", "decades that the smallest singular value gains from the first to the last state")
 RISES = Threshold(0.0, "above", "mean absolute cosine after the last layer less that before the first")
-# Both as those who named them have it: a sink has more than 0.3 of a head's weight, a massive activation is a thousand times the median.
+# Both by their original definitions: a sink has more than 0.3 of a head's weight, a massive activation is a thousand times the median.
 DRAWS = Threshold(0.3, "above", SINK, f"{EVERY}, at the layer where it is largest")
 FLAT = Threshold(1000.0, "below", SPIKE, "at the layer where it is largest")
-# Of the energy a quarter is what tokens differ by, or a hundredth.
+# The differences of tokens have a quarter of the energy, or a hundredth.
 KEPT = Threshold(0.5, "above", RESIDUAL, "skips and MLPs, after the last layer")
 LOST = Threshold(0.1, "below", RESIDUAL, f"{CUT}, after the last layer")
 
 
 def where_measured(decide: Callable[[DataFrame], Decision]) -> Callable[[Read], Decision]:
-    """A rule, or undecided where the model is not on this machine: the experiment then leaves one row with the reason."""
+    """Wrap a rule so that it is undecided if the model is not on this machine. The experiment then leaves one row with the reason."""
 
     @wraps(decide)
     def rule(read: Read) -> Decision:
@@ -74,7 +74,7 @@ def where_measured(decide: Callable[[DataFrame], Decision]) -> Callable[[Read], 
 @where_measured
 def full_rank(rows: DataFrame) -> Decision:
     first, last = float(rows.x.min()), float(rows.x.max())
-    least = {part: float(of(rows, SHARE, part).value.min()) for part in PARTS}
+    least = {part: float(evidence_rows(rows, SHARE, part).value.min()) for part in PARTS}
     falls = {part: change_of(rows, SMALLEST, part, first, last) for part in PARTS}
     rises = {part: change_of(rows, COSINE, part, first, last) for part in PARTS}
     texts = {
@@ -107,7 +107,7 @@ def apart(rows: DataFrame) -> Decision:
         f"{drawn[EVERY][1].mean:.2f} of its weight (layer {drawn[EVERY][0]:.0f}), the first one {drawn[FIRST][1].mean:.2f} (layer "
         f"{drawn[FIRST][0]:.0f}), a separator {drawn[SEPARATOR][1].mean:.2f} (layer {drawn[SEPARATOR][0]:.0f})."
     )
-    layers = sorted(set(of(rows, SINK, EVERY).x))
+    layers = sorted(set(evidence_rows(rows, SINK, EVERY).x))
     sinks = [x for x in layers if is_on(band_of(rows, SINK, EVERY, x), DRAWS)]
     flat = [is_on(band_of(rows, SPIKE, STATES, x), FLAT) for x in sinks]
     return judge(
@@ -121,8 +121,8 @@ def apart(rows: DataFrame) -> Decision:
 
 
 def at_most(rows: DataFrame, quantity: str, line: str) -> tuple[float, Band]:
-    """The layer at which it is largest, in the mean over texts, and what it is there."""
-    found = of(rows, quantity, line)
+    """Return the layer with the largest value, in the mean over texts, and that value."""
+    found = evidence_rows(rows, quantity, line)
     layer = float(found.groupby("x").value.mean().idxmax())
     return layer, band_of(rows, quantity, line, layer)
 
@@ -131,7 +131,7 @@ def at_most(rows: DataFrame, quantity: str, line: str) -> tuple[float, Band]:
 def keep_rank(rows: DataFrame) -> Decision:
     last = float(rows.x.max())
     kept = {part: band_of(rows, RESIDUAL, part, last) for part in PARTS}
-    lost = band(of(rows, RESIDUAL, CUT, last).value.fillna(FLOOR))
+    lost = band(evidence_rows(rows, RESIDUAL, CUT, last).value.fillna(FLOOR))
     said = (
         f"Relative residual after {last:.0f} layers: {kept[ALL].mean:.2f}; "
         f"{f'{lost.mean:.2g}' if lost.mean > 2 * FLOOR else 'below rounding'} with skips and MLPs cut."

@@ -1,9 +1,9 @@
 """States and attention weights of a pretrained encoder, text by text and layer by layer.
 
-Of the states X (T, D) that enter the first layer and leave each: rank, smallest singular value, mean |cosine| of two tokens and relative
-residual |X - 1 x^T| / |X|, of all tokens, without the first one, and without the three channels of the largest mean square, either of which
-can hide the rest; the largest entry over the median one; and the residual with the same weights where skips and MLPs are cut. Of attention
-the mean weight of the token that gets most. Where the model is not installed: one row a claim, with the reason.
+For the states X (T, D) before the first layer and after each layer: rank, smallest singular value, mean |cosine| of two tokens and relative
+residual |X - 1 x^T| / |X|, of all tokens, without the first token, and without the three channels of the largest mean square, either of
+which can hide the rest; the largest entry over the median one; and the residual with the same weights if skips and MLPs are cut. For
+attention, the mean weight of the token with the largest. If the model is not installed: one row per claim, with the reason.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ WHOLE, BARE = "transformer", "SAN"
 def pretrained_encoder(
     context: Context, *, model: str = "minilm", text: str = "topics", length: int = 128, seeds: int = 32
 ) -> Rows:
-    """A seed is a text."""
+    """Return the evidence. A seed is a text."""
     from rankfall.measure.models import make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.subject import subject
@@ -93,7 +93,7 @@ def of_text(subject: Subject, sample: int) -> Rows:
 
 
 def of_states(x: Tensor, layer: int, seed: int) -> Rows:
-    """x (T, D)"""
+    """Return the evidence on states x (T, D)."""
     from rankfall.rank.model_residuals.profile import parts_of
 
     left_out = dict(zip((NO_FIRST, NO_LARGEST), (part[0] for _, part in parts_of(x[None])), strict=True))
@@ -113,7 +113,7 @@ def of_cut(x: Tensor, layer: int, seed: int) -> Rows:
 
 
 def of_weights(view: AttentionView, seed: int) -> Rows:
-    """Of one text; a column's mean over rows is what a token gets of a head's weight."""
+    """Return the evidence on the weights of one text. A column's mean over rows is a token's share of a head's weight."""
     from rankfall.identity.views import KINDS
 
     drawn = view.weights[0].mean(-2)  # (H, T)
@@ -131,7 +131,7 @@ def spike(x: Tensor) -> float:
 
 
 def absolute_cosine(x: Tensor) -> float:
-    """Mean over pairs of different tokens of states (T, D)."""
+    """Return the mean |cosine| over pairs of different tokens of states (T, D)."""
     unit = x / x.norm(dim=-1, keepdim=True)
     tokens = len(x)
     return float(((unit @ unit.T).abs().sum() - tokens) / (tokens * (tokens - 1)))

@@ -1,4 +1,4 @@
-"""What the experiment and the rules both name."""
+"""Names that the experiment and the rule share."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ PARTS = (ALL, NO_FIRST, NO_LARGEST)
 CUT = "attention alone, the same weights"
 STATES = "states"
 EVERY, FIRST, SEPARATOR = "any token", "first token", "separators"
-FLOOR = 1e-13  # of a relative residual in float64: what is below it is rounding, and not given
+FLOOR = 1e-13  # of a relative residual in float64: smaller values are rounding, and are null

@@ -1,1 +1,1 @@
-"""From which scale of scores on queries have gradients: Giorlandino and Goldt 2025."""
+"""A test of the scale of scores from which queries have gradients: Giorlandino and Goldt 2025."""

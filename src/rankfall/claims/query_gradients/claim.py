@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from rankfall.claims.answers import true_of_all
 from rankfall.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, NAME, SHARE
 from rankfall.claims.score_scales.limits import decay_of_squares
 from rankfall.claims.trends import slope
-from rankfall.report.claim import Band, Claim, Decision, Extension, Published, Read, Threshold, band, compare, judge, of
+from rankfall.report.claim import (
+    Band,
+    Claim,
+    Decision,
+    Extension,
+    Published,
+    Read,
+    Threshold,
+    band,
+    compare,
+    evidence_rows,
+    judge,
+)
 
 FALLS = Threshold(
     0.0,
@@ -17,15 +29,15 @@ FALLS = Threshold(
     "power of the number of tokens in the scaled gradient over the last doubling",
     f"below it at beta {' and '.join(f'{beta:g}' for beta in BELOW)}, above it at {' and '.join(f'{beta:g}' for beta in ABOVE)}",
 )
-LARGEST = 9.0  # of the source's picture, in 1e-6, at beta 3
+LARGEST = 9.0  # in the source's figure, in 1e-6, at beta 3
 PICTURE = {0.43: 0.15, 0.86: 1.2, 1.29: 3.6, 1.5: 4.7, 2.15: 7.1}
 
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     powers, fixed = powers_of(rows, GRADIENT), powers_of(rows, FIXED)
-    most = max(int(line.split()[0]) for line in of(rows, SHARE).line)
-    tenth = band(where_it_rises(one) for _, one in of(rows, SHARE, f"{most} tokens").groupby("seed"))
+    most = max(int(line.split()[0]) for line in evidence_rows(rows, SHARE).line)
+    tenth = band(where_it_rises(one) for _, one in evidence_rows(rows, SHARE, f"{most} tokens").groupby("seed"))
     listed = ", ".join(
         f"T^{found.mean:.2f} ({found.low:.2f} to {found.high:.2f}) at beta {beta:g}" for beta, found in powers.items()
     )
@@ -54,15 +66,15 @@ def decide(read: Read) -> Decision:
 
 
 def sides(powers: dict[float, Band]) -> list[bool | None]:
-    """Return for each beta whether the gradient falls with the number of tokens where it should, and rises where it should."""
+    """Return for each beta whether the gradient falls or rises with the number of tokens as claimed."""
     wanted = dict.fromkeys(BELOW, "below") | dict.fromkeys(ABOVE, "above")
     found = {beta: compare(powers[beta], FALLS) for beta in powers}
     return [None if found[beta] == "undecided" else found[beta] == wanted[beta] for beta in powers]
 
 
 def powers_of(rows: Any, quantity: str) -> dict[float, Band]:
-    """Return by beta the power of the number of tokens over its last doubling."""
-    rows = of(rows, quantity).copy()
+    """Return, by beta, the power of the number of tokens over its last doubling."""
+    rows = evidence_rows(rows, quantity).copy()
     rows["tokens"] = rows.line.str.split().str[0].astype(float)
     late = rows[rows.tokens >= rows.tokens.max() / 2]
     found = {}
@@ -75,7 +87,7 @@ def powers_of(rows: Any, quantity: str) -> dict[float, Band]:
 
 
 def where_it_rises(one: Any) -> float:
-    """The scale at which a tenth is reached."""
+    """Return the scale at which the value reaches a tenth."""
     ordered = one.sort_values("x")
     x, y = list(ordered.x), list(ordered.value)
     for i in range(1, len(x)):

@@ -1,7 +1,7 @@
-"""|dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP over the scale beta of scores, for several numbers T of
-tokens: with the width d a fixed share of T, as in the source, and at one width.
+"""|dL / dW_Q|^2 T / (d^2 sqrt(log T)) of one layer of attention and MLP over the scale beta of scores, for several numbers T of tokens:
+with the width d a fixed share of T, as in the source, and at one width.
 
-The loss is the mean cross entropy of symbols that each token names through a random map, as at the start of a masked language model.
+The loss is the mean cross entropy of symbols to which a random map assigns each token, as at the start of a masked language model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def query_gradients(
     symbols: int = 64,
     seeds: int = 12,
 ) -> Rows:
-    """`ratio`: tokens to a dimension; `width`: the fixed one."""
+    """Return the evidence. `ratio` is tokens per dimension, `width` the fixed width."""
     rows: Rows = []
     for tokens in lengths:
         for seed in range(seeds):
@@ -56,7 +56,7 @@ def scaled_gradient(seed: int, tokens: int, width: int, symbols: int, beta: floa
 
 
 def query_gradient(seed: int, tokens: int, width: int, symbols: int, beta: float) -> Tensor:
-    """(D, D)"""
+    """Return the gradient of the query map (D, D)."""
     names = [f"{NAME} {part}" for part in ("query", "key", "value", "inner", "outer", "head")]
     scale = beta * math.log(tokens) ** 0.5
     variances = (scale, scale, 0.2, 0.2, 0.2)

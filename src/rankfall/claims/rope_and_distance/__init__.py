@@ -1,1 +1,2 @@
-"""Whether rotary positions make scores fall with distance, and whether a head needs positions to look at itself: Barbero et al. 2025."""
+"""A test of whether rotary positions make scores fall with distance, and whether a head needs positions to look at itself: Barbero et al.
+2025."""

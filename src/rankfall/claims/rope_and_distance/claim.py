@@ -1,15 +1,27 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of, within
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    evidence_rows,
+    is_on,
+    judge,
+    within,
+)
 
 MEAN = "mean score over its standard error, by distance"
 SIZE = "standard deviation of scores, by distance"
 ALIKE = "score of a query that equals its key, by distance"
 OWN = "attention on the own token, by score scale"
 DIFFER, TWICE, ROPE = "tokens that differ", "a token that occurs twice", "a token that occurs twice, RoPE"
-# Standard errors; of 60 normal numbers one is beyond it in one of 2000 experiments.
+# In standard errors. One of 60 normal numbers exceeds it in one of 2000 experiments.
 LEAST, MOST = within(0.0, 4.5, MEAN)
 # The standard deviation's own error is 1 / sqrt(2 * 20000) = 0.005.
 WIDER = Threshold(0.03, "below", "largest standard deviation over the smallest, less one")
@@ -22,9 +34,9 @@ LINK = "https://arxiv.org/abs/2410.06205"
 
 def decay(read: Read) -> Decision:
     rows = read("evidence")
-    means = of(rows, MEAN).value
+    means = evidence_rows(rows, MEAN).value
     centred = means.min() >= LEAST and means.max() <= MOST
-    sizes = of(rows, SIZE).value
+    sizes = evidence_rows(rows, SIZE).value
     most = float(rows.x.max())
     near, far = band_of(rows, ALIKE, "mean of queries", 0.0), band_of(rows, ALIKE, "mean of queries", most)
     said = (
@@ -34,7 +46,7 @@ def decay(read: Read) -> Decision:
         f"{near.mean:.2f} to {far.mean:.2f}."
     )
     steady = sizes.max() / sizes.min() - 1 <= WIDER
-    number = band(of(rows, SIZE, x=most).value)
+    number = band(evidence_rows(rows, SIZE, x=most).value)
     return judge(said, number, holds=centred and steady, in_part=centred, contradicted=True)
 
 

@@ -1,6 +1,5 @@
-"""Scores of rotated queries and keys by distance: of independent normal ones, and of a query that equals its key; and how much attention a
-head without positions can give to its own token, when all tokens differ and when one occurs twice, and one with rotary positions.
-"""
+"""Scores of rotated queries and keys by distance, independent normal or equal; and how much attention a head without positions can give to
+its own token, if all tokens differ and if one occurs twice, compared with a head with rotary positions."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ def rope_and_distance(
             0, 0
         ]  # (d, T, d): of each unit vector
         for distance in (one for one in DISTANCES if one <= most):
-            # The key lies `distance` before the query: only the difference of places counts.
+            # The key is `distance` before the query. Only the difference of places counts.
             moved = q @ turned[:, distance]
             scores = (moved * k).sum(-1) / width**0.5  # (pairs,)
             same = (moved * q).sum(-1) / width**0.5

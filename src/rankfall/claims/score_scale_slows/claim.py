@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from rankfall.claims.masks import MASKS
 from rankfall.claims.score_scale_slows.names import NAME, SCALES, SPREAD
-from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, judge, of
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, compare, evidence_rows, judge
 
 SLOWER = Threshold(
     0.0, "above", "decades of spread that the larger of two scales keeps more", "every mask and step of the scale"
@@ -18,15 +18,15 @@ def decide(read: Read) -> Decision:
     last = float(rows.x.max())
 
     def gain(mask: str, small: float, large: float) -> Band:
-        """Decades that the larger scale keeps more, seed by seed."""
-        one, other = (of(rows, SPREAD, f"{mask}, scores times {scale:g}", last) for scale in (large, small))
+        """Return the decades that the larger scale keeps more, seed by seed."""
+        one, other = (evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last) for scale in (large, small))
         pairs = one.merge(other, on="seed")
         return band(pairs.value_x - pairs.value_y)
 
     steps = {mask: [gain(mask, a, b) for a, b in pairwise(SCALES)] for mask in MASKS}
     whole = {mask: gain(mask, SCALES[0], SCALES[-1]) for mask in MASKS}
     at = {
-        mask: [band(of(rows, SPREAD, f"{mask}, scores times {scale:g}", last).value) for scale in SCALES]
+        mask: [band(evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last).value) for scale in SCALES]
         for mask in MASKS
     }
     text = f"Spread of tokens after {last:.0f} layers at scores of deviation 1/8, 1 and 8: " + "; ".join(

@@ -1,6 +1,5 @@
 """log10 of the spread of tokens by layer, without a rounding floor, for scores of three deviations and three masks: attention with a layer
-norm and nothing else.
-"""
+norm and nothing else."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def score_scale_slows(context: Context, *, depth: int = 24, tokens: int = 24, wi
                     init=XAVIER,
                     normaliser={"name": "score_scale", "scale": "one", "factor": scale},
                 )
-                # One head and Xavier's maps: normed tokens have scores of deviation one before the factor.
+                # One head and Xavier's maps: normed tokens have scores of deviation one before scaling.
                 state = begin(network, network.norm_in(draw([seed], tokens, width, name=NAME).unsqueeze(1)))
                 for layer in range(depth + 1):
                     log = state.rest.unit.flatten(-2).norm(dim=-1).log10() + state.rest.log / math.log(10)

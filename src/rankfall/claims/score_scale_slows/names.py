@@ -1,4 +1,4 @@
-"""What the experiment and the rule both name."""
+"""Names that the experiment and the rule share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from rankfall.report.claim import (
     band,
     band_of,
     compare,
+    evidence_rows,
     is_on,
     judge,
-    of,
     within,
 )
 
@@ -64,7 +64,7 @@ GOLDT = "Giorlandino and Goldt: Two failure modes of deep transformers and how t
 
 
 def lines_of(rows: Any, quantity: str) -> list[str]:
-    return sorted(name for name in of(rows, quantity).line.unique() if not name.startswith("limit"))
+    return sorted(name for name in evidence_rows(rows, quantity).line.unique() if not name.startswith("limit"))
 
 
 def rho_of(line_name: str) -> float:
@@ -73,7 +73,7 @@ def rho_of(line_name: str) -> float:
 
 def decide_cosines(read: Read) -> Decision:
     rows = read("evidence")
-    last = float(of(rows, COSINE).x.max())
+    last = float(evidence_rows(rows, COSINE).x.max())
     worst = 0.0
     parts: dict[str, bool | None] = {}
     for name in lines_of(rows, COSINE):
@@ -101,7 +101,7 @@ def decide_noise(read: Read) -> Decision:
     below, gaps, said = [], [], []
     for name in lines_of(rows, SQUARES):
         rho, share = rho_of(name), SHARES[name.split(", ")[1]]
-        found = of(rows, SQUARES, name)
+        found = evidence_rows(rows, SQUARES, name)
         if share < 1:
             fall = band(slopes(found, log=True))
             below.append(compare(fall, FALLS))
@@ -128,10 +128,11 @@ def decide_noise(read: Read) -> Decision:
 
 def decide_both(read: Read) -> Decision:
     rows = read("evidence")
-    last = float(of(rows, WRONG).x.max())
+    last = float(evidence_rows(rows, WRONG).x.max())
     noise, like = (band_of(rows, WRONG, name, last) for name in (NOISE, SLOWER))
     crossings = {
-        name: band(crossing(one) for _, one in of(rows, OWN, name).groupby("seed")) for name in lines_of(rows, OWN)
+        name: band(crossing(one) for _, one in evidence_rows(rows, OWN, name).groupby("seed"))
+        for name in lines_of(rows, OWN)
     }
     answers = {name: lies_between(one, LOW_OWN, HIGH_OWN) for name, one in crossings.items()}
     said = (
@@ -159,7 +160,7 @@ def decide_both(read: Read) -> Decision:
 
 
 def crossing(one: Any) -> float:
-    """Where the share of the token itself passes one half, between the measured scales."""
+    """Return the scale at which the token's own share passes one half, interpolated between the measured scales."""
     ordered = one.sort_values("x")
     x, y = list(ordered.x), list(ordered.value)
     for i in range(1, len(x)):

@@ -1,9 +1,9 @@
-"""One layer of attention at three kinds of scores, over the number n of tokens: cosines of the tokens times g log n, independent numbers
+"""One layer of attention with three kinds of scores, over the number n of tokens: cosines of the tokens times g log n, independent numbers
 times b sqrt(log n), and the sum of both.
 
-Of cosines: queries, keys and values are the tokens themselves, and the measured critical g is where half of a row's weight is on the token
-itself. Of independent scores: queries and keys of random maps, a sample of rows, and the sum of squared weights. Of both, and of each with
-the other's scale: which kind of token has most of a row's weight.
+For cosines, queries, keys and values are the tokens themselves, and the measured critical g puts half of a row's weight on the token
+itself. For independent scores, queries and keys come from random maps, and the sum of squared weights is of a sample of rows. For the sum,
+and for each kind at the other's scale, it is measured which kind of token has most of a row's weight.
 
 Maps have to be wide: scores s of d dimensions are normal up to s^4 / (4 d), and the largest of n is sqrt(2 log n).
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows
 
 TABLE = "evidence"
-FEW = 10  # seeds of all but random maps, whose numbers scatter most
+FEW = 10  # seeds of all lines except random maps, whose numbers vary most
 NEEDS = "nothing"
 
 
@@ -77,7 +77,7 @@ def score_scales(
             rows += at_others_scale(seed, n, sampled)
         for b in noises:
             rows += of_both(seed, many[-1], cosines[len(cosines) // 2], b, sampled)
-    for n in tokens:  # the limits, beside every n
+    for n in tokens:  # limits for every n
         for rho in cosines:
             rows += [
                 row(LIKE, COSINE, f"limit, rho {rho:g}, {name}", n, 0, cosine_after(rho, k * critical_of_cosines(rho)))
@@ -115,7 +115,7 @@ def of_cosines(seed: int, n: int, width: int, rho: float) -> Rows:
         for name, k in OF_CRITICAL.items()
     ]
     low, high = 0.0, 4 * critical
-    for _ in range(30):  # the share of the token itself grows with the scale
+    for _ in range(30):  # the token's own share grows with the scale
         middle = (low + high) / 2
         own = (products * (middle * math.log(n))).softmax(-1).diagonal().mean()
         low, high = (middle, high) if float(own) < 0.5 else (low, middle)
@@ -123,10 +123,10 @@ def of_cosines(seed: int, n: int, width: int, rho: float) -> Rows:
 
 
 def of_noise(seed: int, n: int, width: int, rho: float, sampled: int) -> Rows:
-    """Queries and keys by random maps, at deviations of b sqrt(log n): a sample of rows."""
+    """Return the evidence on scores of random maps, at deviations of b sqrt(log n), for a sample of rows."""
     x = unit_deviation(like_tokens(seed, n, width, rho, f"{RANDOM} {rho:g} {n}"))  # (T, d)
     q = x[:sampled] @ linear_map(seed, width, width, 1.0, f"{RANDOM} query {n}")
-    # q . k = q W_K^T x: so no keys are made of all tokens
+    # q . k = q W_K^T x: keys of all tokens need not be computed
     scores = (
         q @ linear_map(seed, width, width, 1.0, f"{RANDOM} key {n}").T @ x.T * width**-0.5
     )  # (sampled, T), of deviation one
@@ -138,7 +138,8 @@ def of_noise(seed: int, n: int, width: int, rho: float, sampled: int) -> Rows:
 
 
 def at_others_scale(seed: int, n: int, sampled: int) -> Rows:
-    """Independent scores times log n, and cosines times sqrt(log n), each at twice what is critical in its own scale."""
+    """Return the evidence on independent scores times log n, and cosines times sqrt(log n), each at twice the critical value of its own
+    scale."""
     noise = standard_normal(seed, sampled, n, name=f"{BOTH} {n}")
     found = squares((noise * (2 * math.sqrt(2) * math.log(n))).softmax(-1))
     # A token among others of cosine 0.5: one score of 1, n - 1 of 0.5.
@@ -151,7 +152,7 @@ def at_others_scale(seed: int, n: int, sampled: int) -> Rows:
 
 
 def of_both(seed: int, n: int, rho: float, b: float, sampled: int) -> Rows:
-    """The share of the token itself over the scale of cosines, in units of where theory has it win."""
+    """Return the token's own share over the scale of cosines, in units of the scale at which theory has it win."""
     noise = standard_normal(seed, sampled, n, name=f"{BOTH} mixed {n}") * (b * math.log(n) ** 0.5)
     critical = critical_of_both(rho, b)
     base = own_and_others(n, rho, sampled)
@@ -169,11 +170,11 @@ def of_both(seed: int, n: int, rho: float, b: float, sampled: int) -> Rows:
 
 
 def own_and_others(n: int, rho: float, sampled: int) -> Tensor:
-    """Cosines of the first tokens with all: 1 with itself, rho with others (sampled, n)."""
+    """Return the cosines of the first tokens with all tokens: 1 with itself, rho with others (sampled, n)."""
     base = torch.full((sampled, n), rho, dtype=torch.float64)
     return base.fill_diagonal_(1.0)
 
 
 def squares(weights: Tensor) -> float:
-    """Sum of the squared weights of a row, mean over rows (rows, T)."""
+    """Return the sum of the squared weights of a row, mean over rows (rows, T)."""
     return float(weights.square().sum(-1).mean())

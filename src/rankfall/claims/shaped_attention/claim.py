@@ -1,9 +1,9 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.answers import by_parts, true_of_all
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, is_on, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, evidence_rows, is_on, judge
 
 KEPT = "relative residual, by layer"
 FORMS = ("shaped, scores of zero", "shaped, random scores", "mixed, a tenth")
@@ -16,7 +16,7 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
     found = {
-        (form, mask): band(of(rows, KEPT, f"{form}, mask {mask}", last).value.fillna(LEAST))
+        (form, mask): band(evidence_rows(rows, KEPT, f"{form}, mask {mask}", last).value.fillna(LEAST))
         for form in ("plain", *FORMS)
         for mask in MASKS
     }

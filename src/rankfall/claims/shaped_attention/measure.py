@@ -1,7 +1,7 @@
-"""Networks of attention alone, without skips and norms, with random weights: what is left of the tokens' differences, by layer.
+"""Networks of attention alone, without skips and norms, with random weights: what remains of the tokens' differences, by layer.
 
-Shaped attention gives a token its own value, what attention gives it, and less what attention without content would give it: 1 + A - C.
-With queries of zero A is C, and the layer is the identity. `mixed`: (1 - g) 1 + g A, which rows keep at sum one.
+Shaped attention adds a token's own value and the output of attention, and subtracts attention without content: 1 + A - C. With queries of
+zero A is C, and the layer is the identity. `mixed` is (1 - g) 1 + g A, whose rows still sum to one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMS = ("plain", "shaped, scores of zero", "shaped, random scores", "mixed, a t
 
 
 def shaped_attention(context: Context, *, depth: int = 32, tokens: int = 32, width: int = 64, seeds: int = 5) -> Rows:
-    """Values through orthogonal maps, which keep every length, so that what attention does is seen alone."""
+    """Return the evidence. Value maps are orthogonal and keep every length, so that only attention has an effect."""
     rows: Rows = []
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
@@ -58,4 +58,4 @@ def step(attention: torch.nn.Module, x: Tensor, form: str) -> Tensor:
         weights = 0.9 * one + 0.1 * weights
     orthogonal = torch.linalg.qr(attention.value.weight[0]).Q  # type: ignore[union-attr,index]
     x = weights @ x @ orthogonal
-    return x / x.norm() * x[0, 0].numel() ** 0.5  # only directions count without a norm, and scores keep their size
+    return x / x.norm() * x[0, 0].numel() ** 0.5  # without a norm only directions count, and scores keep their size

@@ -1,16 +1,31 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, compare, is_on, judge, of
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    compare,
+    evidence_rows,
+    is_on,
+    judge,
+)
 
 DRAWN = "weight on the first token where nothing is to be copied, by training step"
 COPIED = "share of copies that are right, by training step"
 TAKEN = "weight on the key of its own, by training step"
 SOFTMAX, OWN_KEY = "softmax", "softmax with a learned key of no value"
 SIGMOID = "sigmoid, no normalisation"
-SQUARED = {"relu2, rows sum to one": True, "relu2, no normalisation": False}  # ours; whether a sink is expected
-SINK = 0.3  # the source's own limit
+SQUARED = {
+    "relu2, rows sum to one": True,
+    "relu2, no normalisation": False,
+}  # not in the source; True: a sink is expected
+SINK = 0.3  # the limit of the source
 APART = Threshold(SINK, "split at", DRAWN, "above it where rows sum to one, below it where they need not")
 LESS = Threshold(0.0, "below", "weight on the first token with a sigmoid less that with softmax", "to hold in part")
 LEARNED = Threshold(0.9, "above", COPIED, "softmax and sigmoid; else undecided")
@@ -45,7 +60,9 @@ def need(read: Read) -> Decision:
     idle = [line for line in (SOFTMAX, SIGMOID) if line in lazy]
     wants = [f"models that have learned to copy with {', '.join(idle)}"] if idle else []
     wants += [A_SINK] if answers[SOFTMAX] != "above" else []
-    with_softmax, with_sigmoid = (of(rows, DRAWN, line, last).value.to_numpy() for line in (SOFTMAX, SIGMOID))
+    with_softmax, with_sigmoid = (
+        evidence_rows(rows, DRAWN, line, last).value.to_numpy() for line in (SOFTMAX, SIGMOID)
+    )
     less = is_on(band(with_sigmoid - with_softmax), LESS)
     return judge(
         said,
@@ -62,7 +79,7 @@ def need(read: Read) -> Decision:
 def key(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
-    before, after = (of(rows, DRAWN, line, last).value.to_numpy() for line in (SOFTMAX, OWN_KEY))
+    before, after = (evidence_rows(rows, DRAWN, line, last).value.to_numpy() for line in (SOFTMAX, OWN_KEY))
     taken, drawn = band_of(rows, TAKEN, OWN_KEY, last), band(after)
     fallen = compare(band(after - before / 2), HALVED)
     plain = band(before)

@@ -1,6 +1,5 @@
-"""Causal language models of one layer, trained with five normalisers: the weight on the first token where there is nothing to copy, by
-training step; and how many of the tokens behind a trigger are predicted, which only a copy can do.
-"""
+"""Causal language models of one layer, trained with five normalisers: the weight on the first token at positions with nothing to copy, by
+training step; and how many of the tokens after a trigger are predicted, which only copying can do."""
 
 from __future__ import annotations
 
@@ -83,7 +82,7 @@ def measure_first_token(network: Network, inputs: Tensor, targets: Tensor) -> di
     copies = inputs < TRIGGERS
     copies[:, :2] = False  # there is nothing before the first trigger to copy
     idle = ~copies
-    idle[:, :2] = False  # BOS sees itself alone, and the first token little else
+    idle[:, :2] = False  # BOS sees only itself, and the first token little else
     _, right = grade(network, inputs, targets.masked_fill(~copies, -1))
     found = {DRAWN: float(weights[..., 0][idle].mean()), COPIED: float(right)}
     return found | {TAKEN: float(1 - weights.sum(-1)[idle].mean())}

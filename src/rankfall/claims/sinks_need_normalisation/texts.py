@@ -1,6 +1,6 @@
-"""Texts of a Markov chain with a few triggers: behind a trigger comes the token before it again.
+"""Texts of a Markov chain with a few triggers. After a trigger the token before it is repeated.
 
-A head has something to copy behind a trigger alone, and nothing to do elsewhere. The first token of each text is BOS.
+So a head has something to copy only after a trigger. The first token of each text is BOS.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ TRIGGERS = 2
 
 
 def chain(seed: int, symbols: int) -> np.ndarray:
-    """Probabilities (V, V) of the next symbol, most of them small."""
+    """Return probabilities (V, V) of the next symbol, most of them small."""
     drawn = stream(seed, "claims", "sinks", "chain").gamma(0.3, size=(symbols, symbols)) + 1e-3
     return drawn / drawn.sum(-1, keepdims=True)
 
 
 def texts(seed: int, step: int, probabilities: np.ndarray, samples: int, length: int) -> tuple[Tensor, Tensor]:
-    """Texts (B, 1 + T) and what comes next (B, 1 + T), the last of which nobody asks for."""
+    """Return texts (B, 1 + T) and the next tokens (B, 1 + T), of which the last is not a target."""
     rng = stream(seed, "claims", "sinks", "text", step)
     symbols = len(probabilities)
     sums = probabilities.cumsum(-1)

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankfall.claims.answers import by_parts, true_of_all
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    evidence_rows,
+    is_on,
+    judge,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -16,8 +27,8 @@ KEPT = "relative residual of the other tokens, by score of the first token"
 REACHED = "share of a change that is in other tokens, by score of the first token"
 DRAWN = "attention on the first token, by score of the first token"
 LINES = ("skips, value kept", "skips, value zero", "no skips, value kept", "no skips, value zero")
-LEAST = 1e-13  # what is below it is rounding, and is not given: it stands for it here
-DECIDES = "skips, value zero"  # what is nearest to trained models
+LEAST = 1e-13  # smaller values are rounding and null in the evidence; this replaces them
+DECIDES = "skips, value zero"  # the setting nearest to trained models
 RISES = Threshold(
     0.0, "above", "change of the log of the residual of other tokens from score 0 to the highest", DECIDES
 )
@@ -43,12 +54,12 @@ def decide(read: Read) -> Decision:
 
 
 def keeps_apart(rows: DataFrame, line: str, high: float) -> bool | None:
-    """Whether the residual of the other tokens is larger at the highest score."""
+    """Return whether the residual of the other tokens is larger at the highest score."""
     return is_on(band(np.log(_values(rows, KEPT, line, high) / _values(rows, KEPT, line, 0.0))), RISES)
 
 
 def mixes_less(rows: DataFrame, line: str, high: float) -> bool | None:
-    """Whether less of a change of one token is found in others at the highest score."""
+    """Return whether less of a change of one token is in other tokens at the highest score."""
     return is_on(band(_values(rows, REACHED, line, high) - _values(rows, REACHED, line, 0.0)), FALLS)
 
 
@@ -58,7 +69,7 @@ def _extension(rows: DataFrame, line: str, high: float) -> Extension:
 
 
 def _values(rows: DataFrame, quantity: str, line: str, x: float) -> np.ndarray:
-    return of(rows, quantity, line, x).value.fillna(LEAST).to_numpy()
+    return evidence_rows(rows, quantity, line, x).value.fillna(LEAST).to_numpy()
 
 
 def _say(rows: DataFrame, line: str, high: float) -> str:

@@ -1,7 +1,7 @@
 """Causal networks with random weights in which every query's score for the first token is raised by s.
 
-What is left of the other tokens' differences after the last layer, and how much of a small change of one token has gone to the others, for
-growing s: with skip connections (behind a layer norm) and without, and with the first token's value as it is and as zero.
+Measured over s: what remains of the other tokens' differences after the last layer, and the share of a small change of one token that has
+moved to the others; with skip connections (after a layer norm) and without, and with the first token's value unchanged or zero.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCORES = (0.0, 1.0, 2.0, 4.0, 8.0)
 def sinks_slow_mixing(
     context: Context, *, depth: int = 16, tokens: int = 32, width: int = 64, heads: int = 4, seeds: int = 5
 ) -> Rows:
-    """Weights N(0, 1 / width), so that values keep their size and scores have one of about one."""
+    """Return the evidence. Weights are N(0, 1 / width), so that values keep their size and scores have a size of about one."""
     rows: Rows = []
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
@@ -70,8 +70,8 @@ def sinks_slow_mixing(
 
 
 def run(network: Network, x: Tensor, score: float, factor: float, drawn: list[Tensor] | None = None) -> Tensor:
-    """The last state (1, B, T, D). `score`: what is added to every score of the first token; `factor`: times its value. Appends to `drawn`
-    what the other tokens attend to it in each layer."""
+    """Return the last state (1, B, T, D). `score` is added to every score of the first token, and `factor` multiplies its value. The
+    attention of the other tokens to it in each layer is appended to `drawn`."""
     for block in network.blocks:
         read = block.norm1(x) if block.placement == "pre" else x
         attention = block.attention

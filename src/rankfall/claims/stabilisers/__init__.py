@@ -1,1 +1,2 @@
-"""What a gate, softpick and differential attention do to the order of contraction and to equal tokens, predicted before it was measured."""
+"""A test of what a gate, softpick and differential attention do to the order of contraction and to equal tokens, predicted before
+measuring."""

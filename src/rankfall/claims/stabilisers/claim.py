@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 from rankfall.claims.stabilisers.names import DEAD, DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, evidence_rows, judge
 
 EXACT = Threshold(0.05, "below", "distance of an order of contraction from the predicted one", "every seed")
-PREDICTED = {  # orders where every token and where earlier ones are seen; rows of twelve equal tokens, without position and with ALiBi
+PREDICTED = {  # orders without and with a causal mask; rows of twelve equal tokens, without position and with ALiBi
     GATE: ((1.0, 1.0), (1, 1)),
     SOFTPICK: ((3.0, 1.0), (1, 6)),
     DIFFERENTIAL: ((3.0, 1.0), (1, 1)),
@@ -20,11 +20,11 @@ def decide(read: Read, claim: str) -> Decision:
     rows = read("evidence")
     name = claim.removesuffix("_and_rank")
     orders, distinct = PREDICTED[claim]
-    found = [of(rows, ORDER, name, place).value for place in (0, 1)]
-    plain = [of(rows, ORDER, "softmax", place).value for place in (0, 1)]
-    counts = [sorted(of(rows, DISTINCT, name, place).value.astype(int)) for place in (0, 1)]
+    found = [evidence_rows(rows, ORDER, name, place).value for place in (0, 1)]
+    plain = [evidence_rows(rows, ORDER, "softmax", place).value for place in (0, 1)]
+    counts = [sorted(evidence_rows(rows, DISTINCT, name, place).value.astype(int)) for place in (0, 1)]
     apart = [one[-1] for one in counts]
-    dead = [of(rows, DEAD, name, place).value for place in (0, 1)]
+    dead = [evidence_rows(rows, DEAD, name, place).value for place in (0, 1)]
     right = [
         len(one.dropna()) > 0 and bool(((one.dropna() - p).abs() < EXACT).all())
         for one, p in zip(found, orders, strict=True)

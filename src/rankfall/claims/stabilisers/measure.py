@@ -1,6 +1,5 @@
-"""Order of contraction of a layer, and how many rows of twelve equal tokens it can tell apart, for softmax, softmax with a gate behind it,
-softpick and differential attention; and what differential attention keeps of the common row over its lambda.
-"""
+"""Order of contraction of a layer, and how many rows of twelve equal tokens it distinguishes, for softmax, softmax followed by a gate,
+softpick and differential attention; and what differential attention keeps of the common row over its lambda."""
 
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: i
 
 
 def measure_orders(parts: dict[str, Any], seed: int) -> list[tuple[str, int, tuple[float, str]]]:
-    """Return orders, and whether the layer has no weight as it is drawn, by mask."""
+    """Return, by mask, the orders, and whether the layer is dead at its drawn weights."""
     found: list[tuple[str, int, tuple[float, str]]] = []
     for place, mask in enumerate(BY_MASK):
         design = replace(ALONE, mask=Component(mask), **parts)
@@ -80,20 +79,20 @@ def measure_orders(parts: dict[str, Any], seed: int) -> list[tuple[str, int, tup
 
 @torch.no_grad()
 def is_dead(design: Architecture, seed: int, tokens: int = 6) -> bool:
-    """Return whether a layer makes nothing of equal tokens at weights as they are drawn, of which orders have queries changed (`wake`)."""
+    """Return whether a layer maps equal tokens to zero at drawn weights. Orders are then measured with changed queries (`wake`)."""
     network = networks(design, tokens, 1, False, seed)
     common = start(network, 1, tokens, seed).common  # (1, 1, 1, D)
     return not bool(network.blocks[0](common.expand(-1, -1, tokens, -1)).any())
 
 
 def order(design: Architecture, seed: int) -> tuple[float, str]:
-    """Of one draw of weights."""
+    """Return the order of contraction for one draw of weights."""
     found = measure_slopes(design, biases=False, draws=1, tokens=6, seed=seed)[0]
     return (float("nan"), found["reason"]) if found["order"] is None else (found["order"], "")
 
 
 def count_distinct(parts: dict[str, Any], tokens: int, draws: int) -> Iterator[list[int]]:
-    """Yield, by position, how many rows each network at random weights tells apart."""
+    """Yield, by position, how many rows each network at random weights distinguishes."""
     for position in BY_POSITION:
         alone = replace(PROBED, position=Component(position), mask=Component("none"), sentinels=Component("none"))
         networks = random_networks(replace(alone, depth=1, **parts), Shape("tokens", "values", tokens, 1, 1), draws)
@@ -102,7 +101,7 @@ def count_distinct(parts: dict[str, Any], tokens: int, draws: int) -> Iterator[l
 
 @torch.no_grad()
 def residual_left(share: float, seed: int, tokens: int, width: int) -> float:
-    """Of differential attention at this lambda, without its norm, for tokens that share half of what they are."""
+    """Return the residual after differential attention at this lambda, without its norm, for tokens that share half of their content."""
     network = make(
         [seed],
         tokens,
@@ -110,6 +109,6 @@ def residual_left(share: float, seed: int, tokens: int, width: int) -> float:
         init=XAVIER,
         width=width,
     )
-    network.blocks[0].attention.shares.zero_()  # then lambda is where it starts
+    network.blocks[0].attention.shares.zero_()  # then lambda has its initial value
     x = draw([seed], tokens, width, name=LEFT) + draw([seed], 1, width, name=f"{LEFT} common")
     return float(relative_residual(network.run(x.unsqueeze(1)), norm="frobenius"))

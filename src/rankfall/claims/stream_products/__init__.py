@@ -1,3 +1,2 @@
-"""What products of the maps between streams do with depth: free ones grow, doubly stochastic ones make the streams equal. Zhu et al. 2024,
-Xie et al. 2025.
-"""
+"""Tests of products of the maps between streams over depth: free maps grow, doubly stochastic maps make the streams equal (Zhu et al. 2024,
+Xie et al. 2025)."""

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from rankfall.claims.answers import by_parts
 from rankfall.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, RATE, STOCHASTIC
 from rankfall.claims.trends import slopes
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
 
 EXPLODES = Threshold(0.0, "above", RATE, "every d")
 NEAR = Threshold(math.log10(1.6), "below", GAIN, "a gain of 1.6, as in the source")
@@ -18,7 +18,7 @@ LINK = "https://arxiv.org/abs/2512.24880"
 
 def decide_free(read: Read) -> Decision:
     rows = read("evidence")
-    last = float(of(rows, GAIN).x.max())
+    last = float(evidence_rows(rows, GAIN).x.max())
     rates = {d: band_of(rows, RATE, "1 + d N", d) for d in DEVIATIONS}
     ends = {d: band_of(rows, GAIN, f"1 + {d:g} N", last) for d in DEVIATIONS}
     text = (
@@ -43,8 +43,8 @@ def decide_free(read: Read) -> Decision:
 def decide_kept(read: Read) -> Decision:
     rows = read("evidence")
     last = float(rows.x.max())
-    # One round is no doubly stochastic map: shown, and not what the claim is about.
-    largest = {name: 10 ** float(of(rows, GAIN, name).value.max()) for name in STOCHASTIC}
+    # One round does not give a doubly stochastic map. It is shown, but the claim is not about it.
+    largest = {name: 10 ** float(evidence_rows(rows, GAIN, name).value.max()) for name in STOCHASTIC}
     listed = ", ".join(f"{value:.6f} ({name})" for name, value in largest.items())
     theirs = [value for name, value in largest.items() if "one round" not in name]
     text = f"The largest gain of products of up to {last:.0f} maps is {listed}."
@@ -53,11 +53,11 @@ def decide_kept(read: Read) -> Decision:
 
 def decide_equal(read: Read) -> Decision:
     rows = read("evidence")
-    last = float(of(rows, APART).x.max())
-    names = sorted(of(rows, APART).line.unique())
+    last = float(evidence_rows(rows, APART).x.max())
+    names = sorted(evidence_rows(rows, APART).line.unique())
     ends = {name: band_of(rows, APART, name, last) for name in names}
-    rates = {name: band(slopes(of(rows, APART, name))) for name in names}
-    order = band(slopes(of(rows, OUT)))
+    rates = {name: band(slopes(evidence_rows(rows, APART, name))) for name in names}
+    order = band(slopes(evidence_rows(rows, OUT)))
     text = (
         f"After {last:.0f} maps streams differ by "
         + ", ".join(

@@ -1,4 +1,4 @@
-"""Maps R (n, n) between the n streams of a network, and what products of them do."""
+"""Maps R (n, n) between the n streams of a network, and properties of their products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def sinkhorn(scores: Tensor, rounds: int) -> Tensor:
-    """e^scores with columns and rows divided by their sums in turn: doubly stochastic for many rounds; rows sum to one for any."""
+    """Return e^scores with columns and rows divided by their sums in turn. Rows sum to one, and for many rounds the map is doubly
+    stochastic."""
     found = scores.softmax(-1)
     for _ in range(rounds):
         found = found / found.sum(-2, keepdim=True)
@@ -24,18 +25,18 @@ def sinkhorn(scores: Tensor, rounds: int) -> Tensor:
 
 
 def free(seed: int, layer: int, streams: int, deviation: float) -> Tensor:
-    """The identity and noise."""
+    """Return the identity plus noise."""
     return identity(streams) + deviation * standard_normal(seed, streams, streams, name=f"stream map {layer}")
 
 
 def stochastic(seed: int, layer: int, streams: int, sharpness: float, rounds: int) -> Tensor:
-    """Sinkhorn of noise and `sharpness` times the identity."""
+    """Return Sinkhorn's map of noise plus `sharpness` times the identity."""
     noise = standard_normal(seed, streams, streams, name=f"stream map {layer}")
     return sinkhorn(noise + sharpness * identity(streams), rounds)
 
 
 def log10_gains(maps: Iterable[Tensor]) -> list[float]:
-    """Of products R_L ... R_1: the largest sum of absolute values of a row (forward) or a column (backward), log10."""
+    """Return log10 of the largest absolute sum of a row (forward) or a column (backward) of the products R_L ... R_1."""
     product, found = None, []
     for one in maps:
         product = one if product is None else one @ product
@@ -45,7 +46,7 @@ def log10_gains(maps: Iterable[Tensor]) -> list[float]:
 
 
 def log10_rates(seed: int, maps: int, streams: int, deviations: Sequence[float]) -> list[float]:
-    """Return by how many decades a map products of `maps` maps 1 + d N lengthen a vector, for each d: the largest Lyapunov exponent."""
+    """Return the decades per map by which products of `maps` maps 1 + d N lengthen a vector, for each d: the largest Lyapunov exponent."""
     noise = standard_normal(seed, maps, streams, streams, name="long stream maps")  # (L, n, n)
     widths = torch.tensor(deviations, dtype=noise.dtype)
     vectors = torch.full(
@@ -60,9 +61,9 @@ def log10_rates(seed: int, maps: int, streams: int, deviations: Sequence[float])
 
 
 def log10_spread(maps: Iterable[Tensor]) -> list[float]:
-    """log10 of how far rows of R_L ... R_1 are from their mean, Frobenius, over that of the identity: what is left of the differences of
-    streams. R 1 = 1, so R acts on what is left by itself, and no rounding floor is met: (1 - J) R_L ... R_1 = (1 - J) R_L (1 - J)
-    R_(L-1) ... with J = 1 1^T / n."""
+    """Return log10 of how far rows of R_L ... R_1 are from their mean, Frobenius, over that of the identity: what remains of the
+    differences of streams. R 1 = 1, so R acts on the differences alone, and there is no rounding floor: (1 - J) R_L ... R_1 = (1 - J) R_L
+    (1 - J) R_(L-1) ... with J = 1 1^T / n."""
     rest, log, found = None, 0.0, []
     for one in maps:
         n = len(one)

@@ -1,6 +1,5 @@
-"""Gain of products of maps between four streams, and what is left of the streams' differences, by layers; and how far a layer brings
-streams together that already differ little, whose map depends on them.
-"""
+"""Gain of products of maps between four streams, and what remains of the streams' differences, by layers; and how much closer a layer
+brings streams that already differ little, with a map that depends on them."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def stream_products(
 
 
 def order(seed: int, streams: int, width: int) -> Rows:
-    """Streams 1 x^T + e D (n, width), mixed by a doubly stochastic map of scores that depend on them."""
+    """Return the evidence on streams 1 x^T + e D (n, width), mixed by a doubly stochastic map of scores that depend on them."""
     common, apart, read = (
         standard_normal(seed, count, width, name=f"streams {what}")
         for count, what in ((1, "common"), (streams, "apart"), (streams, "scores"))

@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from rankfall.claims.answers import lies_between
 from rankfall.claims.early_tokens_at_birth.claim import DEFECTS, LINK, PAPER
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band_of, change_of, compare, judge, of, within
+from rankfall.report.claim import (
+    Claim,
+    Decision,
+    Read,
+    Threshold,
+    band_of,
+    change_of,
+    compare,
+    evidence_rows,
+    judge,
+    within,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -15,7 +26,7 @@ if TYPE_CHECKING:
 GAP = "how much more often the first item's label is said than the middle one's, by layers"
 ENDS = "how much more often the first item's label is said than the last one's, by layers"
 RIGHT = "share of right labels, by layers"
-LEARNED = Threshold(0.5, "above", RIGHT, "networks that count")  # one label of eight is right by chance
+LEARNED = Threshold(0.5, "above", RIGHT, "networks that count")  # one of eight labels is right by chance
 GROWN = Threshold(0.0, "above", "change of the gap from the shallowest network to the deepest")
 FALLS = Threshold(
     0.0, "below", "change of the gap between neighbouring depths", "without skips at none, with skips at one"
@@ -46,7 +57,7 @@ def turns(read: Read) -> Decision:
     rows = read("evidence")
     layers = learned_depths(rows, "skips")
     said = say_depths(rows, "skips")
-    if len(layers) < 3:  # a step may rise or fall
+    if len(layers) < 3:  # the change of a single step may be up or down
         return judge(said, None, "deeper networks with skips that learn the task")
     changes = [change_of(rows, GAP, "skips", a, b) for a, b in pairwise(layers)]
     steps = [compare(one, FALLS) for one in changes]
@@ -59,7 +70,9 @@ def turns(read: Read) -> Decision:
 
 def learned_depths(rows: DataFrame, line: str) -> list[float]:
     return [
-        x for x in sorted(set(of(rows, RIGHT, line).x)) if compare(band_of(rows, RIGHT, line, x), LEARNED) == "above"
+        x
+        for x in sorted(set(evidence_rows(rows, RIGHT, line).x))
+        if compare(band_of(rows, RIGHT, line, x), LEARNED) == "above"
     ]
 
 
@@ -67,7 +80,7 @@ def say_depths(rows: DataFrame, line: str) -> str:
     parts = [
         f"{x:.0f}: {band_of(rows, GAP, line, x)}, to the last {band_of(rows, ENDS, line, x).mean:.2f}, right "
         f"{band_of(rows, RIGHT, line, x).mean:.0%}"
-        for x in sorted(set(of(rows, GAP, line).x))
+        for x in sorted(set(evidence_rows(rows, GAP, line).x))
     ]
     return f"Gap of first to middle by layers, {line}: {'; '.join(parts)}."
 

@@ -1,8 +1,8 @@
-"""Networks that are shown items with labels, and then one of the items again, and say its label; trained with the item at every place.
+"""Networks that read items with labels, and then one of the items again, and predict its label; trained with the item at every place.
 
-Asked with two items that are alike and have different labels, a network that favours no place says either label as often. A gap is how
-much more often it says that of the one than of the other. Attention of one head alone, causal, without positions, and an MLP that reads the
-query.
+Two alike items with different labels then show a bias: a network that favours no place predicts either label equally often. A gap is how
+much more often it predicts the label of the first than of the second. The network has causal attention of one head, without positions, and
+an MLP that reads the query.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ENDS = "how much more often the first item's label is said than the last one's, 
 RIGHT = "share of right labels, by layers"
 LABELS, CONTENT, ITEMS = 8, 16, 8
 DEPTHS = {"no skips": (1, 2, 3), "skips": (2, 4, 8)}
-DEVIATIONS = {"none": 0.2, "add": 0.08}  # of weights: at larger ones deep networks with skips do not learn
+DEVIATIONS = {"none": 0.2, "add": 0.08}  # of weights: with larger ones deep networks with skips do not learn
 
 
 class Answerer(nn.Module):
-    """Attention, and an MLP that reads the last token."""
+    """A network of attention, and an MLP that reads the last token."""
 
     def __init__(self, seed: int, depth: int, residual: str, width: int) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def trained_bias(
     seeds: int = 4,
     shallow: bool = False,
 ) -> Rows:
-    """`shallow`: the smallest depths alone."""
+    """Return the evidence. `shallow` limits it to the smallest depths."""
     rows: Rows = []
     for seed in range(seeds):
         for line, residual in (("no skips", "none"), ("skips", "add")):
@@ -92,8 +92,8 @@ def train(answerer: Answerer, seed: int, steps: int, samples: int, rate: float) 
 
 
 def texts(seed: int, step: int, samples: int, same: tuple[int, int] | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens (B, items + 1, D), labels (B, items), and which item is asked for (B,). `same`: two items that are alike and asked for, with
-    labels that differ."""
+    """Return tokens (B, items + 1, D), labels (B, items), and the queried item (B,). `same` are two alike items that are queried, with
+    different labels."""
     rng = stream(seed, "claims", "trained_bias", "texts", step)
     contents = rng.normal(size=(samples, ITEMS, CONTENT))
     labels = rng.integers(LABELS, size=(samples, ITEMS))

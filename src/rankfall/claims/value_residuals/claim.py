@@ -1,4 +1,4 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rankfall.claims.answers import by_parts, true_of_all
 from rankfall.claims.masks import ALL_OR_EARLIER as MASKS
 from rankfall.claims.trends import slopes
 from rankfall.claims.value_residuals.names import AFTER, FLOOR, OUTPUTS, PLAIN, RESIDUAL, VALUES
-from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, is_on, judge, of
+from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, band, evidence_rows, is_on, judge
 
 WITH = "with first values"
 KEPT = Threshold(-3.0, "above", RESIDUAL, f"{WITH}, and not without, after the last layer")
@@ -20,10 +20,12 @@ STILL = Threshold(-0.3, "above", "decades gained over the second half of the lay
 
 def decide(read: Read, name: str, theirs: tuple[str, ...]) -> Decision:
     rows = read("evidence")
-    last = float(of(rows, RESIDUAL).x.max())
+    last = float(evidence_rows(rows, RESIDUAL).x.max())
     answers = {sees: (eases(rows, sees, last), stays(rows, sees, last)) for sees in MASKS}
     orders = {
-        (line, sees): band(slopes(of(rows, AFTER, f"{line}, {sees}"))) for line in (PLAIN, WITH) for sees in MASKS
+        (line, sees): band(slopes(evidence_rows(rows, AFTER, f"{line}, {sees}")))
+        for line in (PLAIN, WITH)
+        for sees in MASKS
     }
     texts = {
         sees: f"{sees}: {say(rows, f'{WITH}, {sees}', last)} with first values ({name}), {say(rows, f'{PLAIN}, {sees}', last)} without, "
@@ -38,8 +40,8 @@ def decide(read: Read, name: str, theirs: tuple[str, ...]) -> Decision:
 
 
 def logs(rows: Any, line: str, layer: float) -> Any:
-    """Return the logarithms of the residual, seed by seed; what is below rounding is at it."""
-    return of(rows, RESIDUAL, line, layer).value.fillna(math.log10(FLOOR)).to_numpy()
+    """Return the logarithms of the residual, seed by seed. Values below rounding are set to it."""
+    return evidence_rows(rows, RESIDUAL, line, layer).value.fillna(math.log10(FLOOR)).to_numpy()
 
 
 def eases(rows: Any, sees: str, last: float) -> bool | None:
@@ -53,13 +55,13 @@ def stays(rows: Any, sees: str, last: float) -> bool | None:
 
 
 def keeps(rows: Any, line: str, last: float) -> bool | None:
-    """Return whether the residual is above a thousandth after the last layer and has not fallen by half since half of the depth."""
+    """Return whether the residual is above a thousandth after the last layer and has not halved over the second half of the depth."""
     end, half = logs(rows, line, last), logs(rows, line, last // 2)
     return true_of_all((is_on(band(end), KEPT), is_on(band(end - half), STILL)))
 
 
 def say(rows: Any, line: str, last: float) -> str:
-    found = of(rows, RESIDUAL, line, last).value
+    found = evidence_rows(rows, RESIDUAL, line, last).value
     return f"below {FLOOR:g}" if found.isna().all() else f"10^{found.mean():.2f}"
 
 

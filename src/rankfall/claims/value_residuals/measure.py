@@ -1,9 +1,9 @@
-"""Relative residual by layer of attention with norms and no skip connections, as it is, with the first layer's values mixed into its
-own, and with them added to its output; and after two layers over how much tokens differ at the start, whose slope is the order of both
-layers together.
+"""Relative residual by layer of attention with norms and no skip connections: unchanged, with the first layer's values mixed into its own,
+and with them added to its output; and after two layers over the initial differences of tokens, whose slope is the order of both layers
+together.
 
 Two layers of softmax attention have 3 x 3 = 9. With V_1 in the values, rows of weights still differ by r^2 only, r the state's residual, so
-one layer has r^2 r_1, r_1 the input's: two layers 2 x 3 + 1 = 7. With V_1 beside the output r_1 itself is passed on: 1. A causal mask makes
+one layer has r^2 r_1, r_1 the input's: two layers 2 x 3 + 1 = 7. With V_1 beside the output r_1 itself is passed on: 1. Under a causal mask
 rows of weights differ at order one, and all have 1.
 """
 
@@ -63,6 +63,6 @@ def value_residuals(
 
 
 def log10(state: Tensor) -> tuple[float, str]:
-    """Of the relative residual, null where it is rounding."""
+    """Return log10 of the relative residual, null if it is rounding."""
     value = float(relative_residual(state, norm="frobenius"))
     return (math.log10(value), "") if value > FLOOR else (math.nan, "below what float64 resolves")

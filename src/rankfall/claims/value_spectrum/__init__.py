@@ -1,1 +1,1 @@
-"""Whether the spectrum of value and output maps says if tokens become alike: Dovonon et al. 2024."""
+"""A test of whether the spectrum of value and output maps determines whether tokens become alike: Dovonon et al. 2024."""

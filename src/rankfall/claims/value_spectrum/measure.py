@@ -1,7 +1,7 @@
 """Decades that the relative residual gains in 24 layers X <- X + A X H with H = h 1, over h; and with H of random weights and gain |h|.
 
-A softmax has the eigenvalue one for the row that all tokens share, and smaller ones for the rest: the shared row is multiplied by
-1 + h, the rest by nearly one. So tokens become alike where |1 + h| > 1, and unlike where it is less.
+A softmax has the eigenvalue one for the row that all tokens share, and smaller ones for the rest. The shared row is multiplied by 1 + h,
+the rest by nearly one. So tokens become alike if |1 + h| > 1, and differ more if it is less.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def growth(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) 
             linear_map(seed, width, width, h * h, f"{NAME} value {layer}") if kind == RANDOM else h * identity(width)
         )
         x = x + (q @ k.T * width**-0.5).softmax(-1) @ x @ value
-        x = unit_deviation(x) if kind == NORMED else x / x.norm()  # the second changes no ratio
+        x = unit_deviation(x) if kind == NORMED else x / x.norm()  # the division by the norm changes no ratio
     return math.log10(residual_left(x) / start)
 
 

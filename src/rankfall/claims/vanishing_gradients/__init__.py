@@ -1,1 +1,1 @@
-"""Which gradients vanish where all tokens are equal: Noci et al. 2022."""
+"""A test of which gradients vanish if all tokens are equal: Noci et al. 2022."""

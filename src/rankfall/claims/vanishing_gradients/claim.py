@@ -1,10 +1,10 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.trends import slopes
 from rankfall.claims.vanishing_gradients.names import GRADIENT, NAME, WEIGHTS
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, judge, of
+from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, evidence_rows, judge
 
 VANISHES = Threshold(0.5, "above", "power of what tokens differ by in a gradient", "queries and keys")
 STAYS = Threshold(0.1, "below", "power of what tokens differ by in a gradient", "the other weights")
@@ -12,7 +12,7 @@ STAYS = Threshold(0.1, "below", "power of what tokens differ by in a gradient", 
 
 def decide(read: Read) -> Decision:
     rows = read("evidence")
-    powers = {part: band(slopes(of(rows, GRADIENT, part), log=True)) for part in WEIGHTS}
+    powers = {part: band(slopes(evidence_rows(rows, GRADIENT, part), log=True)) for part in WEIGHTS}
     text = (
         "Where tokens differ by e, gradients go like "
         + ", ".join(f"e^{one.mean:.2f} ({part})" for part, one in powers.items())

@@ -1,4 +1,4 @@
-"""Norms of the gradients of a block's weights for tokens 1 x^T + e R, over the size e of what tokens differ by.
+"""Norms of the gradients of a block's weights for tokens 1 x^T + e R, over the size e of the tokens' differences.
 
 The loss is the squared distance of the block's output from random targets. The block has attention and an MLP with skip connections and
 norms after.

@@ -1,11 +1,23 @@
-"""Who says it, and what decides it."""
+"""The claim with its source, and the rule that decides it."""
 
 from __future__ import annotations
 
 from rankfall.claims.answers import by_parts, true_of_all
 from rankfall.claims.trends import slopes
 from rankfall.claims.width_collapse.names import CURED, FOURTH, LOST, MASKS, USUAL, WEIGHTS
-from rankfall.report.claim import Band, Claim, Decision, Extension, Read, Threshold, band, band_of, is_on, judge, of
+from rankfall.report.claim import (
+    Band,
+    Claim,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band,
+    band_of,
+    evidence_rows,
+    is_on,
+    judge,
+)
 
 ONE = Threshold(1.1, "below", FOURTH.format(1), "at the most tokens")
 ONE_USUAL = Threshold(ONE, "below", USUAL.format(1), "at the most tokens")
@@ -38,7 +50,8 @@ def decide_lost(read: Read) -> Decision:
 def decide_cured(read: Read) -> Decision:
     rows = read("evidence")
     all_see, causal = (
-        {one: band(slopes(of(rows, FOURTH.format(1), f"{one}, {mask}"), log=True)) for one in WEIGHTS} for mask in MASKS
+        {one: band(slopes(evidence_rows(rows, FOURTH.format(1), f"{one}, {mask}"), log=True)) for one in WEIGHTS}
+        for mask in MASKS
     )
     said = f"Without the mean weight, where all see all, the stable rank of X X^T grows like {_say_powers(all_see)}."
     extends = (

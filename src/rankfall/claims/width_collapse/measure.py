@@ -1,7 +1,7 @@
 """Stable rank of the tokens after one and two layers of attention, over the number T of tokens, with and without the mean weight.
 
-Inputs are orthonormal, X X^T = 1, values go through a map of entries N(0, 1 / d), d = T. Weights are a softmax of independent numbers
-N(0, log 2), or of queries and keys by Xavier's maps. Two stable ranks: sum s^4 / max s^4 over singular values s of X, which is that of
+Inputs are orthonormal, X X^T = 1. Values go through a map of entries N(0, 1 / d), d = T. Weights are a softmax of independent numbers N(0,
+log 2), or of queries and keys by Xavier's maps. There are two stable ranks: sum s^4 / max s^4 over singular values s of X, which is that of
 X X^T, and the usual one of X, sum s^2 / max s^2.
 """
 
@@ -44,12 +44,12 @@ def width_collapse(context: Context, *, lengths: list[int] = [32, 64, 128, 256, 
 
 
 def stable(s: Tensor, power: int) -> float:
-    """sum s^p / max s^p, which is no number where all are zero."""
+    """Return sum s^p / max s^p, NaN if all are zero."""
     return float(((s / s.max()) ** power).sum())
 
 
 def orthonormal(seed: int, tokens: int) -> Tensor:
-    """(T, T), rotated at random."""
+    """Return a randomly rotated identity (T, T)."""
     q, r = torch.linalg.qr(standard_normal(seed, tokens, tokens, name=f"{LOST} input"))
     found: Tensor = q * r.diagonal().sign()
     return found

@@ -1,1 +1,1 @@
-"""What attention weights still tell, in networks of ours."""
+"""Information in attention weights of trained cells."""

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the free directions of attention weights for the page."""
 
 from rankfall.identity.attention_identity.rows import FREE, TOLERANCE
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart

@@ -1,4 +1,4 @@
-"""attention_identity.parquet: what attention weights still tell, by layer, head and length."""
+"""attention_identity.parquet: information in attention weights, by layer, head and length."""
 
 from rankfall.report.schema import Column, Table
 
@@ -52,7 +52,7 @@ KEY = ("layer", "attention_head", "tokens", "left_out", "quantity", "kind", "tol
 
 
 def attention_identity() -> Table:
-    """One row a head and quantity."""
+    """Declare the table: one row per head and quantity."""
     return Table(
         "attention_identity",
         "a cell x layer x head x length x what is left out x quantity x kind x tolerance",

@@ -1,4 +1,4 @@
-"""In how many directions attention weights can change without a change of the output."""
+"""Headline number: the directions in which attention weights can change without a change of the output."""
 
 from rankfall.annotations import DataFrame
 from rankfall.identity.attention_identity.rows import FREE, TOLERANCE, of_heads

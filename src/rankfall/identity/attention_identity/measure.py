@@ -1,8 +1,8 @@
-"""What attention weights still tell (Brunner et al. 2020): null space of T, second distributions, intervals, effective attention.
+"""Information in attention weights (Brunner et al. 2020): null space of T, second distributions, intervals, effective attention.
 
-For each layer and head, in float64, over the first test samples. T = (E W_V + 1 b_V^T) H with the bias of the values. Lengths below
-the task's are beginnings of its sequences, lengths above are several of them joined. Where a mask gives each row tokens of its own, a few
-rows are measured, each with the tokens that it may attend to.
+The quantities are computed for each layer and head, in float64, over the first test samples. T = (E W_V + 1 b_V^T) H includes the bias
+of the values. Sequences shorter than the task's are beginnings of its samples, longer ones are several samples joined. Where a mask
+gives each row its own set of tokens, a few rows are measured, each with the tokens that it may attend to.
 """
 
 import copy
@@ -39,8 +39,11 @@ def attention_identity(
     entries: int = 1,
     masked: int = 8,
 ) -> list[dict[str, Any]]:
-    """`lengths`: of the sequences; none: the task's own. `tolerances`: relative, of the rank; all else is at 1e-10. `entries`:
-    rows of weights in each head for which linear programs are solved. `masked`: so many rows where each has a mask of its own.
+    """Measure every layer and head.
+
+    `lengths`: of the sequences, by default the task's. `tolerances`: relative tolerances of the rank; all other quantities use 1e-10.
+    `entries`: rows of weights in each head for which linear programs are solved. `masked`: number of rows measured where each has its
+    own mask.
     """
     made = copy.deepcopy(context.network).double()
     inputs, special = context.data.test.inputs, context.data.special
@@ -60,7 +63,7 @@ def attention_identity(
 
 
 def at_length(inputs: Tensor, length: int, samples: int) -> Tensor:
-    """The first samples of (K, N, T, ...) at another length: beginnings, or several joined end to end."""
+    """Return the first samples of (K, N, T, ...) at another length: beginnings, or several samples joined end to end."""
     joined = -(-length // inputs.shape[2])
     if inputs.shape[1] < joined:
         raise RankfallError(

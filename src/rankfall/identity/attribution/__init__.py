@@ -1,1 +1,1 @@
-"""How much of a token's state comes from which token of the input, in networks of ours."""
+"""Share of a token's state that comes from each token of the input, in cells."""

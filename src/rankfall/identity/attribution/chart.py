@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the own share of a token's state for the page."""
 
 from rankfall.identity.attribution.rows import JACOBIAN, OWN, equal_shares
 from rankfall.report.page.chart import NETWORK, SHARE, Chart, Level

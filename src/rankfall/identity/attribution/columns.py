@@ -1,4 +1,4 @@
-"""attribution.parquet: how much of a token's state comes from which token of the input, in networks of ours."""
+"""attribution.parquet: share of a token's state that comes from each token of the input, in cells."""
 
 from rankfall.report.schema import Column, Table
 
@@ -57,7 +57,7 @@ ATTRIBUTION_KEY = ("layer", "method", "kept_tokens", "quantity", "other")
 
 
 def attribution() -> Table:
-    """One row a number."""
+    """Declare the table: one row per number."""
     return Table(
         "attribution",
         "a cell x layer x method x kept tokens x quantity",

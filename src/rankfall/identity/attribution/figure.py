@@ -1,5 +1,6 @@
-"""Attribution by layer, one row of panels a network: own share, share by distance, how often another token is first, and methods compared
-in ranks.
+"""Attribution by layer, one row of panels per network.
+
+The panels show own share, share by distance, how often another token ranks first, and rank correlations of methods.
 """
 
 from typing import Any
@@ -45,7 +46,10 @@ def attribution(
     trainings: list[str] = [],
     where: dict[str, Any] = {},
 ) -> Picture:
-    """A row of panels for each architecture and training, of the deepest networks, of the task that most cells have unless one is named."""
+    """Draw a row of panels for each architecture and training, for the deepest networks.
+
+    The default task is the one with the most cells.
+    """
     asked = {"task": task, "architecture": architectures, "training": trainings}
     table, whole, (task,) = choose(read("attribution"), "attribution", where, **asked)
     table = deepest(table, "attribution", ["architecture", "training"])
@@ -68,10 +72,12 @@ def attribution(
 def draw_networks(
     networks: dict[str, DataFrame], about: str, length: int | None = None, published: bool = False, on: str = ""
 ) -> Picture:
-    """One row of panels for each network; numbers are means over its seeds. `about`: what is said of these at the caption's end; `length`:
-    of the texts; `published`: with the medians of Brunner et al.; `on`: the task in words."""
+    """Draw one row of panels for each network; numbers are means over its seeds.
+
+    `about`: end of the caption; `length`: of the texts; `published`: with the medians of Brunner et al.; `on`: the task in words.
+    """
     if not networks:
-        raise RankfallError("figure attribution: there is no network to draw")
+        raise RankfallError("figure attribution: no network to draw")
     figure, axes = canvas(len(networks), 4, WIDTH, 1.5 * len(networks) + 1.1, sharex="row")
     for row, (name, table) in zip(axes, networks.items()):
         layers = sorted(table.layer.unique())
@@ -112,7 +118,7 @@ def draw_networks(
 
 
 def say_alike(means: "DataFrame") -> str:
-    """Methods whose lines lie on each other in the panels of how often the own token is not first."""
+    """Name methods whose lines coincide in the panels of how often the own token is not first."""
     drawn = select(means, ALL_TOKENS | {"quantity": "not first"})
     said = coincide(drawn[drawn.method.isin(METHODS)], "method", "layer", "value", ["network"], span=1.0)
     return said.replace("On each other lie", "In the third column lie on each other", 1)
@@ -123,7 +129,7 @@ def quantity(table: DataFrame, name: str) -> DataFrame:
 
 
 def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
-    """Boxes of the quantiles that the table has: the tokens themselves are not in it."""
+    """Draw boxes from the quantiles in the table, which does not hold single tokens."""
     means = select(table, JACOBIAN | OWN).groupby("layer")[list(QUANTILES.values())].mean()
     boxes = [{key: line[column] for key, column in QUANTILES.items()} | {"fliers": []} for _, line in means.iterrows()]
     axis.bxp(boxes, positions=list(means.index), widths=0.6, showfliers=False, medianprops={"color": RED})
@@ -134,7 +140,7 @@ def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
 
 
 def distances(axis: Axes, table: DataFrame) -> None:
-    """Stacked shares."""
+    """Draw the shares by distance as stacked bars."""
     part = select(table, JACOBIAN | {"quantity": list(SHARES)})
     stacked = (
         part.groupby(["layer", "quantity"])
@@ -150,7 +156,7 @@ def distances(axis: Axes, table: DataFrame) -> None:
 
 
 def methods(axis: Axes, part: DataFrame, by: str) -> None:
-    """A line a method, mean over seeds."""
+    """Draw a line per method, mean over seeds."""
     shown = {name: colour for name, colour in METHODS.items() if name in set(part[by])}
     if shown:
         on(axis, part.dropna(subset="value"), "layer", "value", by, shown, errorbar=None, markersize=3)
@@ -161,7 +167,7 @@ def ticks(layers: list[int]) -> list[int]:
 
 
 def describe_finding(networks: dict[str, DataFrame]) -> str:
-    """Median own share after the last layer, of each network, with its deviation over seeds."""
+    """Write the median own share after the last layer of each network, with its deviation over seeds."""
     said = []
     for name, table in networks.items():
         part = select(table, JACOBIAN | OWN)

@@ -1,4 +1,4 @@
-"""How much of a token's last state comes from its own input."""
+"""Headline number: the share of a token's last state that comes from its own input."""
 
 from rankfall.annotations import DataFrame
 from rankfall.identity.attribution.rows import JACOBIAN, OWN, equal_shares

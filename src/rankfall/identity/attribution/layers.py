@@ -1,8 +1,8 @@
-"""The numbers of the attribution tables, of one layer of one network: shares by method, mixing ratios, and how far methods agree.
+"""Rows of the attribution tables for one layer of one network: shares by method, mixing ratios, and agreement of methods.
 
-Contributions are given as squares (M, S, N, T): of N tokens j in each of S samples, from all T tokens i; the mean over M directions is the
-square (M = 1: it is exact). What a number would be without one of the directions gives its standard error (the jackknife). Samples drawn
-anew, each with all its tokens, give the interval of a median (the bootstrap): tokens of one text are no independent draws.
+Contributions are squares (M, S, N, T): to N tokens j in each of S samples, from all T tokens i. Their mean over M directions estimates
+the square (M = 1: exact). Leaving out one direction at a time gives the standard error of a number (the jackknife). Resampling the
+samples, each with all its tokens, gives the interval of a median (the bootstrap), since tokens of one text are not independent.
 """
 
 from collections.abc import Iterator
@@ -26,8 +26,8 @@ QUANTILES = {"low": 0.05, "lower": 0.25, "median": 0.5, "upper": 0.75, "high": 0
 NOTHING: dict[str, Any] = dict.fromkeys(
     ("other", "value", "deviation", "error", "median_error", "median_low", "median_high", "directions", *QUANTILES)
 )
-DRAWS = 1000  # of samples, for the interval of a median
-FEWEST = 8  # samples: over fewer the interval is too narrow
+DRAWS = 1000  # bootstrap draws of samples, for the interval of a median
+FEWEST = 8  # samples below which the interval would be too narrow
 CONSTANT = "features behind a norm sum to a constant, so that this gradient is rounding"
 Rows = list[dict[str, Any]]
 
@@ -35,7 +35,10 @@ Rows = list[dict[str, Any]]
 def compute_layers(
     views: list[AttentionView],
 ) -> tuple[list[dict[str, Tensor]], list[dict[str, str]], list[dict[str, Tensor]]]:
-    """Of all layers of one network: by layer the matrices (B, T, T) from the first layer to this one, why any is missing, mixing ratios."""
+    """Compute the contributions in each layer of one network.
+
+    Returns, for each layer, the matrices (B, T, T) from the first layer to it, reasons for missing ones, and mixing ratios.
+    """
     layers: list[Mixing] = [mixing(view) for view in views]
     matrices: list[dict[str, Tensor]] = []
     missing: list[dict[str, str]] = []
@@ -56,7 +59,10 @@ def compute_layers(
 
 
 def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, str]) -> Rows:
-    """Shares of one layer by every method, with and without the first token, and rank correlations; `tokens` (S, N) are the j."""
+    """Return the shares of one layer by every method, with and without the first token, and rank correlations.
+
+    `tokens` (S, N) are the tokens j.
+    """
     empty = dict(missing)
     kept = {}
     for method, value in squares.items():
@@ -74,10 +80,12 @@ def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, st
     for method, value in kept.items():
         for kept_tokens in (ALL, WITHOUT_FIRST):
             rows += _estimate_rows(method, kept_tokens, value, tokens)
-    # Rows without shares have no ranks either.
+    # Tokens without shares have no ranks either.
     sizes = {method: value.mean(0).clamp_min(0).sqrt() for method, value in kept.items()}
     sizes = {method: torch.where(shares(value).isnan(), 0.0, value) for method, value in sizes.items()}
-    counted = torch.stack([value > 0 for value in sizes.values()]).any(0)  # what no method counts is masked
+    counted = torch.stack([value > 0 for value in sizes.values()]).any(
+        0
+    )  # entries that are zero for every method are masked
     own = torch.zeros_like(counted).scatter_(-1, tokens.unsqueeze(-1), True)
     for quantity, of in ((SPEARMAN, counted), (SPEARMAN_OTHERS, counted & ~own)):
         for (one, other), value in correlations(sizes, of).items():
@@ -86,7 +94,7 @@ def share_rows(squares: dict[str, Tensor], tokens: Tensor, missing: dict[str, st
 
 
 def ratio_rows(ratios: dict[str, Tensor], missing: dict[str, str]) -> Rows:
-    """Mixing ratios of one layer, of all tokens (B, T)."""
+    """Return the mixing ratios of one layer, over all tokens (B, T)."""
     (length,) = {value.shape[1] for value in ratios.values()}
     tokens = torch.arange(length).expand(len(next(iter(ratios.values()))), -1)
     return [
@@ -134,7 +142,7 @@ def row(
     reason: str = "",
     **more: Any,
 ) -> dict[str, Any]:
-    """One row; a number that does not exist is null, with the reason."""
+    """Return one row. A missing number is null, with the reason."""
     found: dict[str, Any] = {"method": method, "kept_tokens": kept_tokens, "quantity": quantity} | NOTHING
     described = _describe_values(values) if values is not None else dict.fromkeys(("value",))
     if described["value"] is None and not reason:
@@ -144,7 +152,7 @@ def row(
 
 
 def _describe_values(values: Tensor) -> dict[str, Any]:
-    """Mean and quantiles over tokens, deviation over samples of their means; tokens without a number (NaN) are left out."""
+    """Return mean and quantiles over tokens, and the deviation of the samples' means. Tokens without a number (NaN) are left out."""
     numbers = values.cpu().double().numpy()
     good = numbers[~np.isnan(numbers)]
     if not len(good):
@@ -155,7 +163,7 @@ def _describe_values(values: Tensor) -> dict[str, Any]:
 
 
 def bootstrap_median(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Return the interval of 95% of the median of values (samples, tokens), over samples drawn anew; none of few samples."""
+    """Return the 95% interval of the median of values (samples, tokens), over resampled samples; None if there are too few."""
     samples = len(values)
     if samples < FEWEST or np.isnan(values).all():
         return None, None
@@ -173,6 +181,6 @@ def _jackknife(values: list[float | None]) -> float | None:
 
 
 def _is_rounding(summed: Tensor, jacobian: Tensor) -> bool:
-    """Whether the gradient of a sum is zero but for rounding; of gradients that are too small to be squared nobody can say."""
+    """Check whether the gradient of a sum is zero up to rounding. False if gradients are too small to be squared."""
     limit, whole = torch.finfo(jacobian.dtype).eps ** 0.5, float(jacobian.mean(0).sum())
     return whole >= least(jacobian.dtype) / limit**2 and float(summed.mean(0).sum()) <= limit**2 * whole

@@ -1,9 +1,9 @@
-"""How much of each token's state comes from each token of the input, layer by layer, by several methods that are compared in ranks.
+"""Share of each token's state that comes from each token of the input, layer by layer, by several methods whose ranks are compared.
 
-Jacobian blocks are exact, in float64: all D x D entries of d e_j / d x_i, with x_i what enters the first block (embedding, position and
-norm behind it). Beside them: Jacobian times input, the gradient of the summed features, attention weights of the layer, rollout, norms of
-weighted values (of the attention, skip and norm of each layer, multiplied over layers; the MLP is not in them), and the effect of
-replacing a token by the mean. Sentinels count as tokens.
+Jacobian blocks are exact, in float64: all D x D entries of d e_j / d x_i, where x_i is the input of the first block (after embedding,
+position and norm). The other methods are Jacobian times input, the gradient of the summed features, attention weights of the layer,
+rollout, norms of weighted values (of the attention, skip and norm of each layer, multiplied over layers, without the MLP), and the
+effect of replacing a token by the mean. Sentinels count as tokens.
 """
 
 import copy
@@ -26,7 +26,7 @@ NO_PARTS = "weights, heads and values are not all there, or are not all that the
 
 @torch.no_grad()
 def attribution(context: Context, *, samples: int = 2) -> list[dict[str, Any]]:
-    """Over the first test samples."""
+    """Measure the first test samples."""
     network = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs

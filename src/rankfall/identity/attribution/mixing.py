@@ -1,14 +1,14 @@
-"""How a layer of attention mixes tokens, from its weights alone and from the vectors that they weigh.
+"""Mixing of tokens by a layer of attention, from its weights alone and from the weighted vectors.
 
-A layer's output at token j is a sum over tokens i, f_ji = sum_h A_h,ji T_h,i, to which the residual connection adds x_j and which a norm
-then scales. Its matrix of contributions is
+A layer's output at token j is a sum over tokens i, f_ji = sum_h A_h,ji T_h,i. The residual connection adds x_j, and a norm then scales
+the result. The layer's matrix of contributions is
 
     attention        mean over heads of |A_h,ji|
     rollout          half of that, half the skip connection: (A + 1) / 2        (Abnar and Zuidema 2020); A where there is no skip
     norms            ||norm(f_ji + [i = j] x_j)||                                 (Kobayashi et al. 2020, 2021)
 
-with rows that sum to one. Over several layers, `rollout` and `norms` are products of the layers' matrices. The mixing ratio of
-Kobayashi et al. 2021 is what the other tokens add, as a share: ||sum_(i != j) ...|| / (||sum_(i != j) ...|| + ||what j itself adds||).
+with rows that sum to one. Over several layers, `rollout` and `norms` are products of the layers' matrices. The mixing ratio of Kobayashi
+et al. 2021 is the share that the other tokens add: ||sum_(i != j) ...|| / (||sum_(i != j) ...|| + ||what j itself adds||).
 """
 
 from dataclasses import dataclass
@@ -22,17 +22,20 @@ from rankfall.rank.powers import exponent_of, least, length, shift, unit
 
 @dataclass(frozen=True)
 class Mixing:
-    """One layer: matrices (B, T, T) of rows j and columns i that sum to one, and mixing ratios (B, T)."""
+    """Mixing of one layer: matrices (B, T, T) of rows j and columns i that sum to one, and mixing ratios (B, T)."""
 
     attention: Tensor
     rollout: Tensor
-    norms: Tensor | None  # None, with a reason, where the layer is no sum of a skip and an attention
+    norms: Tensor | None  # None, with a reason, where the layer is not norm(skip + attention)
     reason: str
     ratios: dict[str, Tensor]
 
 
 def mixing(view: AttentionView) -> Mixing:
-    """Of one layer; without the T x T x D vectors themselves: norms come from products of the heads' values at each token."""
+    """Compute the mixing of one layer.
+
+    Norms come from products of the heads' values at each token, so the T x T x D vectors are never formed.
+    """
     join = view.join
     skip = None if isinstance(join, str) else join.skip
     attention = _rows(view.weights.abs().mean(1))  # (B, T, T)
@@ -60,7 +63,7 @@ def mixing(view: AttentionView) -> Mixing:
 
 
 def roll_out(matrices: list[Tensor]) -> Tensor:
-    """The product of the layers' matrices, the last layer's first: what each token of the input contributes after the last of them."""
+    """Return the product of the layers' matrices, the last layer leftmost: each input token's contribution after the last layer."""
     product = matrices[0]
     for matrix in matrices[1:]:
         product = matrix @ product
@@ -68,7 +71,7 @@ def roll_out(matrices: list[Tensor]) -> Tensor:
 
 
 def _own_and_other(view: AttentionView, factor: float) -> tuple[Tensor, Tensor]:
-    """What token j itself, and what all others, add to its sum (B, T, D)."""
+    """Return what token j itself, and what all others, add to its sum (B, T, D)."""
     diagonal = view.weights.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)  # (B, H, T, 1)
     own = torch.einsum("bhtv,hvd->btd", diagonal * view.values, view.output)
     return factor * own, factor * (view.attend() - view.bias - own)
@@ -79,8 +82,10 @@ def _norm_part(join: JoinView, part: Tensor, whole: Tensor) -> Tensor:
 
 
 def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> Tensor:
-    """||norm(f_ji + [i = j] x_j)|| (B, T, T). The norm is linear in its parts: it takes the mean over features off, scales features by
-    its gain and the token by a number, so ||.||^2 = spread_j^2 sum_hh' A_h,ji A_h',ji <T_h,i, T_h',i> with centred, scaled T.
+    """Return ||norm(f_ji + [i = j] x_j)|| (B, T, T).
+
+    The norm is linear in its parts: it subtracts the mean over features and scales features by its gain and the token by a number. So
+    ||.||^2 = spread_j^2 sum_hh' A_h,ji A_h',ji <T_h,i, T_h',i> with centred, scaled T.
     """
     vectors = view.map_values() * join.factor  # (B, H, T, D)
     exponent = exponent_of(vectors, (1, 2, 3))  # (B,): squares of small vectors would be zero
@@ -103,13 +108,13 @@ def _sizes(view: AttentionView, join: JoinView, own: Tensor, whole: Tensor) -> T
 
 
 def _ratio(own: Tensor, other: Tensor) -> Tensor:
-    """What others add, as a share (B, T); NaN where the two together are too small to have one."""
+    """Return the share that others add (B, T); NaN where the two together are too small."""
     mine, theirs = length(own), length(other)
     return _mask_unknown(theirs / (mine + theirs), mine + theirs)
 
 
 def _rows(matrix: Tensor) -> Tensor:
-    """Rows that sum to one; NaN where a row is zero, or beyond the range of its format."""
+    """Scale rows to sum to one; NaN where a row is zero, or beyond the range of its format."""
     size = matrix.sum(-1, keepdim=True)
     return _mask_unknown(matrix / size, size)
 

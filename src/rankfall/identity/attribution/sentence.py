@@ -1,4 +1,4 @@
-"""What own shares are, in a sentence."""
+"""Sentence on own shares."""
 
 from rankfall.report.page.question import ask_range
 from rankfall.report.page.sentences import percent

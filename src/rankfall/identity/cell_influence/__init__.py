@@ -1,1 +1,1 @@
-"""How much of the last token of networks of ours comes from each place."""
+"""Share of each position in the last token's state, in causal cells."""

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the influence of each position in cells for the page."""
 
 from rankfall.identity.influence.rows import equal_places
 from rankfall.report.page.chart import NETWORK, SHARE, Chart, Level

@@ -1,10 +1,10 @@
-"""cell_influence.parquet: influence of each place on the last token of causal networks of ours."""
+"""cell_influence.parquet: influence of each position on the last token, in causal cells."""
 
 from rankfall.report.schema import Column, Table
 
 
 def cell_influence() -> Table:
-    """One row a place."""
+    """Declare the table: one row per position."""
     return Table(
         "cell_influence",
         "a cell x layer x place",

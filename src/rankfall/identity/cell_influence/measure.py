@@ -1,6 +1,7 @@
-"""Influence of each place on the last token of networks of ours: shares of the exact norms of blocks d e_n / d x_i, by layer.
+"""Influence of each position on the last token of a cell: shares of the exact norms of blocks d e_n / d x_i, by layer.
 
-For causal networks, at initialisation and trained: what training makes of the influence of place that `influence` derives at birth.
+The cells are causal networks, at initialisation and trained. They show how training changes the influence of position that `influence`
+derives at initialisation.
 """
 
 import copy
@@ -25,8 +26,10 @@ NONE = "nothing reaches the last token, or so little that it is beyond the range
 
 
 def cell_influence(context: Context, *, samples: int = 4) -> Rows:
-    """Over the first test samples."""
-    network = copy.deepcopy(context.network).double()  # all members', whose states are made at once; then each alone
+    """Measure the first test samples."""
+    network = copy.deepcopy(
+        context.network
+    ).double()  # all members: their inputs are lifted together, then each runs alone
     inputs = context.data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
     with torch.no_grad():

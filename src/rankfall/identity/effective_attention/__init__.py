@@ -1,1 +1,1 @@
-"""Which tokens attention goes to, raw and effective."""
+"""Raw and effective attention by kind of token."""

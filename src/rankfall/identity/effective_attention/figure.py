@@ -1,4 +1,4 @@
-"""Which tokens attention goes to, raw and effective, by layer: first token, separators, punctuation, others."""
+"""Raw and effective attention by kind of token and layer: first token, separators, punctuation, others."""
 
 from rankfall.annotations import Read
 from rankfall.identity.attention_identity.rows import WHOLE
@@ -17,7 +17,10 @@ QUANTITIES = {"effective_share": "effective", "share": "raw"}
 def effective_attention(
     read: Read, *, models: list[str] | None = None, tokens: int | None = None, columns: int = 3
 ) -> Picture:
-    """One panel a model and phase; `tokens`: the length, null: the greatest measured."""
+    """Draw one panel per model and phase.
+
+    `tokens`: the length; null: the greatest measured.
+    """
     table = select_models(read("model_attention_identity"), "effective_attention", models)
     table = select(table, WHOLE | {"quantity": list(QUANTITIES)})
     table = table[table.value.notna()]

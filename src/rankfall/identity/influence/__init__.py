@@ -1,1 +1,1 @@
-"""How much of the last token of an untrained causal stack comes from each place."""
+"""Share of each position in the last token's state, in untrained causal stacks."""

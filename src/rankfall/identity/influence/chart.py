@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the influence of each position in untrained stacks for the page."""
 
 from rankfall.identity.influence.rows import SHARES, curve, equal_places
 from rankfall.report.page.chart import SHARE, Chart, Level

@@ -1,10 +1,10 @@
-"""influence.parquet: influence of each place on the last token of untrained causal stacks, and closed forms for it."""
+"""influence.parquet: influence of each position on the last token of untrained causal stacks, and closed forms for it."""
 
 from rankfall.report.schema import Column, Table
 
 
 def influence() -> Table:
-    """One row a place, and one without a place for the whole."""
+    """Declare the table: one row per position, and one without a position for the whole."""
     return Table(
         "influence",
         "a source x network x position x weight x depth x seed x place; and without a place, agreement with uniform averaging",

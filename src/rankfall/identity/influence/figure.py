@@ -1,4 +1,4 @@
-"""Influence of place on the last token of causal stacks: at birth, by formula and network, and what training does to it."""
+"""Influence of position on the last token of causal stacks: at initialisation, by formula and network, and after training."""
 
 from pandas import concat
 
@@ -18,7 +18,7 @@ LINES = {"averaging": ("uniform averaging", WHOLE, "-"), "in squares": ("random 
 NETWORKS = {
     "none": ("no position", BLUE, "o", 5.0),
     "rope": ("RoPE", RED, ".", 3.0),
-}  # rings around points: they coincide
+}  # rings around points, since the two coincide
 
 
 def influence(
@@ -29,7 +29,10 @@ def influence(
     architecture: str | None = None,
     task: str | None = None,
 ) -> Picture:
-    """`depth`, `alpha`: which untrained stack; `architecture`, `task`: which causal cells, by default the first, and the commonest."""
+    """Draw shares of influence by position.
+
+    `depth`, `alpha`: of the untrained stack; `architecture`, `task`: of the causal cells, by default the first and the most frequent.
+    """
     table = read("influence")
     whole, places = table[table.quantity == "agreement"], select(table, SHARES | {"depth": depth})
     if places.empty or not (places.alpha == alpha).any():
@@ -80,7 +83,7 @@ def influence(
 
 
 def draw_untrained(panel: Axes, places: DataFrame, formulas: tuple[str, ...]) -> None:
-    """Points are networks, lines formulas."""
+    """Draw networks as points and formulas as lines."""
     for source in formulas:
         label, colour, style = LINES[source]
         line = places[places.source == source].groupby("x").share.mean()
@@ -92,7 +95,7 @@ def draw_untrained(panel: Axes, places: DataFrame, formulas: tuple[str, ...]) ->
 
 
 def select_trained(table: DataFrame, architecture: str | None, task: str | None) -> DataFrame:
-    """The last layer of the deepest networks of one architecture and task: a row a network and place."""
+    """Return the last layer of the deepest networks of one architecture and task: a row per network and position."""
     done = select_finished(table, "influence", {})
     chosen = architecture or next(iter(sorted(done.architecture.unique())), None)
     cells, _ = one_of(among(done, "influence", "architecture", [chosen] if chosen else []), "influence", "task", task)
@@ -102,7 +105,7 @@ def select_trained(table: DataFrame, architecture: str | None, task: str | None)
 
 
 def tabulate_influence(agreement: DataFrame, places: DataFrame, cells: DataFrame) -> DataFrame:
-    """Shares by place, of formulas, of untrained and of trained networks; and how well each source agrees with averaging."""
+    """Return shares by position of formulas, untrained and trained networks, and the agreement of each source with averaging."""
     by = ["network", "alpha", "position", "source"]
     drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
     scores = ["spearman", "distance", "from_squares", "fitted"]

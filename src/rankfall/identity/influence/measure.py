@@ -1,7 +1,8 @@
-"""Influence of each place on the last token of an untrained causal stack, beside what the closed form of uniform averaging says.
+"""Influence of each position on the last token of an untrained causal stack, beside the closed form of uniform averaging.
 
-Networks: `attention`, layers (1 - a) X + a SA(X) whose value and output maps have gain one and whose scores spread as at width 768, without
-norm and MLP; and `pre-norm`, a transformer as it is usually started. For the second the closed form is compared at the a that fits it best.
+There are two networks. `attention` has layers (1 - a) X + a SA(X) without norm and MLP; its value and output maps have gain one and its
+scores spread as at width 768. `pre-norm` is a transformer with its usual initialisation, for which the closed form is compared at the a
+that fits best.
 """
 
 from typing import Any, Literal
@@ -36,7 +37,10 @@ LIMITS = {
     "samples": (1, None),
     "directions": (1, None),
 }
-GAIN, SPREAD = 3**0.5, 768  # uniform draws in +-1/sqrt(fan_in) have a third of gain one; scores spread as at this width
+GAIN, SPREAD = (
+    3**0.5,
+    768,
+)  # uniform draws in +-1/sqrt(fan_in) have a variance of 1 / (3 fan_in); scores spread as at this width
 SCAN = np.arange(0.01, 1.0, 0.01)
 FORMS = {"averaging": average_uniformly, "smoothed density": exact, "density": continuum, "in squares": in_squares}
 NONE = dict.fromkeys(("position", "alpha", "seed", "place", "share", "spearman", "distance", "from_squares", "fitted"))
@@ -55,8 +59,11 @@ def influence(
     samples: int = 16,
     directions: int = 4,
 ) -> Rows:
-    """`alphas`: weight of the attention beside the skip connection. A seed draws weights and inputs. Squares of blocks are means over
-    `samples` random inputs, since which tokens are alike is chance, and over `directions` of the last token's state for each."""
+    """Measure the influence in networks and evaluate the closed forms.
+
+    `alphas`: weight of the attention beside the skip connection. A seed draws weights and inputs. Squares of blocks are means over
+    `samples` random inputs, since which tokens are alike is random, and over `directions` of the last token's state for each.
+    """
     rows: Rows = []
     for depth in depths:
         for given in alphas:
@@ -86,7 +93,7 @@ def influence(
 
 
 def rows_by_place(shares: np.ndarray, reference: np.ndarray, about: dict[str, Any], **more: float | None) -> Rows:
-    """A row for each place, and one, without a place, for all: agreement with uniform averaging."""
+    """Return a row for each position, and one without a position for the agreement with uniform averaging."""
     spearman, distance = agreement(shares, reference)
     about = NONE | about
     places = [
@@ -96,13 +103,13 @@ def rows_by_place(shares: np.ndarray, reference: np.ndarray, about: dict[str, An
 
 
 def best(shares: np.ndarray, depth: int) -> float:
-    """The weight of the attention at which uniform averaging is nearest."""
+    """Return the weight of the attention at which uniform averaging is nearest."""
     far = [agreement(shares, average_uniformly(len(shares), depth, alpha))[1] for alpha in SCAN]
     return float(SCAN[int(np.argmin(far))])
 
 
 def stack(depth: int, alpha: float | None, position: str, width: int, heads: int, length: int, seed: int) -> Network:
-    """One untrained network; without `alpha` a pre-norm transformer."""
+    """Build one untrained network; without `alpha`, a pre-norm transformer."""
     scores = (SPREAD / width) ** 0.5
     form: dict[str, Any]
     if alpha is None:
@@ -126,7 +133,7 @@ def stack(depth: int, alpha: float | None, position: str, width: int, heads: int
 def measure_shares(
     network: Network, depths: list[int], length: int, seed: int, samples: int, directions: int
 ) -> list[np.ndarray]:
-    """Norms of the blocks d e_n / d x_i after each of the depths, as shares: as `blocks_of` estimates them, of all samples at once."""
+    """Return norms of the blocks d e_n / d x_i after each of the depths, as shares, estimated as in `blocks_of` for all samples at once."""
     rng = stream(seed, "influence")
     width = network.blocks[0].attention.query.weight.shape[1]
     count, inputs, drawn = min(directions, width), [], []
@@ -141,7 +148,7 @@ def measure_shares(
     for place, depth in enumerate(depths):
         squares = x.new_zeros(samples, length)
         for direction in range(count):
-            # Samples do not meet in a network, so the gradient of a sum over samples has that of each.
+            # Samples are independent in a network, so the gradient of a sum over samples holds that of each.
             along = (states[depth][0, :, -1] * vectors[:, place, direction]).sum()
             (gradient,) = torch.autograd.grad(along, x, retain_graph=True)
             squares += gradient.square().sum(-1) * width / count

@@ -1,4 +1,4 @@
-"""Numbers that papers give of it."""
+"""Influences of positions published in papers."""
 
 from rankfall.report.published_numbers import read_published
 

@@ -1,4 +1,4 @@
-"""Which rows of the tables of influence are of shares, and what these are compared with."""
+"""Selection of shares in the tables of influence, and their baseline."""
 
 from rankfall.annotations import DataFrame, Series
 
@@ -6,7 +6,7 @@ SHARES = {"quantity": "share"}
 
 
 def curve(table: DataFrame) -> Series:
-    """What an influence is of: a formula, or a network with a position encoding."""
+    """Return the name of each curve: a formula, or a network with a position encoding."""
     network = table.network.where(table.network == "none", " of " + table.network + ", position " + table.position)
     return table.source + network.where(table.network != "none", "")
 

@@ -1,1 +1,1 @@
-"""What attention weights still tell, in real models."""
+"""Information in attention weights of real models."""

@@ -1,4 +1,4 @@
-"""model_attention_identity.parquet: what the attention weights of real models still tell."""
+"""model_attention_identity.parquet: information in the attention weights of real models."""
 
 from rankfall.identity.attention_identity.columns import COLUMNS, KEY
 from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
@@ -6,7 +6,7 @@ from rankfall.report.schema import Table
 
 
 def model_attention_identity() -> Table:
-    """As attention_identity, for models."""
+    """Declare the table, with the columns of attention_identity for models."""
     return Table(
         "model_attention_identity",
         "a model x phase x seed x layer x head x length x what is left out x quantity x kind x tolerance",

@@ -1,4 +1,4 @@
-"""What attention weights of models still tell: free directions, distance of a second distribution, intervals, effective attention, rank."""
+"""Information in attention weights of models: free directions, second distributions, intervals, effective attention, rank."""
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.identity.attention_identity.rows import EXACT, WHOLE, exact
@@ -20,7 +20,10 @@ PANELS = {
 
 
 def model_attention_identity(read: Read, *, models: list[str] | None = None) -> Picture:
-    """Four quantities against the length of the text, one line a model and phase; then distance and rank by layer at the greatest."""
+    """Draw four quantities against the length of the text, one line per model and phase.
+
+    The last two panels show distance and rank by layer at the greatest length.
+    """
     table = select_models(read("model_attention_identity"), "model_attention_identity", models)
     table = select(table, WHOLE)
     table = table[table.value.notna()]
@@ -57,7 +60,7 @@ def model_attention_identity(read: Read, *, models: list[str] | None = None) -> 
 
 
 def limits(free: Axes, rank: Axes, table: DataFrame, palette: dict[str, str]) -> None:
-    """Dotted: tokens - head width - 1 free directions, and a rank of the head width."""
+    """Draw dotted lines at tokens - head width - 1 free directions, and at a rank of the head width."""
     for name, part in table.groupby("line"):
         width = int(part.width.iloc[0] // part.heads.iloc[0])
         lengths = sorted(part.tokens.unique())
@@ -66,7 +69,7 @@ def limits(free: Axes, rank: Axes, table: DataFrame, palette: dict[str, str]) ->
 
 
 def describe_finding(table: DataFrame) -> str:
-    """How many directions are free at the greatest length, beside the head width."""
+    """Write how many directions are free at the greatest length, beside the head width."""
     said = []
     for name, part in table.groupby("line"):
         longest = int(part.tokens.max())

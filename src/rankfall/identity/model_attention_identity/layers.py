@@ -1,4 +1,4 @@
-"""Rows of `model_attention_identity`: what the attention weights of a model still tell, by layer, head and length of the text."""
+"""Rows of `model_attention_identity`: information in the attention weights of a model, by layer, head and length of the text."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,13 +9,13 @@ from rankfall.identity.model_views import model_views
 from rankfall.models.subject import Request, Subject, subjects
 from rankfall.models.texts import batch_for
 
-BYTES = 2**30  # weights of all layers of a part of the samples, about
+BYTES = 2**30  # approximate size of the weights of all layers for one part of the samples
 
 
 def attention_identity(
     request: Request, seeds: Sequence[int], lengths: Sequence[int], options: AttentionOptions
 ) -> list[dict[str, Any]]:
-    """All rows of a model: every seed, and every length of text; pictures have one length."""
+    """Return all rows of a model, for every seed and every length of text. Images have one length."""
     rows: list[dict[str, Any]] = []
     for subject in subjects(request, seeds):
         for length in (subject.tokens,) if subject.loaded.images else lengths:
@@ -31,7 +31,7 @@ def attention_identity(
 
 
 def _at_length(subject: Subject, length: int) -> Subject:
-    """The same model on windows of another length, each with the special tokens of a document."""
+    """Return the model on windows of another length, each with the special tokens of a document."""
     if length == subject.tokens:
         return subject
     texts = replace(subject.request.texts, length=length)

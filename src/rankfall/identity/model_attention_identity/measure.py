@@ -1,4 +1,4 @@
-"""What the attention weights of one Hugging Face model still tell: null space, second distributions, intervals, effective attention."""
+"""Information in the attention weights of a Hugging Face model: null space, second distributions, intervals, effective attention."""
 
 from functools import partial
 from typing import Any, Literal
@@ -45,9 +45,11 @@ def model_attention_identity(
     ],
     optional: bool = False,
 ) -> list[dict[str, Any]]:
-    """`entries`: rows of weights in each head for which linear programs are solved. `masked`: so many rows of a causal model. `left_out`:
-    what the numbers are computed without, one set of rows for each. `optional`: no rows, instead of an error, where the model comes from
-    a package that is not installed.
+    """Measure every layer and head of a model.
+
+    `entries`: rows of weights in each head for which linear programs are solved. `masked`: number of rows measured in a causal model.
+    `left_out`: what the numbers exclude, one set of rows for each. `optional`: no rows, instead of an error, if the model's package is
+    not installed.
     """
     from rankfall.identity.attention import AttentionOptions
     from rankfall.identity.model_attention_identity.layers import attention_identity

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the own share of a token's state in real models for the page."""
 
 from rankfall.identity.attribution.rows import ALL_TOKENS, OWN, equal_shares
 from rankfall.report.page.chart import MODEL, SHARE, Chart, Level

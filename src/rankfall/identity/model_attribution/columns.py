@@ -1,4 +1,4 @@
-"""model_attribution.parquet: how much of a token's state comes from which token of the input, in a real model."""
+"""model_attribution.parquet: share of a token's state that comes from each token of the input, in a real model."""
 
 from rankfall.identity.attribution.columns import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 from rankfall.rank.model_residuals.columns import MODEL_COLUMNS
@@ -6,7 +6,7 @@ from rankfall.report.schema import Column, Table
 
 
 def model_attribution() -> Table:
-    """One row a number; columns as in attribution."""
+    """Declare the table: one row per number, with the columns of attribution."""
     return Table(
         "model_attribution",
         "a model x phase x seed x layer x method x kept tokens x quantity",

@@ -1,4 +1,4 @@
-"""Attribution by layer in real models, one row of panels a model and phase, with the published medians of own shares."""
+"""Attribution by layer in real models, one row of panels per model and phase, with the published medians of own shares."""
 
 from rankfall.annotations import Read
 from rankfall.identity.attribution.figure import draw_networks
@@ -10,7 +10,10 @@ TABLES = ["model_attribution"]
 
 
 def model_attribution(read: Read, *, models: list[str] = []) -> Picture:
-    """`models`: which ones, in order; default all."""
+    """Draw the models.
+
+    `models`: which ones, in order; by default all.
+    """
     table = read("model_attribution")
     table = table[table.model.isin(models)] if models else table
     seeded = table.seed.notna().any()  # pretrained weights have no seed

@@ -17,13 +17,13 @@ from rankfall.streams import stream
 OUTLIERS, TIMES = (
     4,
     6.0,
-)  # at most so many features of a layer are outliers: those above so many times the median feature
+)  # outliers: at most this many features of a layer, above this many times the median feature
 
 
 def model_rows(
     request: Request, seeds: Sequence[int], tokens: int, directions: int | None, ablated: int
 ) -> list[dict[str, Any]]:
-    """All rows of a model, of one subject after another."""
+    """Return all rows of a model, one subject after another."""
     rows: list[dict[str, Any]] = []
     for subject in subjects(request, seeds):
         labels = subject.labels()
@@ -74,7 +74,7 @@ def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -
 
 
 def outlier_features(subject: Subject) -> list[Tensor]:
-    """Of each layer 1 .. L: the features whose mean size over all tokens is above `TIMES` the median feature's, the largest few."""
+    """Return, for each layer 1 .. L, the largest few features whose mean size over all tokens is above `TIMES` the median feature's."""
     sizes: dict[int, Tensor] = {}
     for start, stop in subject.parts():
         subject.run(

@@ -1,8 +1,9 @@
-"""How much of each token's state comes from each token of the input, in a Hugging Face model; as `attribution`, but for sampled tokens j.
+"""Share of each token's state that comes from each token of the input, in a Hugging Face model.
 
-All D x D entries of all blocks would be T^2 D^2 derivatives a layer. Of each text `tokens` random tokens j are taken. Their blocks are
-estimated from `directions` random orthonormal directions of e_j, without bias, and with the error that the draw leaves; `directions: null`
-computes them exactly. x_i is the state that enters the first layer: in BERT behind position and norm.
+The methods are those of `attribution`, for sampled tokens j. All D x D entries of all blocks would be T^2 D^2 derivatives per layer. So
+`tokens` random tokens j are sampled from each text. Their blocks are estimated without bias from `directions` random orthonormal
+directions of e_j, with the standard error of this draw; `directions: null` computes them exactly. x_i is the state that enters the first
+layer: in BERT, after position and norm.
 """
 
 from typing import Any, Literal
@@ -37,7 +38,11 @@ def model_attribution(
     dtype: Literal["float32", "float64"] = "float32",
     optional: bool = False,
 ) -> list[dict[str, Any]]:
-    """`ablated`: texts whose tokens are replaced one by one; a forward pass for each token. Attention and norms are in float64."""
+    """Measure sampled tokens of every layer of a model.
+
+    `ablated`: number of texts whose tokens are replaced one by one, with a forward pass for each token. Attention and norms are in
+    float64.
+    """
     from rankfall.identity.model_attribution.layers import model_rows
     from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource

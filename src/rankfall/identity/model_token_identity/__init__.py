@@ -1,1 +1,1 @@
-"""How often a hidden state of a real model still tells which token it came from."""
+"""Identifiability of tokens from the hidden states of real models."""

@@ -1,4 +1,4 @@
-"""model_token_identity.parquet: how often a hidden state of a real model still tells which token of its sentence it came from."""
+"""model_token_identity.parquet: how often a hidden state of a real model identifies the token of its sentence that it came from."""
 
 from rankfall.identity.token_identity.columns import TOKEN_COLUMNS, TOKEN_KEY
 from rankfall.rank.model_residuals.columns import MODEL_COLUMNS

@@ -1,4 +1,4 @@
-"""How often a hidden state of a Hugging Face model still tells which token it came from, layer by layer, one column a model and variant."""
+"""Identifiability of tokens from the hidden states of a Hugging Face model, layer by layer, one column per model and variant."""
 
 from typing import Literal
 
@@ -28,12 +28,15 @@ def model_token_identity(
     candidates: list[Literal["sentence", "distinct", "vocabulary"]] = ["sentence", "distinct", "vocabulary"],
     transfer: bool = True,
 ) -> Picture:
-    """`models`, `phases`, `variants`: which ones; default all. `transfer`: maps of one layer on the states of another."""
+    """Draw the rates by layer.
+
+    `models`, `phases`, `variants`: which ones, by default all. `transfer`: maps of one layer on the states of another.
+    """
     table = read("model_token_identity")
     for column, wanted in (("model", models), ("phase", phases), ("variant", variants)):
         table = table[table[column].isin(wanted)] if wanted else table
     if table.empty:
-        raise RankfallError("figure model_token_identity: its table has no such model, phase and variant")
+        raise RankfallError("figure model_token_identity: the table has no row with these models, phases and variants")
     found = measured_candidates(table, candidates, "model_token_identity")
     table = table.assign(
         network=[f"{name}\n{label(variant)}" for name, variant in zip(name_measurements(table), table.variant)]
@@ -67,6 +70,6 @@ def model_token_identity(
 
 
 def intervals(table: DataFrame) -> DataFrame:
-    """Three rows a point, means over seeds: rate and both ends of its interval, whose median and range are drawn."""
+    """Return three rows per point, means over seeds: the rate and both ends of its interval. Their median and range are drawn."""
     means = table.groupby(POINT, dropna=False)[["rate", "low", "high", "chance"]].mean().reset_index()
     return concat([means, *(means.assign(rate=means[end]) for end in ("low", "high"))])

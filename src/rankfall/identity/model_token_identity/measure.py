@@ -1,4 +1,4 @@
-"""How often a hidden state of a Hugging Face model still tells which token it came from (Brunner et al. 2020, section 4)."""
+"""Identifiability of tokens from the hidden states of a Hugging Face model (Brunner et al. 2020, section 4)."""
 
 from functools import partial
 from typing import Any, Literal
@@ -38,9 +38,12 @@ def model_token_identity(
     transfer: bool = True,
     optional: bool = False,
 ) -> list[dict[str, Any]]:
-    """`layers`: which ones; default all. `dtype`: of the model's pass; probes are trained in float32. `batch`: tokens; `hidden`: units of
-    the map `mlp`; `places`: of a sentence, where tokens are compared with the whole vocabulary; `transfer`: also maps trained on
-    one layer on the states of all others. `optional`: no rows where the model comes from a package that is not installed.
+    """Measure how often maps of hidden states identify their token.
+
+    `layers`: which ones, by default all. `dtype`: of the model's forward pass; probes are trained in float32. `batch`: in tokens;
+    `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole vocabulary;
+    `transfer`: also apply maps trained on one layer to the states of all others. `optional`: no rows if the model's package is not
+    installed.
     """
     from rankfall.identity.model_token_identity.rates import identities
     from rankfall.identity.recovery import Recipe

@@ -30,7 +30,7 @@ def identities(
     checkpoint: Checkpoint,
     say: Callable[[str], None] = print,
 ) -> list[dict[str, Any]]:
-    """All rows of a model. The probes of all variants and layers of one initialisation are a stack for each kind of map."""
+    """Return all rows of a model. Probes of all variants and layers of one initialisation form a stack for each kind of map."""
     if request.texts.samples < FEWEST:
         raise RankfallError(
             f"sentences is {request.texts.samples}; at least {FEWEST} are needed to train, validate and test"
@@ -38,7 +38,7 @@ def identities(
     rows: list[dict[str, Any]] = []
     for subject in subjects(request, seeds):
         if "input_ids" not in subject.batch.inputs:
-            raise RankfallError(f"model {request.source.name!r} sees pictures: it has no words to find again")
+            raise RankfallError(f"model {request.source.name!r} reads images, so it has no words to identify")
         every = range(1, subject.anatomy.layers + 1)
         chosen = [0, *(every if layers is None else sorted(set(layers)))]
         if not set(chosen[1:]) <= set(every):
@@ -53,12 +53,12 @@ def identities(
         for row in token_rates(networks, linear, hidden, checkpoint, f" {subject.seed}", transfer=transfer):
             variant = subject.variants[row.pop("member")].name
             rows.append({**labels, "variant": variant} | row)
-        del networks, subject  # or two models would be in memory while the next seed's is built
+        del networks, subject  # frees the model before that of the next seed is built
     return rows
 
 
 def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sentences]:
-    """The sentences of every variant, in an order drawn once, so that no document is only tested."""
+    """Yield the sentences of every variant, shuffled once, so that no document falls into the test set as a whole."""
     words = subject.batch.inputs["input_ids"]
     order = torch.from_numpy(stream(subject.request.texts.seed, "sentences").permutation(len(words)))
     chosen, every = spread(places, words.shape[1]), None
@@ -66,12 +66,12 @@ def sentences(subject: Subject, layers: list[int], places: int) -> Iterator[Sent
         states = collect_states(subject, variant, layers)[:, order]  # (L', N, T, D)
         every = every or cache(
             partial(vocabulary, subject, chosen, words[order[:2]], states[0, :2])
-        )  # the same for all
+        )  # shared by all variants
         yield Sentences(subject.seed or 0, words[order], layers, states, chosen, every)
 
 
 def collect_states(subject: Subject, variant: Variant, layers: list[int]) -> Tensor:
-    """States (L', N, T, D) of the chosen layers in float32, or float64 if the pass is."""
+    """Return states (L', N, T, D) of the chosen layers in float32, or float64 if the forward pass is."""
     kept: dict[int, list[Tensor]] = {layer: [] for layer in layers}
 
     def keep(layer: int, states: Tensor) -> None:

@@ -1,1 +1,1 @@
-"""How often a hidden state still tells which token it came from."""
+"""Identifiability of tokens from hidden states, in cells."""

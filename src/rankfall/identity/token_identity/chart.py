@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the identifiability of tokens for the page."""
 
 from rankfall.identity.token_identity.rows import ASKED, is_own
 from rankfall.report.page.chart import NETWORK, SHARE, Chart, Level

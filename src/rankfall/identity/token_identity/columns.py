@@ -1,4 +1,4 @@
-"""token_identity.parquet: how often a hidden state still tells which token of its sentence it came from."""
+"""token_identity.parquet: how often a hidden state identifies the token of its sentence that it came from."""
 
 from rankfall.report.schema import Column, Table
 

@@ -1,4 +1,4 @@
-"""How often a hidden state still tells which token it came from, layer by layer, one column an architecture."""
+"""Identifiability of tokens from hidden states, layer by layer, one column per architecture."""
 
 from typing import Any, Literal
 
@@ -25,8 +25,10 @@ def token_identity(
     transfer: bool = True,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """The architectures' cells of one training at their greatest depth: all there are of the task and training that most cells have,
-    unless named. `transfer`: maps of one layer on the states of another. `where`: only these cells, by any column."""
+    """Draw the rates of the deepest networks of one task and training, by default those with the most cells.
+
+    `architectures`: by default all. `transfer`: maps of one layer on the states of another. `where`: only these cells, by any column.
+    """
     asked = {"task": task, "training": training, "architecture": architectures}
     table, whole, (task, training) = choose(read("token_identity"), "token_identity", where, **asked)
     table = deepest(table, "token_identity", ["architecture"])

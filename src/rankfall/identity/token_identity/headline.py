@@ -1,4 +1,4 @@
-"""How many tokens a linear map finds again."""
+"""Headline number: the share of tokens that a linear map identifies."""
 
 from rankfall.annotations import DataFrame
 from rankfall.identity.token_identity.rows import ASKED, is_own

@@ -1,9 +1,10 @@
-"""How often a hidden state still tells which token of its sentence it came from (Brunner et al. 2020, section 4).
+"""Identifiability of tokens from hidden states (Brunner et al. 2020, section 4).
 
-Maps from a layer's states to the embeddings that entered the network are trained on some sentences, and asked on others for the nearest
-neighbour. The sentences that are tested come from the task's test split, where that has enough that differ. States are those of the
-network's own number format: what rounding has taken from them is gone. Tasks with few symbols repeat words within a sentence; there the
-candidates `distinct` are few and the vocabulary is no larger than a sentence of another task, so texts tell more.
+The measure is how often a hidden state identifies the token of its sentence that it came from. Maps from a layer's states to the
+embeddings that entered the network are trained on some sentences and tested on others by the nearest neighbour. The tested sentences
+come from the task's test split if it has enough different ones. States have the network's own number format, so information lost to
+rounding stays lost. Tasks with few symbols repeat words within a sentence. There the candidates `distinct` are few and the vocabulary is
+no larger than a sentence of another task, so results on texts are more informative.
 """
 
 from collections.abc import Iterator
@@ -26,8 +27,8 @@ NEEDS = "cells"
 INPUTS = "tokens"
 SEQUENCES = "different sequences"
 LIMITS = {"sentences": (6, None), "epochs": (0, None), "batch": (1, None), "hidden": (1, None)}
-COST = {"seconds": 1, "megabytes": 200}  # of cells about as large as those of the default configuration
-AT_ONCE = 512  # words of the vocabulary
+COST = {"seconds": 1, "megabytes": 200}  # for cells about as large as those of the default configuration
+AT_ONCE = 512  # words of the vocabulary per forward pass
 
 
 @torch.no_grad()
@@ -42,17 +43,19 @@ def token_identity(
     places: int = 4,
     transfer: bool = True,
 ) -> list[dict[str, Any]]:
-    """`batch`: tokens; `hidden`: units of the map `mlp`; `places`: of a sentence, where tokens are compared with the whole vocabulary;
-    `transfer`: also maps trained on one layer on the states of all others.
+    """Measure how often maps of hidden states identify their token.
+
+    `batch`: in tokens; `hidden`: units of the map `mlp`; `places`: positions of a sentence at which tokens are compared with the whole
+    vocabulary; `transfer`: also apply maps trained on one layer to the states of all others.
     """
     network, data, cells = context.network, context.data, context.cells
     chosen = [different(data, member, sentences) for member in range(len(cells))]
     where = spread(places if data.size_in else 0, chosen[0].shape[1])
     recipes = Recipe(epochs, batch, lr), Recipe(epochs, batch, lr, hidden)
     rows = []
-    for count in sorted({len(words) for words in chosen}):  # almost always one
+    for count in sorted({len(words) for words in chosen}):  # almost always a single count
         group = [member for member, words in enumerate(chosen) if len(words) == count]
-        # All members run, the others of the stack on anything.
+        # All members of the stack run; those outside the group repeat or cut their sentences, and their states are not used.
         words = torch.stack([one[torch.arange(count) % len(one)] for one in chosen])  # (K, N, T)
         states = torch.stack(
             [tokens(network, x) for x in network.layers(network.lift(words))], 1
@@ -76,7 +79,7 @@ def token_identity(
 
 
 def different(data: Data, member: int, most: int) -> Tensor:
-    """At most so many sentences (N, T) of a member, no two alike; those that are tested, the last, are the first of the test split."""
+    """Return at most `most` distinct sentences (N, T) of a member. The last ones, which are tested, are the first of the test split."""
     found: dict[tuple[int, ...], Tensor] = {}
     for split in (data.test, data.train):
         for words in split.inputs[member]:
@@ -89,12 +92,12 @@ def different(data: Data, member: int, most: int) -> Tensor:
 
 
 def tokens(network: Network, states: Tensor) -> Tensor:
-    """Without sentinels."""
+    """Return the states without sentinels."""
     return states if network.sentinels is None else network.sentinels.strip(states)
 
 
 def vocabulary(network: Network, size: int, places: list[int]) -> list[Tensor]:
-    """(K, V, D) at each place: what a sentence of nothing but this word is when it enters the first block."""
+    """Return (K, V, D) at each position: the embedding of each word when it enters the first block in a sentence of this word alone."""
     members = next(network.parameters()).shape[0]
     parts: list[Tensor] = []
     for words in torch.arange(size, device=next(network.parameters()).device).split(AT_ONCE):

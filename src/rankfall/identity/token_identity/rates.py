@@ -1,4 +1,4 @@
-"""Rates of token identification as panels: a column a network, a row a set of candidates, and the transfer of maps between layers."""
+"""Panels of identification rates: a column per network, a row per set of candidates, and the transfer of maps between layers."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
@@ -23,18 +23,21 @@ CANDIDATES = {
 }
 MAPS = {"naive": BLUE, "linear": ORANGE, "mlp": GREEN}
 DASHES = {"cosine": "", "l2": (3, 1.5)}
-ACROSS = 6  # panels beside each other, at most
+ACROSS = 6  # largest number of panels side by side
 NUMBERS = ["network", "candidates", "distance", "map", "layer"]
 
 
 def select_own(table: DataFrame) -> DataFrame:
-    """Maps on the layer that they were trained on, with the loss that is the distance they are asked by, and maps without training."""
+    """Return maps on the layer that they were trained on, with the loss that matches the distance, and untrained maps."""
     return table[is_own(table) & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
 
 
 def panels(table: DataFrame, networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> Figure:
-    """A column a network, in blocks one below the other where they are many. `network` of the table says whose rows they are. `band`: what
-    seaborn makes of the rows of one point, if not mean and deviation."""
+    """Draw a column per network, in blocks one below the other if there are many.
+
+    `network` is the column of `table` with the network's name. `band`: arguments of seaborn for the rows of one point, by default mean
+    and deviation.
+    """
     rows = len(candidates) + transfer
     blocks = -(-len(networks) // ACROSS)
     across = -(-len(networks) // blocks)
@@ -67,7 +70,7 @@ def panels(table: DataFrame, networks: list[str], candidates: list[str], transfe
 
 
 def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
-    """A line for each map: solid by cosine, dashed by L2."""
+    """Draw a line for each map: solid by cosine, dashed by L2."""
     table = table.assign(**{name: table[name].astype(float) for name in ("rate", "layer")})
     on(panel, table[table["map"] != "position"], "layer", "rate", "map", MAPS,
        style="distance", style_order=list(DASHES), dashes=DASHES, bounds=SHARE, **band)  # fmt: skip
@@ -78,7 +81,7 @@ def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
 
 
 def between(panel: Axes, table: DataFrame) -> None:
-    """Rates of linear maps on the states of other layers, by cosine within the sentence."""
+    """Draw the rates of linear maps on the states of other layers, by cosine within the sentence."""
     part = select(table, ASKED)
     grid = part.assign(rate=part.rate.astype(float)).pivot_table(index="trained_layer", columns="layer", values="rate")
     few = len(grid) <= 8
@@ -91,14 +94,14 @@ def between(panel: Axes, table: DataFrame) -> None:
 
 
 def mean_rates(table: DataFrame) -> DataFrame:
-    """Means over seeds of what is drawn, with the edges of the table's own intervals where it has them."""
+    """Return means over seeds of the drawn rates, with the ends of the table's intervals if it has them."""
     columns = [name for name in ("rate", "low", "high", "chance") if name in table]
     found = select_own(table).groupby(NUMBERS, dropna=False)[columns].mean()
     return found.astype(float).reset_index()
 
 
 def describe_finding(table: DataFrame, networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
-    """What a linear map finds at the last layer, by cosine: most and least, of networks of one depth and setting."""
+    """Write how often a linear map identifies tokens at the last layer, by cosine: most and least often among networks of one setting."""
     part = select_own(select(table, ASKED | {"candidates": candidates}))
     part = part[part.network.isin(networks)]
     last = part[part.layer == part.groupby("network").layer.transform("max")]
@@ -116,7 +119,7 @@ def describe_finding(table: DataFrame, networks: list[str], candidates: str, set
 
 
 def measured_candidates(table: DataFrame, asked: Sequence[str], figure: str) -> list[str]:
-    """The sets of candidates that were asked for and measured, from the smallest; an error if none was."""
+    """Return the requested sets of candidates that were measured, from the smallest. Raise an error if there is none."""
     found = [name for name in CANDIDATES if name in asked and (table.candidates == name).any()]
     if not found:
         raise RankfallError(

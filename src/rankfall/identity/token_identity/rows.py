@@ -1,12 +1,12 @@
-"""Which rows of the table, and of that of real models, are asked how?"""
+"""Selection of rows by map, loss, candidates and distance, for cells and for models."""
 
 from rankfall.annotations import DataFrame, Series
 
-NEAREST = {"candidates": "sentence", "distance": "cosine"}  # how a token is looked for by default
+NEAREST = {"candidates": "sentence", "distance": "cosine"}  # default candidates and distance
 LINEAR = {"map": "linear", "loss": "cosine"}
 ASKED = {**LINEAR, **NEAREST}
 
 
 def is_own(table: DataFrame) -> Series:
-    """Whether a map is on the layer that it was trained on, or has no training."""
+    """Check whether a map is untrained or applied to the layer that it was trained on."""
     return (table.trained_layer.isna() | (table.trained_layer == table.layer)).astype(bool)

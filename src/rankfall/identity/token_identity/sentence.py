@@ -1,4 +1,4 @@
-"""How many tokens are found again, in a sentence."""
+"""Sentence on the share of tokens that are identified."""
 
 from rankfall.report.page.question import ask_range
 from rankfall.report.page.sentences import percent

@@ -1,1 +1,1 @@
-"""What is particular to a family of models: sizes of well-known checkpoints, and the published variants' impurities."""
+"""Facts about families of models: sizes of well-known checkpoints, small configurations, example inputs, published variants."""

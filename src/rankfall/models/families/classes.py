@@ -1,7 +1,7 @@
-"""Which class of the transformers library is the model of a configuration: what AutoModel makes, else the barest class made for it.
+"""The class of the transformers library for a configuration: AutoModel's choice, else the barest class with that `config_class`.
 
-Parts of models have configurations of their own (the text encoder of a CLIP) that AutoModel does not know. Their class is found in the
-modeling files beside the configuration: of those whose `config_class` it is, the one with the shortest name, without a head.
+Some parts of models have configurations that AutoModel does not know (the text encoder of a CLIP). Their class is in the modeling
+files beside the configuration. Of several classes, one without a head comes first, then the shortest name.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rankfall.errors import RankfallError
 
 
 class NoModel(RankfallError):
-    """A configuration that no model of the library is made of by itself."""
+    """A configuration from which the library builds no model by itself."""
 
 
 def maker(config: Any) -> Callable[[Any], nn.Module]:
-    """A function from the configuration to a model with weights drawn by the library."""
+    """Return a function that builds a model from the configuration, with weights drawn by the library."""
     from transformers import AutoModel
     from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
@@ -37,7 +37,7 @@ def maker(config: Any) -> Callable[[Any], nn.Module]:
 
 
 def classes_of(config: type) -> list[type[nn.Module]]:
-    """Models made for a configuration class, the barest first."""
+    """Return the model classes for a configuration class, the barest first."""
     from transformers import PreTrainedModel
 
     found = []
@@ -55,7 +55,7 @@ def classes_of(config: type) -> list[type[nn.Module]]:
 
 
 def modeling_files(config: type) -> list[ModuleType]:
-    """The modules `modeling_*` in the folder of a configuration, imported as the library does: by asking its package for their classes."""
+    """Return the modules `modeling_*` in the folder of a configuration. Asking the package for their classes imports them."""
     name = config.__module__.rpartition(".")[0]
     package = sys.modules[name]
     homes: dict[str, str] = getattr(package, "_class_to_module", {})

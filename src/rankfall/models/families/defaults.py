@@ -1,4 +1,4 @@
-"""Whether the library's own default configuration of a type makes a model."""
+"""Check of whether the library can build a model from its default configuration of a type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ STORAGE = re.compile(r"meta tensor|on meta|Meta|no data|item\(\)|NotImplementedE
 
 
 def refused_defaults(kind: str) -> str:
-    """Why the library's own default configuration makes no model of this type; nothing if it does, or if it takes storage to know."""
+    """Return the library's error on building a model of this type from its default configuration. The result is empty if there is
+    none, or if only a model with storage could tell.
+    """
     from transformers import CONFIG_MAPPING
 
     try:

@@ -1,7 +1,7 @@
-"""Small configurations by one divisor: all widths of the library's own are divided alike, so that sums and products of them fit.
+"""Small configurations by one divisor: all widths of the default configuration are divided alike, so that sums and products fit.
 
-`small.py` gives each width a size by its name, and where a model joins, adds or reshapes what has several names, they may not fit together.
-Here heads stay as many and become narrow.
+`small.py` sets each width by its name. If a model joins, adds or reshapes widths of several names, these may not fit together.
+Here the number of heads stays, and the heads become narrow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from rankfall.models.families.small import COMPILED, KEPT, Shrunken, by_depth, shrunk, small_values
 
 DIVISORS = (8, 4, 2)
-LEAST = 4  # of what a division leaves
+LEAST = 4  # smallest quotient
 WIDTHS = re.compile(
     r"hidden|width|channels|embed|embd|embeds|_dims?$|^dims?$|d_model|d_ff|d_inner|d_kv|inner|intermediate|ffn|filters|mlp_dim|"
     r"feed_?forward|hidden_sizes?$|head_(dim|size)|key_dim|value_dim|qkv_|axial_pos|lora_rank|conv_dim|projection|_features?_dims?"
@@ -28,7 +28,7 @@ PICTURES = re.compile(r"(image|img|crop|input)_size$|resolution$|window|patch_si
 
 
 def divided_values(cls: Any, depth: int, divisor: int, pictures: bool) -> dict[str, Any]:
-    """What has to be given to a configuration class. `pictures`: they become small too."""
+    """Return the values for a configuration class. `pictures`: image sizes shrink too."""
     return small_values(cls, depth, partial(one_value, divisor=divisor, pictures=pictures))
 
 
@@ -40,7 +40,7 @@ def ways_to_divide(cls: Any, depth: int) -> Iterator[dict[str, Any]]:
 
 
 def one_value(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any], *, divisor: int, pictures: bool) -> Any:
-    """The value of one key; None where it stays."""
+    """Return the new value of one key, or None if it stays."""
     if is_width(key) and not (isinstance(value, int) and COLOURS.search(key)):
         return divide(value, divisor)
     if PICTURES.search(key):
@@ -57,7 +57,7 @@ def is_width(key: str) -> bool:
 
 
 def divide(value: Any, divisor: int) -> Any:
-    """Whole numbers divided, in lists of lists too, where that leaves whole ones that are not too small."""
+    """Divide integers, in nested lists too, if the quotient is an integer and not too small."""
     if isinstance(value, list | tuple):
         return type(value)(one if (new := divide(one, divisor)) is None else new for one in value)
     if isinstance(value, bool) or not isinstance(value, int) or value % divisor or value // divisor < LEAST:

@@ -1,4 +1,4 @@
-"""Inputs of a model, drawn: tokens, pictures, films, sound, states, series of numbers, games; of the sizes that a configuration names."""
+"""Random inputs of a model, of the sizes in its configuration: tokens, images, video, sound, states, time series, games."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Inputs = dict[str, Tensor]
 
 
 def drawn_tokens(config: Any, tokens: int, generator: torch.Generator) -> Tensor:
-    """Numbers of tokens that mean nothing special."""
+    """Draw token numbers, leaving out special tokens."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     special = {value for key, value in vars(text).items() if key.endswith("token_id") and isinstance(value, int)}
     special |= {value for key, value in vars(config).items() if "token" in key and isinstance(value, int)}
@@ -35,7 +35,7 @@ def pictures(config: Any, generator: torch.Generator) -> Iterator[Tensor]:
 
 
 def clips(config: Any, generator: torch.Generator) -> Iterator[Tensor]:
-    """Pictures one after the other, as many as the configuration names."""
+    """Yield video clips with the number of frames that the configuration names, then with 2, 4 and 8."""
     part = getattr(config, "vision_config", None) or config
     names = ("num_frames", "frames_per_clip", "num_image_frames")
     counts = [int(value) for name in names if isinstance(value := getattr(part, name, None), int)]
@@ -45,7 +45,7 @@ def clips(config: Any, generator: torch.Generator) -> Iterator[Tensor]:
 
 
 def patches(config: Any, generator: torch.Generator) -> Tensor:
-    """Patches of pictures, one after the other, as models that take pictures of all sizes read them: 4 x 4 a picture."""
+    """Draw the patches of all images in one sequence, 4 x 4 per image, as models for images of any size read them."""
     sizes = vars(config)
     channels = next(
         (one for key in ("in_channels", "num_channels", "in_chans") if (one := as_whole(sizes.get(key)))), 3
@@ -55,20 +55,20 @@ def patches(config: Any, generator: torch.Generator) -> Tensor:
 
 
 def as_whole(value: Any) -> int | None:
-    """A number, or the first of a list of them."""
+    """Return an integer, or the first entry of a list; None if that is not an integer."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     return first if isinstance(first, int) else None
 
 
 def squares(config: Any, generator: torch.Generator) -> Tensor:
-    """The same patches as small pictures."""
+    """Draw patches as small images."""
     flat = patches(config, generator)
     side = as_whole(vars(config).get("patch_size")) or 8
     return flat.view(len(flat), -1, side, side)
 
 
 def in_rows(config: Any, generator: torch.Generator) -> Inputs:
-    """Patches in rows of a sample each, with the shape of the pictures that they are of."""
+    """Draw patches with one row per sample, and the shape of the images that they come from."""
     part = getattr(config, "vision_config", None) or config
     return {
         "pixel_values": patches(part, generator).view(SAMPLES, GRID * GRID, -1),
@@ -78,7 +78,7 @@ def in_rows(config: Any, generator: torch.Generator) -> Inputs:
 
 
 def draw_patches(config: Any, generator: torch.Generator) -> Tensor:
-    """Patches of a sample in a row, behind the row and the column of each, which are counted from 1."""
+    """Draw patches with one row per sample, each patch preceded by its row and column, counted from 1."""
     flat = in_rows(config, generator)["pixel_values"]
     rows, columns = torch.meshgrid(*[torch.arange(1.0, GRID + 1)] * 2, indexing="ij")
     places = torch.stack([rows, columns], -1).view(1, GRID * GRID, 2).expand(SAMPLES, -1, -1)
@@ -95,7 +95,7 @@ def states(config: Any, tokens: int, generator: torch.Generator) -> Tensor:
 
 
 def sounds(name: str, config: Any, generator: torch.Generator) -> Iterator[Tensor]:
-    """Sound as samples, and as bands by time or time by bands."""
+    """Yield sound as a waveform, as bands by time and as time by bands."""
     names = ("num_mel_bins", "input_feat_per_channel", "feature_size", "input_dim", "n_mels", "input_feat_size")
     parts = [config, *(getattr(config, one, None) for one in ("audio_config", "encoder_config"))]
     bands = next((int(value) for part in parts for key in names if (value := getattr(part, key, None))), 80)
@@ -114,7 +114,7 @@ def sounds(name: str, config: Any, generator: torch.Generator) -> Iterator[Tenso
 
 
 def series(accepted: Any, config: Any, generator: torch.Generator) -> Iterator[Inputs]:
-    """Series of numbers, with what is known of their times."""
+    """Yield time series, the last with time features and masks."""
     length, ahead = (
         int(getattr(config, "context_length", None) or 32),
         int(getattr(config, "prediction_length", None) or 8),
@@ -139,7 +139,7 @@ def series(accepted: Any, config: Any, generator: torch.Generator) -> Iterator[I
 
 
 def draw_game(config: Any, generator: torch.Generator) -> Inputs:
-    """A game: states, actions and what they brought."""
+    """Draw a game: states, actions and rewards."""
     steps = 6
     return {
         "states": torch.randn(SAMPLES, steps, config.state_dim, generator=generator),

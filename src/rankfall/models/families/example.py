@@ -1,4 +1,4 @@
-"""Example inputs of a model of the library: the kinds that its forward accepts, one after the other, until one runs."""
+"""Example inputs of a model of the library: the kinds that its forward accepts, tried one by one until one runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST_ADDED = 40  # attempts with one more input
 
 
 def example_inputs(model: nn.Module, config: Any, *, tokens: int = 16, seed: int = 0, thorough: bool = True) -> Inputs:
-    """Keyword arguments on which the model runs; an error says what was tried. `thorough`: inputs that may be left out are tried too."""
+    """Return keyword arguments on which the model runs; the error lists the failures. `thorough`: also try optional inputs."""
     generator = torch.Generator().manual_seed(seed)
     accepted = inspect.signature(model.forward).parameters
     off = {name: False for name in ("use_cache", "use_mems") if name in accepted}
@@ -67,7 +67,7 @@ def example_inputs(model: nn.Module, config: Any, *, tokens: int = 16, seed: int
 def steady(
     model: nn.Module, inputs: Inputs, off: dict[str, bool], accepted: Any, config: Any, generator: torch.Generator
 ) -> Inputs:
-    """Inputs on which a model that draws at random draws nothing, if there are; else the same."""
+    """Return inputs on which the model draws no random numbers, or the inputs unchanged if there are none."""
     if not draws(model, inputs, off):
         return inputs
     for other in without_draws(inputs, accepted, config, generator):
@@ -80,7 +80,7 @@ def steady(
 def running(
     model: nn.Module, inputs: Inputs, off: dict[str, bool], generator: torch.Generator, errors: list[str]
 ) -> Inputs | None:
-    """The inputs, maybe with another number of features, if the model runs on them; else None, and an error more."""
+    """Return the inputs if the model runs on them, perhaps with another number of features; else None. Append each error to `errors`."""
     for _ in range(3):
         try:
             with torch.no_grad():
@@ -100,7 +100,7 @@ def running(
 def with_more(
     tried: list[Inputs], accepted: Any, config: Any, tokens: int, generator: torch.Generator, errors: list[str]
 ) -> Iterator[Inputs]:
-    """What failed, with the inputs that errors name, or with one of those that may be left out."""
+    """Yield the inputs that failed, extended by the inputs that the errors name, by one optional input, or by all of them."""
     for inputs in tried:
         more = {
             name: value
@@ -122,7 +122,7 @@ def with_more(
 
 
 def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Iterator[Inputs]:
-    """Text, pictures, both, sound, states, series."""
+    """Yield inputs by the names that the forward accepts: text, images, both, sound, states, time series."""
     grid = next((key for key in ("grid_thw", "image_grid_thw") if key in accepted), None)
     for name in ("hidden_states", "pixel_values"):
         if name in accepted and grid is not None and "input_ids" not in accepted:
@@ -187,18 +187,18 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
     if "returns_to_go" in accepted:
         yield draw_game(config, generator)
     yield from joined_inputs(accepted, config, tokens, generator)
-    yield {}  # what has to be given, by its name
+    yield {}  # only the required inputs, which `complete` guesses by their names
 
 
 def complete(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Inputs:
-    """With what else has to be given: masks that hide nothing, other texts, places of pictures."""
+    """Add the other required inputs: masks that hide nothing, further texts, positions of images."""
     made = dict(inputs)
     length = max((value.shape[1] for value in inputs.values() if value.dim() == 2), default=0)
     frames = max((value.shape[1] for value in inputs.values() if value.dim() == 3), default=length)
     for name, parameter in accepted.items():
         if name in made or parameter.default is not parameter.empty or parameter.kind is parameter.VAR_KEYWORD:
             continue
-        if name == "audio_mel_mask":  # says what is left out
+        if name == "audio_mel_mask":  # true where a frame is left out
             made[name] = torch.zeros(SAMPLES, frames, dtype=torch.bool)
         elif "mask" in name:
             made[name] = torch.ones(

@@ -1,4 +1,4 @@
-"""Inputs that fit: as many features as a map says that it takes, and what else a model needs, by its name."""
+"""Inputs adjusted to a model: the number of features that its error asks for, and further inputs by their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rankfall.models.families.drawn import GRID, PLACES, SAMPLES, Inputs, drawn_tokens, states
 
-# what is given and what is wanted of the last axis, or of the second
+# actual and expected size of the last axis, or of the second
 MISFITS = (
     (re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<given>\d+) and (?P<wanted>\d+)x\d+\)"), -1),
     (
@@ -26,12 +26,12 @@ STATES = re.compile(
     r"^(encoder_hidden_states|patch_embeds|inputs_embeds|context|hidden_states|latents|last_hidden_state)$|"
     r"^(vision|text|backbone|audio)_(features|embeds|pos_encoding)$|(_queries|noise_embeds|context_hidden_states)$"
 )
-GROUPED = re.compile(r"shape '\[0, ")  # samples are joined in groups of more than there are
+GROUPED = re.compile(r"shape '\[0, ")  # the model joins samples in groups larger than the batch
 MOST_SAMPLES, MOST_BANDS = 32, 1024
 
 
 def fit_inputs(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs | None:
-    """The same with as many features as a map has just said that it takes, or with so many samples that they can be joined in groups."""
+    """Return the inputs with the number of features that the error asks for, or with more samples if the model joins them in groups."""
     if GROUPED.search(error):
         return more_samples(inputs)
     for pattern, axis in MISFITS:
@@ -50,7 +50,9 @@ def fit_inputs(inputs: Inputs, error: str, generator: torch.Generator) -> Inputs
 
 
 def scaled(inputs: Inputs, given: int, wanted: int, generator: torch.Generator) -> Inputs | None:
-    """Where features come to a map folded, as bands of sound behind convolutions do: as many times more or fewer of them."""
+    """Return the inputs with the last axis scaled by wanted / given, for features that are folded before the failing map, as bands of
+    sound are behind convolutions.
+    """
     for name, value in inputs.items():
         if not value.is_floating_point() or value.dim() < 3:
             continue
@@ -61,7 +63,7 @@ def scaled(inputs: Inputs, given: int, wanted: int, generator: torch.Generator) 
 
 
 def more_samples(inputs: Inputs) -> Inputs | None:
-    """The same samples four times over, each with other numbers."""
+    """Return the inputs with four times as many samples, each copy rolled by another step."""
     count = max((len(value) for value in inputs.values() if value.dim()), default=MOST_SAMPLES)
     if 4 * count > MOST_SAMPLES:
         return None
@@ -72,7 +74,7 @@ def more_samples(inputs: Inputs) -> Inputs | None:
 
 
 def guess_input(name: str, inputs: Inputs, config: Any, tokens: int, generator: torch.Generator) -> Tensor | None:
-    """An input by its name, that fits what is given; None for what its name does not say."""
+    """Return an input by its name, of a size that fits the other inputs, or None for an unknown name."""
     length = next((value.shape[1] for value in inputs.values() if value.dim() == 2), tokens)
     frames = next((value.shape[-1] for value in inputs.values() if value.dim() == 3), length)
     if "mask" in name and "bool" not in name and not name.startswith("aspect"):

@@ -1,4 +1,4 @@
-"""Inputs in which samples are joined to one sequence, or of which one axis more is asked: by the names that a forward has for them."""
+"""Inputs that join the samples to one sequence, or have one axis more, by the names that a forward uses for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rankfall.models.families.drawn import (
 
 
 def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Generator) -> Iterator[Inputs]:
-    """Pictures or sounds of all samples in a row, pictures in tiles, tokens of several codebooks, states of two kinds."""
+    """Yield images or sounds of all samples in a row, images in tiles, tokens of several codebooks, and states of two kinds."""
     sizes = [[GRID, GRID]] * SAMPLES
     if "pixel_values" in accepted and "grid_thw" in accepted:  # [1, patches of all samples, channels, side, side]
         yield {
@@ -52,10 +52,12 @@ def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Gene
             "feature_lens": torch.tensor([FRAMES] * SAMPLES),
         }
     count = next((int(value) for key in CODEBOOKS if isinstance(value := getattr(config, key, None), int)), 0)
-    if "input_ids" in accepted and count and "pixel_values" not in accepted:  # there `num_channels` are colours
+    if (
+        "input_ids" in accepted and count and "pixel_values" not in accepted
+    ):  # with images, `num_channels` counts colours
         ids = drawn_tokens(config, tokens * count, generator)
         yield {"input_ids": ids.view(SAMPLES, tokens, count)}
-        few = {"input_ids": ids[:, :count]}  # as long as there are codebooks
+        few = {"input_ids": ids[:, :count]}  # one token per codebook
         yield few
         if "last_hidden_state" in accepted:
             yield {**few, "last_hidden_state": states(config, 1, generator)}
@@ -80,6 +82,6 @@ CODEBOOKS = ("num_codebooks", "n_codebooks", "num_quantizers", "num_channels")
 
 
 def in_a_row(parts: Tensor) -> Tensor:
-    """[patches, channels, side, side] -> [1, channels, side, patches side]"""
+    """Join patches side by side: [patches, channels, side, side] -> [1, channels, side, patches * side]."""
     count, channels, side, _ = parts.shape
     return parts.permute(1, 2, 0, 3).reshape(1, channels, side, count * side)

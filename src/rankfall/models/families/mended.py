@@ -1,7 +1,7 @@
-"""Small configurations that are not consistent, mended: with one value as the library has it, or one that it leaves open filled.
+"""Repairs of small configurations that are inconsistent: restore one default value, or fill one that the library leaves open.
 
-Which value is at fault no rule knows for all types, so they are tried one after the other: first those that the error names, then the
-others, then whole parts.
+No rule knows for all types which value is at fault, so repairs are tried one by one. Values that the error names come before the others,
+and whole parts last.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ MOST = 35  # attempts for a type
 FEW, FEWER = (
     100_000_000,
     10_000_000,
-)  # weights of a model at its own size, in part or whole, and of one whose widths are divided
-OPEN = 2**20  # stands for a number that is left open, in rules that bound it
+)  # most weights of a model with restored default values, and of a model with divided widths
+OPEN = 2**20  # stands for a missing value in the rules, which bound it
 KINDS_OF_LAYERS = {"layer_types": "full_attention", "mlp_layer_types": "sparse", "layers_block_type": "attention"}
 Way = tuple[str, ...]
 
 
 def mended_values(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Values for the configuration class of a type, each mended in another way, and how many weights that may make."""
+    """Yield repaired values for the configuration class of a type, and the most weights that such a model may have."""
     from transformers import CONFIG_MAPPING
 
     cls = CONFIG_MAPPING[kind]
@@ -69,7 +69,7 @@ def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> It
 
 
 def of_masks(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
-    """The rule of small values, but what a picture's encoder hands to the decoder of a mask fits the small width and picture."""
+    """Shrink a value as `shrunk` does, but keep the sizes between an image encoder and its mask decoder consistent."""
     side = PICTURE // PATCH
     if key == "backbone_feature_sizes" and isinstance(value, list):
         return [[side << step, side << step] for step in reversed(range(len(value)))]
@@ -78,7 +78,7 @@ def of_masks(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> An
 
 
 def four_times(values: dict[str, Any]) -> dict[str, Any]:
-    """Inner widths as in most released models: four times the width, which is also what four patches joined to one have."""
+    """Set inner widths to four times the width, as in most released models. Four patches joined to one have this width too."""
     made: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict) and "model_type" in value:
@@ -89,7 +89,7 @@ def four_times(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def leaves(values: dict[str, Any], above: Way = ()) -> Iterator[Way]:
-    """Keys of numbers and lists, through the parts of a configuration."""
+    """Yield the paths to all values, through the parts of a configuration."""
     for key, value in values.items():
         if isinstance(value, dict) and "model_type" in value:
             yield from leaves(value, (*above, key))
@@ -108,7 +108,7 @@ def drop_ways(values: dict[str, Any], ways: list[Way]) -> dict[str, Any]:
 
 
 def open_values(cls: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """What the library leaves open: sizes by the rule of their name, kinds of layers by the usual one."""
+    """Yield values for what the library leaves open: sizes by the rule for their name, and the usual kind of layer."""
     for key, value in cls().to_dict().items():
         if value is not None or key.endswith("_id"):
             continue

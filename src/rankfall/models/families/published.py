@@ -1,8 +1,8 @@
-"""What the published variants really keep, per model type, where that differs from cutting cleanly.
+"""The published variants, per model type, where they differ from a clean cut.
 
-The published code removes the MLP by putting the identity in place of modules. In BERT and XLNet that takes the MLP with its skip
-and its norm away: the clean definition. ALBERT's layer still computes norm(gelu(h) + h) around the two identities, so a gelu without
-weights, a skip and a norm stay in the variants called SAN and SAN+skip. SAN+MLP keeps the MLP's own skip in all three.
+The published code removes the MLP by replacing modules with the identity. In BERT and XLNet that removes the MLP with its skip
+and its norm, as the clean definition does. ALBERT's layer still computes norm(gelu(h) + h) around the two identities, so a gelu
+without weights, a skip and a norm stay in the variants SAN and SAN+skip. SAN+MLP keeps the MLP's skip in all three.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ IDENTITY: dict[str, tuple[str, ...]] = {"bert": (), "xlnet": (), "albert": ("ffn
 
 
 def published(variant: Variant, model_type: str) -> Variant:
-    """The variant as published for this model type."""
+    """Return the variant as published for this model type."""
     if model_type not in IDENTITY:
         raise RankfallError(
             f"definition: published exists for {', '.join(sorted(IDENTITY))}; for {model_type!r} use definition: clean"

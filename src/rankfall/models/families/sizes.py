@@ -1,6 +1,6 @@
 """Sizes of well-known checkpoints, so that their initialisation needs no network: hub name -> (model type, config values).
 
-Only what differs from the library's defaults for that type. For anything else, give a folder with a `config.json`.
+Only values that differ from the library's defaults for that type are listed. For other checkpoints, pass a folder with a `config.json`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A small configuration of any model type of the transformers library: 4 layers, width 32, 4 heads of 8, consistent in itself.
+"""A small, consistent configuration of any model type of the transformers library: 4 layers, width 32, 4 heads of 8.
 
-Every number is shrunk by what its name says it is: heads divide widths, lists by layer keep one of each kind, special tokens stay inside
-the vocabulary, patches divide pictures, parts of a head add up. What no rule knows stays as the library has it.
+A rule for its name shrinks every number: heads divide widths, lists by layer keep one of each kind, special tokens stay inside
+the vocabulary, patches divide images, parts of a head add up. Values without a rule keep the library's default.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ PICTURE, PATCH = 64, 8
 
 @dataclass(frozen=True)
 class Shrunken:
-    """Of a configuration of the library, and how many layers are kept."""
+    """Numbers of layers and heads of a default configuration, and the number of layers to keep."""
 
     layers: int
     heads: int
     depth: int
 
 
-NOTES = ("transformers_version", "architectures", "_name_or_path", "torch_dtype", "dtype")  # say nothing of a model
+NOTES = ("transformers_version", "architectures", "_name_or_path", "torch_dtype", "dtype")  # do not affect the model
 Rule = Callable[[str, Any, Shrunken, dict[str, Any]], Any]
 
 
 def by_depth(value: int) -> int:
-    """At most so many layers as are kept: the rule's own number is the usual one."""
+    """Limit a number of layers to the default depth; `by_name` uses the requested depth in its place."""
     return min(value, LAYERS)
 
 
 def small_config(model_type: str, depth: int = LAYERS, **changes: Any) -> Any:
-    """The configuration, with at most `depth` layers; `changes` are values of it that are set last."""
+    """Return a small configuration with at most `depth` layers. `changes` are set last."""
     from transformers import CONFIG_MAPPING
 
     if model_type not in CONFIG_MAPPING:
@@ -46,20 +46,20 @@ def small_config(model_type: str, depth: int = LAYERS, **changes: Any) -> Any:
 
 
 def configure(model_type: str, values: dict[str, Any]) -> Any:
-    """A configuration with these values."""
+    """Return a configuration of this type with these values."""
     from transformers import CONFIG_MAPPING
 
     return CONFIG_MAPPING[model_type](**values)
 
 
 def small_values(cls: Any, depth: int = LAYERS, rule: Rule | None = None) -> dict[str, Any]:
-    """What has to be given to a configuration class; `rule` is how a value becomes small, `shrunk` by default."""
+    """Return the values to pass to a configuration class. `rule` shrinks one value and is `shrunk` by default."""
     rule = rule or shrunk
     return of_instance(cls(), depth, rule)
 
 
 def of_instance(base: Any, depth: int, rule: Rule) -> dict[str, Any]:
-    """The same of a configuration, which may be a part of another and differ from its class: what small values and its own differ in."""
+    """Return the small values of one configuration that differ from the defaults of its class. It may be a part of another one."""
     values: dict[str, Any] = {}
     parts = getattr(type(base), "sub_configs", {}) or {}
     usual = type(base)().to_dict()
@@ -79,7 +79,7 @@ def of_instance(base: Any, depth: int, rule: Rule) -> dict[str, Any]:
 
 
 def as_before(value: Any, before: Any) -> Any:
-    """Lists as tuples where they were: `to_dict` makes lists of them, and some models add them or ask for their kind."""
+    """Convert lists back to tuples where the configuration has tuples. `to_dict` makes lists, but some models need the tuples."""
     if not isinstance(value, list):
         return value
     first = before[0] if isinstance(before, list | tuple) and before else None
@@ -87,7 +87,7 @@ def as_before(value: Any, before: Any) -> Any:
     return tuple(made) if isinstance(before, tuple) else made
 
 
-# what some types leave open, and cannot be built without
+# values that some types leave open and cannot be built without
 MISSING: dict[str, Any] = {
     "n_routed_experts": EXPERTS, "vocab_size": VOCABULARY, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "head_dim": HEAD,
     "prediction_length": 8, "context_length": 16, "num_key_value_heads": HEADS,
@@ -97,7 +97,7 @@ AXES_OF_ROTATION = re.compile(
 )  # three axes, whose sections only the code knows
 COUNT_OF_LAYERS = re.compile(r"^(num_hidden_layers|n_layers?|num_layers|encoder_layers|depth|num_blocks)$")
 HEADS_KEY = re.compile(r"^(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|attention_heads)$")
-# by the first rule whose pattern a name has; order matters
+# the first rule whose pattern matches the name applies; order matters
 RULES: tuple[tuple[str, Callable[[int], int]], ...] = (
     (r"upsample_groups$", lambda v: WIDTH),
     (r"num_queries$|num_query_tokens$", lambda v: min(v, 8)),
@@ -143,7 +143,7 @@ KEPT = re.compile(
 
 
 def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
-    """The value of one key; None where it stays."""
+    """Return the small value of one key, or None if it stays."""
     if key == "attn_layer_indices":
         return [1, 3]
     if value is None and key in MISSING:
@@ -152,10 +152,10 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
         return 1.0
     if (
         key == "hidden_dim" and "width_coefficient" in plain and isinstance(value, int)
-    ):  # of the last map: as many times narrower
+    ):  # width of the last map, without the width coefficient
         return round(value / max(1.0, float(plain["width_coefficient"])))
     if isinstance(value, float) and re.search(r"^(depth|width)_confidence$", key):
-        return -1.0  # all layers, and all tokens in them, whatever the states are
+        return -1.0  # no early exit and no pruning of tokens, whatever the states are
     if isinstance(value, bool) or value is None or KEPT.search(key):
         return None
     if isinstance(value, int):
@@ -167,7 +167,7 @@ def shrunk(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
     if isinstance(value, dict) and key == "rope_parameters" and AXES_OF_ROTATION.search(str(plain.get("model_type"))):
         value = {**value, "mrope_section": []}
     if isinstance(value, dict) and key == "rope_parameters" and str(plain.get("model_type")).startswith("ernie4_5_vl"):
-        return {**value, "mrope_section": [1, 1, 2]}  # height and width alternate, and are as many
+        return {**value, "mrope_section": [1, 1, 2]}  # height and width alternate and need equal sizes
     if isinstance(value, dict) and value and all(str(n).isdigit() and isinstance(v, dict) for n, v in value.items()):
         return by_layer(value, sizes, plain)
     if isinstance(value, dict) and "mrope_section" in value:
@@ -182,7 +182,7 @@ OF_LAYERS_AND_TOKENS = re.compile(
 
 
 def cut(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
-    """Return what cuts the layers and the vocabulary of a configuration; every width stays as the library has it."""
+    """Return the value that cuts layers or vocabulary, or None if the key stays. Every width stays."""
     if isinstance(value, list) and sizes.layers > sizes.depth and len(value) == sizes.layers:
         return of_each_kind(value, sizes.depth)
     if (
@@ -195,7 +195,7 @@ def cut(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any]) -> Any:
 
 
 def by_layer(value: dict[str, Any], sizes: Shrunken, plain: dict[str, Any]) -> dict[str, Any]:
-    """What single layers have of their own: a layer that is kept has what the first of its kind has."""
+    """Shrink values that are set for single layers. A kept layer has the values of the first layer of its kind."""
     own = {int(number): part for number, part in value.items()}
     places = list(range(sizes.depth))
     kinds = plain.get("layer_types")
@@ -213,20 +213,20 @@ def by_layer(value: dict[str, Any], sizes: Shrunken, plain: dict[str, Any]) -> d
 def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int | None:
     if key == "num_time_features":
         return max(value, 1)
-    if key == "max_keypoints":  # -1: as many as there are
+    if key == "max_keypoints":  # -1: no limit
         return 2 * PATCH if value < 0 else min(value, 2 * PATCH)
-    if value <= 0 or (key == "input_size" and value == 1):  # of numbers at a time, not of a picture
+    if value <= 0 or (key == "input_size" and value == 1):  # values per time step, not the size of an image
         return None
     if re.search(r"(key_value_heads|kv_heads|head_kv|num_kv$|query_groups|multi_query_group_num)", key):
         return HEADS if value >= sizes.heads else 1 if value == 1 else 2
     if re.search(r"^(qk_head_dim|query_key_head_dim)$", key):
         return HEAD
-    if re.search(r"^head_dim$", key) and "qk_rope_head_dim" in plain:  # what is turned, or all of it
+    if re.search(r"^head_dim$", key) and "qk_rope_head_dim" in plain:  # the rotated part of a head, or the whole head
         parts = [plain.get(name) or 0 for name in ("qk_rope_head_dim", "qk_nope_head_dim")]
         return HEAD if parts[1] and value > sum(parts) else HEAD // 2
     if key == "n_window" and int(plain.get("max_position_embeddings") or value) < value:
-        return None  # places of a window are counted behind its convolutions
-    if key == "window_size" and "spatial_merge_size" in plain:  # whole windows of patches that are joined
+        return None  # positions of a window are counted behind its convolutions
+    if key == "window_size" and "spatial_merge_size" in plain:  # a whole number of merged patches per window
         return 2 * min(int(plain.get("patch_size") or PATCH), PATCH) * int(plain["spatial_merge_size"])
     if key == "chunk_length" and "chunk_right_context" in plain:
         return None
@@ -239,7 +239,7 @@ def by_name(key: str, value: int, sizes: Shrunken, plain: dict[str, Any]) -> int
 
 
 def shrink_list(key: str, value: list[Any], sizes: Shrunken, plain: dict[str, Any]) -> Any:
-    """A list by layer keeps one of each kind; a list by stage its ratios."""
+    """Shrink a list: one by layer keeps one entry of each kind, one by stage keeps its ratios."""
     if sizes.layers > sizes.depth and len(value) == sizes.layers:
         kept = of_each_kind(value, sizes.depth)
         return [shrunk(key, one, sizes, plain) or one for one in kept]
@@ -268,7 +268,7 @@ def shrink_list(key: str, value: list[Any], sizes: Shrunken, plain: dict[str, An
 
 
 def of_each_kind(value: list[Any], depth: int) -> list[Any]:
-    """As many entries as there are layers now: each kind in turn, as often as fits."""
+    """Return `depth` entries that cycle through the kinds in the list."""
     kinds: list[Any] = []
     for one in value:
         if one not in kinds:

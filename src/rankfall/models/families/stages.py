@@ -1,4 +1,4 @@
-"""Which layers a shallow backbone hands on: a list of stages names layers that it no longer has."""
+"""The stages that a shallow backbone returns: the default list names layers that it no longer has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 
 def kept_stages(key: str, value: list[Any], depth: int, plain: dict[str, Any]) -> list[Any] | None:
-    """`out_features` and `out_indices` of a part whose stages are its layers, at the same shares of fewer layers; None where they stay."""
+    """Return `out_features` or `out_indices` at the same relative depths of fewer layers, for a part whose stages are its layers; None
+    if they stay.
+    """
     names = plain.get("stage_names") or []
     layers = len(names) - 1
     numbers = [names.index(one) if one in names else one for one in value]
@@ -16,7 +18,7 @@ def kept_stages(key: str, value: list[Any], depth: int, plain: dict[str, Any]) -
         return None
     ranked = sorted(numbers)
     kept: list[int] = []
-    for rank, one in enumerate(ranked):  # apart from each other, and as many left as follow
+    for rank, one in enumerate(ranked):  # distinct, with room for those that follow
         least, most = (kept[-1] + 1 if kept else 0), depth - (len(ranked) - 1 - rank)
         kept.append(min(max(-(-one * depth // layers), least), most))
     places = [kept[ranked.index(one)] for one in numbers]

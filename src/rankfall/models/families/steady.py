@@ -1,4 +1,4 @@
-"""Inputs with which a model that draws at random in every pass, in evaluation mode too, draws nothing: what it would draw is given."""
+"""Inputs that replace the random draws of a model which draws in every pass, even in evaluation mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankfall.models.families.drawn import GRID, SAMPLES, Inputs, as_whole, widt
 
 
 def draws(model: nn.Module, inputs: Inputs, off: dict[str, bool]) -> bool:
-    """Whether a pass moves the state of the random numbers."""
+    """Return whether a pass advances the random number generator."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         before = torch.get_rng_state()
         model(**inputs, **off)
@@ -20,10 +20,10 @@ def draws(model: nn.Module, inputs: Inputs, off: dict[str, bool]) -> bool:
 
 
 def without_draws(inputs: Inputs, accepted: Any, config: Any, generator: torch.Generator) -> Iterator[Inputs]:
-    """The same with its noise, or with embeddings of pictures instead of pictures whose patches are taken in any order."""
+    """Yield the inputs with explicit noise, or with image embeddings in place of images whose patches the model picks at random."""
     picture = inputs.get("pixel_values")
     side = as_whole(getattr(config, "patch_size", None))
-    if "noise" in accepted and picture is not None and side:  # one number a patch, by which patches are hidden
+    if "noise" in accepted and picture is not None and side:  # one number per patch decides which patches are hidden
         count = picture.shape[-1] // side * (picture.shape[-2] // side)
         yield {**inputs, "noise": torch.rand(len(picture), count, generator=generator)}
     if "image_embeds" in accepted and "pixel_mask" in accepted and picture is not None:

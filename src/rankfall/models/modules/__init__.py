@@ -1,1 +1,1 @@
-"""Any `nn.Module`: its residual stream, found in one recorded pass, the layers and branches of it, and passes in which they are changed."""
+"""Residual streams of any `nn.Module`: found in one recorded pass, with their layers and branches, and edited in further passes."""

@@ -1,4 +1,4 @@
-"""Which axes of a state are samples, tokens, features, or several streams of one token: tried by changing one number, or one sample."""
+"""Axes of a state: samples, tokens, features, or several streams of one token. Changing one number or one sample reveals them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rankfall.models.modules.flow import Branch, Flow, Layout
 from rankfall.models.modules.given import Arguments, first_size
 from rankfall.models.modules.passes import Edits, run_through
 
-NEAR = {torch.float64: 1e-8}  # relative difference of two states that are equal but for rounding
+NEAR = {torch.float64: 1e-8}  # relative difference of two states that are equal up to rounding
 NEAR_FLOAT32 = 1e-3
-PLACE = 0.4  # of each axis
+PLACE = 0.4  # index of the changed number, as a share of each axis
 
 
 def with_axes(model: nn.Module, arguments: Arguments, flow: Flow) -> Flow:
-    """The stream with the axis of its features, and axes of several streams of one token."""
+    """Return the stream with its feature axis and the axes of several streams of one token."""
     shape = flow.entry.shape if flow.entry is not None else ()
     if len(shape) < 3:
         return flow
@@ -28,10 +28,12 @@ def with_axes(model: nn.Module, arguments: Arguments, flow: Flow) -> Flow:
 
 
 def feature_axis(model: nn.Module, arguments: Arguments, flow: Flow) -> int:
-    """The axis along which one number changes all others in every branch, where the usual axis is one of tokens: only some branches
-    change what lies along it."""
+    """Return the feature axis: the usual one, or another along which one number changes all others in every branch.
+
+    Another axis is considered only if the usual one looks like tokens: some branches change entries along it and some do not.
+    """
     values: dict[int, tuple[Tensor, Tensor]] = {}
-    covered: list[list[int]] = []  # of each branch, along each axis: at how many places something changed
+    covered: list[list[int]] = []  # for each branch and axis: the number of indices with a change
 
     def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
         values[branch.number] = (value.clone(), state + value if flow.skips else value.clone())
@@ -58,7 +60,9 @@ def feature_axis(model: nn.Module, arguments: Arguments, flow: Flow) -> int:
 
 
 def stream_axes(model: nn.Module, arguments: Arguments, flow: Flow, dims: int) -> tuple[int, ...]:
-    """Axes along which one number of the inputs changes all of the first state, at one place of all other axes: copies of a token."""
+    """Return the axes that hold copies of a token: one number of the inputs changes the first state all along them, at one index of
+    every other axis.
+    """
     if dims < 4:
         return ()
     apart = entered(model, arguments, flow)
@@ -68,21 +72,21 @@ def stream_axes(model: nn.Module, arguments: Arguments, flow: Flow, dims: int) -
     counts = {axis: int(others_any(apart, axis).sum()) for axis in axes}
     full = tuple(axis for axis in axes if counts[axis] == apart.shape[axis] > 1)
     others = [axis for axis in axes if axis not in full]
-    # A first state whose every place sees the whole sample, as a small map of features does, has tokens along these axes and no copies.
+    # If every position of the first state sees the whole sample, as in a small feature map, these axes are tokens and not copies.
     samples = first_size(arguments)
     tokens = [axis for axis in others if apart.shape[axis] > 1 and not (axis == 0 and apart.shape[0] == samples)]
     return full if tokens and all(counts[axis] == 1 for axis in others) else ()
 
 
 def entered(model: nn.Module, arguments: Arguments, flow: Flow, place: float = PLACE) -> Tensor | None:
-    """Where the first state changes with one number of the inputs; None where it depends on none that was tried."""
+    """Return where the first state changes with one number of the inputs, or None if it depends on none of those tried."""
     before = run_through(model, arguments, flow, Edits()).states[0]
     for number, tensor in enumerate(arguments.tensors()):
         if tensor.dtype == torch.bool or tensor.numel() < 2:
             continue
         try:
             after = run_through(model, exchanged(arguments, number, place), flow, Edits()).states[0]
-        except Exception:  # whatever a model raises on inputs that are not its own
+        except Exception:  # whatever a model raises on changed inputs
             continue
         if after.shape == before.shape and bool((apart := differs(after, before)).any()):
             return apart
@@ -90,7 +94,7 @@ def entered(model: nn.Module, arguments: Arguments, flow: Flow, place: float = P
 
 
 def exchanged(arguments: Arguments, number: int, place: float) -> Arguments:
-    """The arguments with one number of one tensor changed: to another that the tensor has, where it is of whole numbers."""
+    """Return the arguments with one number of one tensor changed. An integer becomes another integer of that tensor."""
     count = iter(range(len(arguments.tensors())))
 
     def change(value: Any) -> Any:
@@ -106,7 +110,7 @@ def exchanged(arguments: Arguments, number: int, place: float) -> Arguments:
 
 
 def change_number(tensor: Tensor, place: float = PLACE) -> Tensor:
-    """A copy with one number changed by about its own size."""
+    """Return a copy with one number changed by about the tensor's RMS."""
     changed = tensor.detach().clone()
     spot = tuple(min(size - 1, int(size * place)) for size in changed.shape)
     if changed.is_floating_point():
@@ -118,7 +122,7 @@ def change_number(tensor: Tensor, place: float = PLACE) -> Tensor:
 
 
 def with_samples(model: nn.Module, arguments: Arguments, flow: Flow, batch: int) -> Flow:
-    """The stream with its samples, also where they touch each other, and from which layer on they do."""
+    """Return the stream with its axis of samples, and the first layer at which samples affect each other."""
     shape = flow.entry.shape if flow.entry is not None else ()
     if not flow.layout.samples and flow.layout.groups == 1 and batch > 1:
         layout = samples_first(flow.layout, shape, batch)
@@ -129,7 +133,7 @@ def with_samples(model: nn.Module, arguments: Arguments, flow: Flow, batch: int)
 
 
 def samples_first(layout: Layout, shape: tuple[int, ...], batch: int) -> Layout | None:
-    """A layout whose first axis of rows is samples; None where it cannot be."""
+    """Return a layout whose first axis of tokens holds samples, or None if the shape does not allow it."""
     axes = layout.tokens
     if len(axes) > 1 and shape[axes[0]] == batch:
         return replace(layout, samples=axes[:1], tokens=axes[1:])
@@ -139,33 +143,33 @@ def samples_first(layout: Layout, shape: tuple[int, ...], batch: int) -> Layout 
 
 
 def enters_alone(model: nn.Module, arguments: Arguments, flow: Flow, batch: int) -> bool:
-    """Whether a number of the last sample of the inputs changes the last sample of the first state, and no other."""
+    """Return whether a number in the last sample of the inputs changes the last sample of the first state and no other."""
     apart = entered(model, arguments, flow, 1 - 1 / (2 * batch))
     if apart is None:
         return False
-    changed = flow.layout.rows(apart.double()).flatten(1).any(1).nonzero().flatten().tolist()
+    changed = flow.layout.to_rows(apart.double()).flatten(1).any(1).nonzero().flatten().tolist()
     return bool(changed == [batch - 1])
 
 
 def touching(model: nn.Module, arguments: Arguments, flow: Flow) -> str:
-    """The layer from which on the first sample of the first state changes other samples; nothing where it does not."""
-    before = [flow.layout.rows(state) for state in run_through(model, arguments, flow, Edits()).states]
+    """Return the first layer at which the first sample affects other samples; an empty string if there is none."""
+    before = [flow.layout.to_rows(state) for state in run_through(model, arguments, flow, Edits()).states]
     if before[0].shape[0] < 2:
         return ""
 
     def change(tensor: Tensor) -> Tensor:
         if flow.entry is None or tuple(tensor.shape) != flow.entry.shape:
             return tensor
-        rows = flow.layout.rows(tensor).clone()
+        rows = flow.layout.to_rows(tensor).clone()
         noise = torch.randn(rows[0].shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
         rows[0] = noise.to(rows.dtype) * rows.pow(2).mean().sqrt().clamp_min(1e-6)
-        return flow.layout.like(rows, tensor)
+        return flow.layout.from_rows(rows, tensor)
 
     def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
         return None if branch.number else change(state + value if flow.skips else value)
 
     for edits in (Edits(enter=change), Edits(edit=edit)):
-        after = [flow.layout.rows(state) for state in run_through(model, arguments, flow, edits).states]
+        after = [flow.layout.to_rows(state) for state in run_through(model, arguments, flow, edits).states]
         for layer, (one, other) in enumerate(zip(after, before)):
             if layer and one.shape == other.shape and bool(differs(one[1:], other[1:]).any()):
                 return f"layer {layer}"
@@ -173,12 +177,12 @@ def touching(model: nn.Module, arguments: Arguments, flow: Flow) -> str:
 
 
 def differs(one: Tensor, other: Tensor) -> Tensor:
-    """Where two tensors are not equal, but for rounding."""
+    """Return where two tensors differ by more than rounding."""
     size = other.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
     close = (one - other).abs() <= NEAR.get(one.dtype, NEAR_FLOAT32) * size
     return ~(close | (one == other) | (one.isnan() & other.isnan()))
 
 
 def others_any(apart: Tensor, axis: int) -> Tensor:
-    """Along one axis, whether anything is true."""
+    """Return, for each index of one axis, whether any entry is true."""
     return apart.movedim(axis, 0).flatten(1).any(1)

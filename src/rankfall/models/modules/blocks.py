@@ -1,6 +1,6 @@
-"""Layers without residual additions: calls of like modules, one after the other, each of which returns a state of the shape it is given.
+"""Layers without residual additions: consecutive calls of alike modules, each of which keeps the shape of its state.
 
-A layer is then one branch, and there is no skip beside it: what collapses without a skip can be measured too, and what a skip would change.
+Such a layer is one branch without a skip beside it. Its collapse can be measured too, and the effect of a skip.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ from rankfall.models.modules.mixing import directions, laid_out, mixing
 from rankfall.models.modules.trace import Tracer
 
 BLOCK = "block"
-Step = tuple[
-    Call, tuple[object, ...], int, int
-]  # call, way to the state in what it returns, nodes of what it is given and returns
+Step = tuple[Call, tuple[object, ...], int, int]  # call, path to the state in its output, nodes of its input and output
 
 
 def stream_of_blocks(
     model: nn.Module, arguments: Arguments, graph: Graph, tracer: Tracer, names: list[str] | None, batch: int
 ) -> Flow | None:
-    """The longest stack of such calls; None where there are not two."""
+    """Return the stream of the outermost, longest stack of such calls, or None if no stack has two."""
     steps = [step for call in tracer.outputs if (step := step_of(graph, tracer, call)) is not None]
     stacks: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
@@ -39,7 +37,7 @@ def stream_of_blocks(
         elif names is None and call.module:
             stacks[family((call.module, call.number), model)].append(step)
     found = [stack for stack in stacks.values() if len(stack) > 1 and one_after_the_other(graph, stack)]
-    # of stacks that are in one another, the outer one has the shorter names
+    # of nested stacks, the outer one has the shorter names
     found.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
     for stack in found:
         flow = with_axes(model, arguments, draft(model, graph, tracer, stack))
@@ -61,7 +59,7 @@ def stream_of_blocks(
 
 
 def step_of(graph: Graph, tracer: Tracer, call: Call) -> Step | None:
-    """A call that returns a state of the shape of the first tensor that it is given."""
+    """Return the step of a call whose output has a state of the shape of its first input, or None."""
     given = tracer.inputs.get(call)
     if given is None or len(graph.nodes[given].shape) < 2:
         return None
@@ -73,7 +71,7 @@ def step_of(graph: Graph, tracer: Tracer, call: Call) -> Step | None:
 
 
 def one_after_the_other(graph: Graph, stack: list[Step]) -> bool:
-    """Whether each is given what the one before returned, or something computed from it."""
+    """Return whether the input of each call is computed from the output of the one before and has its shape."""
     return all(
         graph.above(before[3], after[2]) and graph.nodes[before[3]].shape == graph.nodes[after[2]].shape
         for before, after in pairwise(stack)

@@ -1,4 +1,4 @@
-"""From a chain of residual additions to a stream with layers: what each branch does, what it is called, where each layer ends."""
+"""The step from a chain of residual additions to a stream with layers: kinds and names of branches, ends of layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankfall.models.modules.trace import Tracer
 from rankfall.models.record import SAME_STATE
 
 SAME_LAYOUT = SAME_STATE - {"transpose", "permute", "movedim", "swapaxes", "t", "rearrange", "view", "reshape"}
-ITSELF = "the layer itself"  # no part of it
+ITSELF = "the layer itself"  # not a part of it
 PRODUCTS_OF_TWO = frozenset({"matmul", "__matmul__", "bmm", "baddbmm", "einsum"})
 
 
@@ -24,7 +24,7 @@ def attends(graph: Graph, item: Summand) -> bool:
 
 
 def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
-    """The stream before it is known what mixes: every addition a layer."""
+    """Return a first form of the stream, with every addition as a layer, before mixing is tested."""
     first = chain[0]
     state = graph.nodes[first.state]
     feature = -1 if not channels_first(graph, chain) else 1
@@ -39,7 +39,7 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
         )
     source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
     same_size = size_of(source) == size_of(state)
-    # the shape of the state as it is added; where the operation that makes it has another layout, it is the same rows
+    # the shape of the state in the addition; the operation that makes it may have another layout of the same rows
     entry = StreamEntry(None if source.leaf else source.operation or None, tracer.tensors[source.index], state.shape)
     if not source.leaf and (source.operation is None or not same_size):
         entry = None  # type: ignore[assignment]
@@ -48,7 +48,7 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
 
 
 def entry_of(graph: Graph, first: Summand) -> int:
-    """The earliest tensor that is the first state in its own layout, and that the branch is computed from; else where it was computed."""
+    """Return the earliest tensor that is the first state in its layout and an ancestor of the branch, else the state's source."""
     shape, here, found = graph.nodes[first.state].shape, first.state, first.source
     while True:
         node = graph.nodes[here]
@@ -61,7 +61,7 @@ def entry_of(graph: Graph, first: Summand) -> int:
 
 
 def as_given(graph: Graph, tracer: Tracer, index: int) -> int:
-    """Where a tensor came from that operations such as `x.float()` gave back as the very same one."""
+    """Return the node that first gave a tensor, looking through operations such as `x.float()` that return the same object."""
     while True:
         node = graph.nodes[index]
         if node.op not in SAME_LAYOUT or len(node.parents) != 1:
@@ -72,7 +72,7 @@ def as_given(graph: Graph, tracer: Tracer, index: int) -> int:
 
 
 def channels_first(graph: Graph, chain: Group) -> bool:
-    """Whether features are the second axis: convolutions read states of this shape, and linear maps do not."""
+    """Return whether features are the second axis: convolutions or norms over channels read states of this shape, linear maps do not."""
     shape = graph.nodes[chain[0].state].shape
     if len(shape) < 3:
         return False
@@ -97,7 +97,7 @@ def finish_flow(
     flow: Flow,
     batch: int,
 ) -> Flow:
-    """The stream with its layers, kinds, layout, end, and the attention in its branches."""
+    """Return the stream with its layers, layout, ends, kinds of branches and the attention in them."""
     number_of = {item.node.index: n for n, item in enumerate(chain)}
     first = layers[0][1][0]
     shape = graph.nodes[first.state].shape
@@ -154,25 +154,25 @@ def finish_flow(
 
 
 def product_above(graph: Graph, softmax: int) -> Operation | None:
-    """The product of queries and keys that a softmax is of: the nearest product of two activations above it."""
+    """Return the product of queries and keys above a softmax: the nearest product of two activations."""
     products = {node.index for node in graph.nodes[:softmax] if node.op in PRODUCTS_OF_TWO}
     found = graph.nearest(softmax, products)
     return graph.nodes[found].operation if found is not None else None
 
 
 def post_norm(graph: Graph, chain: Group) -> bool:
-    """Whether most states are not the sum before them, up to scale and layout."""
+    """Return whether most states are not the sum before them, up to scale and layout."""
     apart = [graph.source(after.state) != before.node.index for before, after in pairwise(chain)]
     return sum(apart) > len(apart) / 2
 
 
 def one_sided(flags: list[bool]) -> int | None:
-    """The operand that mixes nothing, if the other does."""
+    """Return the operand that mixes no tokens if the other does; else None."""
     return None if flags[0] == flags[1] else flags.index(False)
 
 
 def branch_names(graph: Graph, group: Group, layer: str) -> list[str]:
-    """Of the branches of a layer; where a part of it holds several, each with its place in that part."""
+    """Return the names of a layer's branches. If one part holds several, each name includes its place in that part."""
     names = [branch_name(graph, item, layer) for item in group]
     found = []
     for item, name in zip(group, names):
@@ -184,9 +184,9 @@ def branch_names(graph: Graph, group: Group, layer: str) -> list[str]:
 
 
 def branch_name(graph: Graph, item: Summand, layer: str) -> str:
-    """What computes a branch: the part of the layer that it, or its last operation, is in."""
+    """Return the name of the part of the layer that holds a branch's addition, or else its last operation."""
     source = graph.nodes[graph.source(item.branch)]
-    while source.stack and source.stack[-1].module == layer:  # rolled or put together by the layer: what was
+    while source.stack and source.stack[-1].module == layer:  # the layer rolls or reshapes it: go to what it reads
         parents = [one for one in source.parents if one != item.source and graph.above(item.source, one)]
         if len(parents) != 1:
             break
@@ -206,7 +206,7 @@ def branch_name(graph: Graph, item: Summand, layer: str) -> str:
 
 
 def end_of(graph: Graph, tracer: Tracer, group: Group, inside: set[int]) -> End | None:
-    """The innermost module call that holds a layer and returns its state; None: the last sum is the state."""
+    """Return the innermost module call that holds a layer and returns its state, or None if the last sum is the state."""
     last = group[-1].node
     stacks = [item.node.stack for item in group]
     common = [calls[0] for calls in zip(*stacks) if all(call == calls[0] for call in calls)]
@@ -219,7 +219,7 @@ def end_of(graph: Graph, tracer: Tracer, group: Group, inside: set[int]) -> End 
             and graph.above(last.index, node)
             and not any(graph.above(other, node) for other in later)
         ]
-        # of a layer that returns its next branch beside the sum, the sum is the state
+        # if a layer returns its next branch beside the sum, the sum is the state
         found.sort(key=lambda one: graph.source(one[1]) != last.index)
         return End(call, found[0][0]) if found else None  # a module around the layer may do more than the layer
     return None

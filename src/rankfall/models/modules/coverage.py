@@ -1,4 +1,4 @@
-"""What of a model no stream holds: blocks outside all streams, and places where a stream is cut because a block has no skip."""
+"""Parts of a model that no stream covers: blocks outside all streams, and gaps in a stream where a block has no skip."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankfall.models.modules.trace import MAPS, Tracer
 def with_coverage(
     model: nn.Module, graph: Graph, tracer: Tracer, flows: list[Flow], chains: list[list[tuple[str, Group]]]
 ) -> list[Flow]:
-    """The streams in the order of the pass, each with what is missing of it. `chains`: the layers of each with their additions."""
+    """Return the streams, each with the list of what it lacks. `chains`: the layers of each stream with their additions."""
     calls = [calls_of(graph, model, layers) for layers in chains]
     items = [item for layers in chains for _, group in layers for item in group]
     outside = [
@@ -48,7 +48,7 @@ def with_coverage(
 
 
 def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], own: list[Call]) -> list[str]:
-    """Of each layer what it computes from its input before its first addition, and of the last what it computes after."""
+    """Return a line for each layer that computes something before its first addition, and for the last if it does so after its last."""
     if not own or len(own) != len(layers):
         return []
     found = []
@@ -70,7 +70,7 @@ def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], 
 def begins_behind(
     model: nn.Module, graph: Graph, tracer: Tracer, first: Summand, own: list[Call], outside: list[Call]
 ) -> list[str]:
-    """Calls like these layers that the first state is computed from: a half of a reversible network begins late."""
+    """Return a line if calls like these layers precede the first state, as in one half of a reversible network."""
     if not own:
         return []
     kind = family((own[0].module, own[0].number), model)
@@ -87,7 +87,7 @@ def begins_behind(
 
 
 def calls_of(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) -> list[Call]:
-    """The calls that layers are; none for layers that are no modules."""
+    """Return the calls of the layers. Layers that are not modules have none."""
     stacks = places(graph, [item for _, group in layers for item in group], model)
     return [
         call
@@ -97,7 +97,7 @@ def calls_of(graph: Graph, model: nn.Module, layers: list[tuple[str, Group]]) ->
 
 
 def outside_of(model: nn.Module, graph: Graph, tracer: Tracer, measured: list[Call]) -> list[Call]:
-    """Calls like the layers, and calls of stacks of like modules that pass a state on, which are no layer and share none with one."""
+    """Return calls outside all layers that are like the layers or belong to a stack of alike modules that pass a state on."""
     names = {call.module for call in measured}
     kinds = {family((call.module, call.number), model) for call in measured}
     steps = [step[0] for call in tracer.outputs if call.module and (step := step_of(graph, tracer, call)) is not None]
@@ -126,7 +126,7 @@ def is_inside(inner: str, outer: str) -> bool:
 
 
 def in_branches(graph: Graph, call: Call, items: list[Summand]) -> bool:
-    """Whether a branch of a stream holds what a call computes, as experts of a layer."""
+    """Return whether a branch of a stream holds what a call computes, such as an expert of a layer."""
     nodes = [node.index for node in graph.nodes if node.op in MAPS and call in node.stack]
     return any(
         graph.above(item.source, node) and graph.above(node, item.branch) and node != item.source
@@ -140,7 +140,7 @@ def maps_in(graph: Graph, call: Call) -> bool:
 
 
 def between(graph: Graph, upper: int, lower: int) -> tuple[str, ...]:
-    """Modules of the maps on the way from one state to another."""
+    """Return the modules of the maps between one state and another."""
     found = [
         node.stack[-1].module or "the model itself"
         for node in graph.nodes[upper : lower + 1]

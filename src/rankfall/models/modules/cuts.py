@@ -1,7 +1,7 @@
-"""The variants of any module: its stream without the skips of what mixes tokens, without what does not mix them, without both.
+"""The variants of any module: its stream without the skips of token mixers, without the tokenwise branches, or without both.
 
-They bear the names that the variants of a transformer have, and are the same for one: `SAN` is what mixes tokens alone, `SAN+MLP` has
-the branches that do not, with their skips, `SAN+skip` has the skips of the mixers, `transformer` is the whole model. A branch that
+They have the names of a transformer's variants and equal them for a transformer. `SAN` has the token mixers alone, `SAN+MLP` adds the
+tokenwise branches with their skips, `SAN+skip` has the mixers with their skips, and `transformer` is the whole model. A branch that
 reads elsewhere (cross-attention) stays as it is in all of them.
 """
 
@@ -17,7 +17,7 @@ from rankfall.models.variants import VARIANTS, Variant
 
 
 def variants_of(flow: Flow) -> list[Variant]:
-    """Those that differ from one another in this stream."""
+    """Return the variants that differ from one another in this stream."""
     plain = any(branch.kind == TOKENWISE for branch in flow.branches)
     beside = flow.parallel
     mixes = any(branch.mixes for branch in flow.branches)
@@ -37,7 +37,7 @@ def variants_of(flow: Flow) -> list[Variant]:
 
 
 def cut_by(variant: Variant) -> Edits:
-    """A pass with these parts left out."""
+    """Return the edits of a pass that leave out the parts that this variant lacks."""
 
     def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
         if branch.mixes:
@@ -51,7 +51,7 @@ def cut_by(variant: Variant) -> Edits:
 
 
 def states_of(examined: Examined, flow: Flow, edits: Edits | None = None) -> list[Tensor]:
-    """States of layers 0 .. L of one stream, each (S, T, D)."""
+    """Return the states of layers 0 .. L of one stream, each (S, T, D)."""
     with keep_random_state():
         seen = run_through(examined.model, examined.arguments, flow, edits or Edits())
-    return [flow.layout.rows(state) for state in seen.states]
+    return [flow.layout.to_rows(state) for state in seen.states]

@@ -1,4 +1,4 @@
-"""A module on the table: a copy of it, its inputs, and the residual streams that one recorded pass of it shows, verified bit by bit."""
+"""The examination of a module: a copy, its inputs, and its residual streams from one recorded pass, verified bit by bit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAILURES = (
 
 @dataclass
 class Examined:
-    """What is fixed before a module is measured."""
+    """A module prepared for measures: a copy, its inputs and its streams."""
 
     name: str
     model: nn.Module  # a copy
@@ -43,7 +43,7 @@ class Examined:
 
 
 def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "") -> Examined:
-    """Copy, run, record, find the streams, try what mixes, verify. The module that is given is not touched."""
+    """Copy, run and record a module, find its streams, test what mixes tokens, and verify. The module itself is not changed."""
     name = name or type(model).__name__
     given = arguments_of(inputs)
     names = None if blocks is None else named_blocks(model, blocks)
@@ -65,7 +65,7 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
 def in_some_format(
     model: nn.Module, given: Arguments, name: str
 ) -> tuple[nn.Module, Arguments, Any, torch.dtype, list[str]]:
-    """A copy that runs, in float64, or in float32 where the module's own code allows no other; and what it returned."""
+    """Return a copy that runs, its arguments, output, dtype and notes: in float64, or in float32 if the module's code needs it."""
     wide_error: Exception | None = None
     for dtype in (torch.float64, torch.float32):
         copied, arguments = copy_of(model, dtype), as_format(given, dtype)
@@ -88,7 +88,7 @@ def in_some_format(
 
 
 def plain(model: nn.Module, arguments: Arguments) -> Any:
-    """What the model returns, without anything recorded."""
+    """Run the model without a recorder and return its output."""
     from rankfall.models.forward import Wide
 
     with Wide():
@@ -97,7 +97,7 @@ def plain(model: nn.Module, arguments: Arguments) -> Any:
 
 def failure(name: str, given: Arguments, error: Exception) -> str:
     line = " ".join(str(error).split())[:160]
-    return f"{name} fails on inputs ({given.told()}): {type(error).__name__}: {line}; pass an example that it runs on by inputs=..."
+    return f"{name} fails on inputs ({given.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by inputs=..."
 
 
 def alike_outputs(one: Any, other: Any) -> bool:
@@ -123,7 +123,7 @@ def trace_pass(model: nn.Module, arguments: Arguments) -> Tracer:
 
 
 def verify_pass(model: nn.Module, arguments: Arguments, flow: Flow, output: Any) -> None:
-    """An error unless the pass with nothing changed equals the untouched one, bit by bit."""
+    """Raise an error unless a watched pass without edits equals the untouched pass bit by bit."""
     seen = run_through(model, arguments, flow, Edits())
     if not alike_outputs(output, seen.output):
         raise RankfallError(

@@ -1,4 +1,4 @@
-"""What is known of a residual stream: its layers, its branches, how its states are laid out, and where it begins and ends."""
+"""The description of a residual stream: its layers, its branches, the layout of its states, its entry and its ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIXES, TOKENWISE, CROSS = "mixes tokens", "token by token", "reads elsewhere"
 
 @dataclass(frozen=True)
 class BranchPart:
-    """One addition inside a branch that joins two parts side by side; `drop` is the operand that mixes no tokens, if only one does."""
+    """An addition inside a branch that joins two parts side by side. `drop` is the operand that mixes no tokens if the other does."""
 
     operation: Operation
     drop: int | None
@@ -43,7 +43,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class StreamEntry:
-    """Where the stream begins: the operation that makes its first state, or a tensor that is given to the model or is a weight of it."""
+    """The beginning of a stream: the operation that makes its first state, or else a tensor that is an input or a weight of the model."""
 
     operation: Operation | None
     tensor: Tensor | None
@@ -52,19 +52,17 @@ class StreamEntry:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the axes of a state (of the model's own shape) are samples, tokens and features."""
+    """The axes of a state (in the model's shape) that are samples, tokens and features."""
 
     feature: int  # axis
     samples: tuple[int, ...]  # axes
     tokens: tuple[int, ...]  # axes
-    groups: int = 1  # samples that one axis of tokens holds, one after the other
-    strided: bool = False  # or by turns
-    streams: tuple[
-        int, ...
-    ] = ()  # axes of several streams of one token, whose vectors are one behind the other in a row
+    groups: int = 1  # samples in one axis of tokens, one after the other
+    strided: bool = False  # the samples of such an axis alternate instead
+    streams: tuple[int, ...] = ()  # axes of several streams of one token, whose vectors are concatenated in a row
 
-    def rows(self, state: Tensor) -> Tensor:
-        """(S, T, D)"""
+    def to_rows(self, state: Tensor) -> Tensor:
+        """Return a state in the shape (S, T, D)."""
         feature = self.feature % state.dim()
         count = state.dim() - 1
         samples = [axis for axis in self.samples if axis < state.dim() and axis != feature]
@@ -79,8 +77,8 @@ class Layout:
             flat = flat.reshape(size * self.groups, -1, flat.shape[-1])
         return flat
 
-    def like(self, rows: Tensor, state: Tensor) -> Tensor:
-        """States (S, T, D) in the model's own shape, that of `state`."""
+    def from_rows(self, rows: Tensor, state: Tensor) -> Tensor:
+        """Return states (S, T, D) in the model's shape, that of `state`."""
         feature = self.feature % state.dim()
         samples = [axis for axis in self.samples if axis < state.dim() and axis != feature]
         streams = [axis for axis in self.streams if axis < state.dim()]
@@ -96,7 +94,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class End:
-    """Where the state leaves a layer: a part of what a module returns."""
+    """The part of a module's output that is the state leaving a layer."""
 
     call: Call
     path: tuple[Any, ...]
@@ -111,17 +109,17 @@ class Flow:
     width: int
     branches: tuple[Branch, ...]
     entry: StreamEntry | None
-    ends: tuple[End | None, ...]  # of each layer; None: its last sum is the state
+    ends: tuple[End | None, ...]  # one per layer; None: its last sum is the state
     layout: Layout
-    attends: dict[Operation, int]  # softmaxes and fused attention -> the branch that they are in
-    scores: dict[Operation, int]  # products of queries and keys -> the same, where they are written out
+    attends: dict[Operation, int]  # softmaxes and fused attention -> number of their branch
+    scores: dict[Operation, int]  # explicit products of queries and keys -> number of their branch
     post: bool = False  # a norm stands between one addition and the next state
     skips: bool = True  # False: layers without additions; a branch is a call of a layer
     outside: tuple[str, ...] = ()  # modules of later additions of the stream that are in no layer
-    missing: tuple[str, ...] = ()  # what should be in the stream, and is not: a sentence each
-    follows: str | None = None  # name of the stream whose last state this one begins with, behind maps without a skip
+    missing: tuple[str, ...] = ()  # what the stream should hold and does not, a sentence each
+    follows: str | None = None  # name of the stream whose last state enters this one through maps without a skip
     joins: tuple[str, ...] = ()  # modules of these maps
-    touching: str = ""  # from where on one sample changes another
+    touching: str = ""  # the first layer at which one sample affects another; empty: none
 
     @property
     def depth(self) -> int:
@@ -139,7 +137,7 @@ class Flow:
         return [branch for branch in self.branches if branch.layer == layer]
 
     def summary(self) -> str:
-        """One line: what was found."""
+        """Return the number of additions and layers, the kinds of branches and the width in one line."""
         kinds = [one.kind for one in self.branches]
         said = {MIXES: ("mixes tokens", "mix tokens"), TOKENWISE: ("acts token by token", "act token by token")}
         said[CROSS] = ("reads outside the stream", "read outside the stream")

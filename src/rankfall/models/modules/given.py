@@ -1,4 +1,4 @@
-"""A module and an example of its inputs, as they are measured: a copy in evaluation mode on the CPU, and the arguments of a call."""
+"""A module and its example inputs, prepared for measures: a copy in evaluation mode on the CPU, and the arguments of a call."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PASS = "pass an example of its inputs: a tensor, a tuple of arguments, or a dict
 
 
 class NoStream(RankfallError):
-    """A module in which no residual stream is found."""
+    """An error for a module without a residual stream."""
 
 
 class ChangesWidth(RankfallError):
-    """A stream that changes its width on the way, as in a pyramid; `layers` are those of one width."""
+    """An error for a stream that changes its width on the way, as in a pyramid. `layers` are those of one width."""
 
     def __init__(self, line: str, layers: Sequence[str]) -> None:
         super().__init__(line)
@@ -43,14 +43,14 @@ class Arguments:
     def tensors(self) -> list[Tensor]:
         return [tensor for _, tensor in tensors_in((self.args, self.kwargs))]
 
-    def told(self) -> str:
-        """Formats and shapes, for errors."""
+    def show_shapes(self) -> str:
+        """Return dtypes and shapes in one line, for errors."""
         shown = [f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}" for one in self.tensors()]
         return ", ".join(shown) or "no tensor"
 
 
 def arguments_of(inputs: Any) -> Arguments:
-    """A tensor, a tuple or list of arguments, or a dict of keyword arguments, as the arguments of a call."""
+    """Convert a tensor, a tuple or list of arguments, or a dict of keyword arguments to the arguments of a call."""
     if isinstance(inputs, Tensor):
         found = Arguments((inputs,), {})
     elif isinstance(inputs, Mapping):
@@ -60,10 +60,10 @@ def arguments_of(inputs: Any) -> Arguments:
     else:
         raise RankfallError(f"inputs is {'not given' if inputs is None else type(inputs).__name__}: {PASS}")
     if not all(isinstance(name, str) for name in found.kwargs):
-        raise RankfallError(f"inputs has keys that are no names: {PASS}")
+        raise RankfallError(f"inputs has keys that are not strings: {PASS}")
     tensors = found.tensors()
     if not tensors:
-        raise RankfallError(f"inputs has no tensor in it: {PASS}")
+        raise RankfallError(f"inputs contains no tensor: {PASS}")
     for tensor in tensors:
         if tensor.device.type == "meta":
             raise RankfallError(
@@ -81,7 +81,7 @@ def first_size(arguments: Arguments) -> int:
 
 
 def as_format(arguments: Arguments, dtype: torch.dtype) -> Arguments:
-    """On the CPU, with real numbers in this format; nothing of the original is written to."""
+    """Return the arguments on the CPU, with floating-point tensors in this dtype. The original is not changed."""
 
     def change(value: Any) -> Any:
         if isinstance(value, Tensor):
@@ -97,23 +97,23 @@ def as_format(arguments: Arguments, dtype: torch.dtype) -> Arguments:
 
 
 def strip_compiled(model: Any) -> Any:
-    """What `torch.compile` was given; inside, too, the layers that were compiled one by one run as they were written."""
+    """Return the module that `torch.compile` wrapped, or the module itself."""
     while isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
         model = inner
     return model
 
 
 def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """A copy in evaluation mode on the CPU, in this format; weights that are tied stay tied."""
+    """Return a copy in evaluation mode on the CPU, in this dtype. Tied weights stay tied."""
     model = strip_compiled(model)
     for name, value in (*model.named_parameters(), *model.named_buffers()):
         if value.device.type == "meta":
-            raise RankfallError(f"{name} is on the device meta, without numbers: make the model on the CPU")
+            raise RankfallError(f"{name} is on the device meta, which holds no numbers: create the model on the CPU")
     try:
         made = copy.deepcopy(model)
     except Exception as error:  # whatever its own __deepcopy__ raises
         line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-        raise RankfallError(f"{type(model).__name__} cannot be copied, and is not measured itself: {line}") from error
+        raise RankfallError(f"{type(model).__name__} cannot be copied, and only a copy is measured: {line}") from error
     made = strip_children(made).cpu().eval()
     for module in made.modules():
         for key, parameter in module._parameters.items():
@@ -128,7 +128,7 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def strip_children(model: nn.Module) -> nn.Module:
-    """Children that were compiled are replaced by what they were made of."""
+    """Replace compiled children by the modules that they wrap."""
     for parent in list(model.modules()):
         for name, child in list(parent._modules.items()):
             if child is not None and strip_compiled(child) is not child:
@@ -139,7 +139,7 @@ def strip_children(model: nn.Module) -> nn.Module:
 
 
 def call_model(model: nn.Module, arguments: Arguments) -> Any:
-    """One call, with the model's caches off."""
+    """Call the model without its caches."""
     accepted = inspect.signature(model.forward).parameters
     off = {name: False for name in CACHES if name in accepted and name not in arguments.kwargs}
     return model(*arguments.args, **arguments.kwargs, **off)
@@ -147,7 +147,7 @@ def call_model(model: nn.Module, arguments: Arguments) -> Any:
 
 @contextmanager
 def keep_random_state() -> Iterator[None]:
-    """Random states are afterwards as they were; meanwhile PyTorch's encoder layer runs operation by operation."""
+    """Restore the random states afterwards. Meanwhile PyTorch's encoder layer runs operation by operation."""
     python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)

@@ -1,8 +1,8 @@
-"""Which layer each residual addition of a stream belongs to.
+"""Assignment of a stream's residual additions to layers.
 
-By the modules that are named, if any are; else by modules that are repeated: the outermost list of modules, or calls of one class,
-over which a stream is spread. Where additions stand in the forward of a model without modules for its layers, a layer is the shortest
-part that is repeated.
+Modules that the user names are the layers. Without names, layers are repeated modules: the outermost list of modules, or calls of one
+class, over which a stream is spread. If the additions stand in the forward of a model without modules for its layers, a layer is the
+shortest part that repeats.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ Keyed = list[tuple[tuple[str, int], Group]]
 def group_layers(
     graph: Graph, chain: list[Summand], model: nn.Module, mixes: dict[int, bool]
 ) -> list[tuple[str, Group]]:
-    """(name of the layer, its additions), in order; what lies before or after the layers is left out."""
+    """Return (name of the layer, its additions) in order. Additions before or after the layers are left out."""
     paths = {index: path_of(stack) for index, stack in places(graph, chain, model).items()}
     layers = spread(chain, 0, paths, model, mixes)
-    if len(layers) == 1 and layers[0][0].startswith("addition "):  # one layer is the module that holds it, if one does
+    if len(layers) == 1 and layers[0][0].startswith(
+        "addition "
+    ):  # a single layer takes the name of the module that holds it
         ways = [[name for name, _ in paths[item.node.index] if name] for item in layers[0][1]]
         common = [names[0] for names in zip(*ways) if len(set(names)) == 1]
         layers = [(common[-1], layers[0][1])] if common else layers
@@ -40,7 +42,7 @@ def group_layers(
 
 
 def places(graph: Graph, chain: Group, model: nn.Module) -> dict[int, Stack]:
-    """The calls that each addition is in; of a stream with layers that leave the sum to the next one, those that make its branch."""
+    """Return the calls around each addition. If layers leave the sum to the next layer, return those around its branch instead."""
     added = {item.node.index: item.node.stack for item in chain}
     made = {item.node.index: graph.nodes[graph.source(item.branch)].stack for item in chain}
     later = any(made_before(path_of(made[index]), path_of(stack), model) for index, stack in added.items())
@@ -48,19 +50,19 @@ def places(graph: Graph, chain: Group, model: nn.Module) -> dict[int, Stack]:
 
 
 def made_before(made: Path, added: Path, model: nn.Module) -> bool:
-    """Whether a branch is made in one layer and added in the next one like it, as by layers that return (branch, state)."""
+    """Return whether a branch is computed in one layer and added in the next, as with layers that return (branch, state)."""
     one, other = next(((one, other) for one, other in zip(made, added) if one != other), (None, None))
     return one is not None and family(one, model) == family(other, model)
 
 
 def path_of(stack: Stack) -> Path:
-    """From the model to a call: calls of modules, and the lists that hold them."""
+    """Return the path from the model to a call: calls of modules, and the lists that hold them."""
     path: Path = []
     for call in stack:
         parts = call.module.split(".") if call.module else []
         known = len(path[-1][0].split(".")) if path and path[-1][0] else 0
         for end in range(known + 1, len(parts)):
-            if parts[end - 1].isdigit():  # a list of modules that is no call itself
+            if parts[end - 1].isdigit():  # a list of modules, which is never called
                 path.append((".".join(parts[:end]), -1))
         path.append((call.module, call.number))
     return path
@@ -69,7 +71,7 @@ def path_of(stack: Stack) -> Path:
 def spread(
     chain: Group, depth: int, paths: dict[int, Path], model: nn.Module, mixes: dict[int, bool]
 ) -> list[tuple[str, Group]]:
-    """Go down to where the additions are spread over several modules."""
+    """Descend to the depth where the additions are spread over several modules, and return the layers."""
 
     def at(item: Summand) -> tuple[str, int] | None:
         path = paths[item.node.index]
@@ -86,28 +88,30 @@ def spread(
     layers = [(key, items) for (key, items), kind in zip(named, repeated) if kind == usual]
     if len(layers) > 1:
         layers = with_others(named, repeated, [key for key, _ in layers], model)
-    if len(layers) < 2:  # parts of a model that are not alike: the one with the most additions is the stack
+    if len(layers) < 2:  # the parts are not alike: the one with the most additions holds the layers
         key, largest = max(groups, key=lambda one: len(one[1]))
         if key is None or len(largest) < 2 or all(len(items) == 1 for _, items in groups):
             return periods(chain, mixes)
         return spread(largest, depth + 1, paths, model, mixes)
     if len({tuple(mixes[item.node.index] for item in items) for _, items in layers}) > 1 and all(
         len(items) == 1 for _, items in layers
-    ):  # one addition each, attention and MLP by turns: parts of layers
+    ):  # one addition each, attention and MLP in turn: these are parts of layers
         return periods([item for _, items in layers for item in items], mixes)
     found: list[tuple[str, Group]] = []
     for key, items in layers:
         inner = spread(items, depth + 1, paths, model, mixes) if len(items) > 1 else []
         kinds = [tuple(mixes[one.node.index] for one in part) for _, part in inner]
-        # a stage of blocks: parts that are alike, each with more than one addition
+        # a stage of blocks has parts that are alike, each with more than one addition
         whole = len(inner) < 2 or min(map(len, kinds)) < 2 or len(set(kinds)) > 1 or sum(map(len, kinds)) < len(items)
         found += [(key[0] if key else "", items)] if whole or inner[0][0].startswith("addition ") else inner
     return found
 
 
 def with_others(named: Keyed, families: list[str], usual: list[tuple[str, int]], model: nn.Module) -> Keyed:
-    """The usual layers, and others of the stream that are layers too: of their class, or of a list of their own. Not those whose states
-    have another shape: layers over time after layers over places have other tokens."""
+    """Return the usual layers and further layers of the stream: those of the same class, and those in another list of modules.
+
+    Their states must have the same shape: layers over time after layers over space have other tokens.
+    """
     classes = {class_of(key, model) for key in usual}
     shapes = {items[0].node.shape for key, items in named if key in usual}
     return [
@@ -123,7 +127,7 @@ def class_of(key: tuple[str, int], model: nn.Module) -> type | None:
 
 
 def family(key: tuple[str, int] | None, model: nn.Module) -> str:
-    """What makes two calls alike: a place in one list of modules, or else one class."""
+    """Return the key that alike calls share: the list of modules that holds them, or else their class."""
     name = key[0] if key else ""
     if re.search(r"(^|\.)\d+$", name):
         return re.sub(r"\d+$", "#", name)
@@ -134,7 +138,7 @@ def family(key: tuple[str, int] | None, model: nn.Module) -> str:
 
 
 def periods(chain: Group, mixes: dict[int, bool]) -> list[tuple[str, Group]]:
-    """Layers of additions that no module holds: the shortest pattern of kinds that is repeated, else from mixer to mixer."""
+    """Return layers of additions that no module holds: the shortest repeated pattern of kinds, else from one mixer to the next."""
     kinds = [mixes[item.node.index] for item in chain]
     starts = [n for n, kind in enumerate(kinds) if kind and (n == 0 or not kinds[n - 1])]
     period = next(
@@ -149,7 +153,7 @@ def periods(chain: Group, mixes: dict[int, bool]) -> list[tuple[str, Group]]:
 
 
 def named_blocks(model: nn.Module, blocks: Any) -> list[str]:
-    """Names of the modules that are meant: by name, by a name of a list of them, by class name, or as modules."""
+    """Return the names of the blocks. Each is specified by its name, the name of a list of modules, a class or its name, or as a module."""
     names = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}
     known = dict(model.named_modules(remove_duplicate=False))
     wanted = [blocks] if isinstance(blocks, str | nn.Module | type) else list(blocks)
@@ -158,7 +162,7 @@ def named_blocks(model: nn.Module, blocks: Any) -> list[str]:
         if isinstance(one, nn.Module):
             if id(one) not in names:
                 raise RankfallError(
-                    f"blocks: {type(one).__name__} is no module of this model; pass names or modules of it"
+                    f"blocks: {type(one).__name__} is not a module of this model; pass names or modules of it"
                 )
             found += children_of(names[id(one)], known)
         elif isinstance(one, str) and one in known:
@@ -175,7 +179,7 @@ def named_blocks(model: nn.Module, blocks: Any) -> list[str]:
 
 
 def children_of(name: str, known: dict[str, nn.Module]) -> list[str]:
-    """A list of modules is the modules in it."""
+    """Return the names of the modules in a list of modules, or the name itself for any other module."""
     module = known[name]
     if isinstance(module, nn.ModuleList | nn.Sequential):
         return [f"{name}.{key}" if name else key for key in module._modules]
@@ -183,7 +187,7 @@ def children_of(name: str, known: dict[str, nn.Module]) -> list[str]:
 
 
 def in_blocks(graph: Graph, chain: Group, model: nn.Module, blocks: Iterable[str]) -> list[tuple[str, Group]]:
-    """Layers by the calls of modules that are named."""
+    """Return the layers by the calls of the named modules."""
     chosen, calls = set(blocks), places(graph, chain, model)
 
     def at(item: Summand) -> Call | None:

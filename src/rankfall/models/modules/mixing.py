@@ -1,8 +1,8 @@
-"""Which branches mix tokens, tried: one token of what it reads is changed, and the others of its output are looked at.
+"""Test of which branches mix tokens: change one token of a branch's input and look at the other tokens of its output.
 
-One pass changes a token of what every branch reads: after each addition the sum is what it was in the untouched pass, but for one
-token. So a branch that changes the row of another token does so by itself, whatever lies before it. Two passes, of two places, see
-both directions. What differs by rounding is equal: experts are given other tokens in another pass, and round differently.
+One pass tests every branch: after each addition the sum is that of the untouched pass except for one token. So a branch that changes
+the row of another token does so by itself, whatever lies before it. Two passes at two positions show both directions. Differences by
+rounding do not count: experts receive other tokens in another pass and round differently.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from rankfall.models.modules.flow import Branch, BranchPart, Flow, Layout
 from rankfall.models.modules.given import Arguments
 from rankfall.models.modules.passes import Edits, run_through
 
-PLACES = (0.4, 0.56)  # of each axis
-FURTHER = (0.0, 0.12, 0.24, 0.76, 0.88, 0.99)  # where these may be padding, that attention does not look at
+PLACES = (0.4, 0.56)  # shares of each axis
+FURTHER = (0.0, 0.12, 0.24, 0.76, 0.88, 0.99)  # in case the first two are padding, which attention ignores
 ROUNDING = 256  # units
 Spot = tuple[int, ...]
 
 
 @dataclass
 class TokenMixing:
-    """What was seen of one branch."""
+    """The result of the test for one branch."""
 
     spots: set[tuple[Spot, Spot]] = field(
         default_factory=set
-    )  # (a place that was changed, another that changed with it)
+    )  # (changed position, another position that changed with it)
     tried: bool = False
-    parts: dict[int, list[bool]] = field(default_factory=dict)  # of each sum of parts: whether left and right mix
+    parts: dict[int, list[bool]] = field(default_factory=dict)  # for each sum of parts: whether left and right mix
 
     @property
     def mixes(self) -> bool:
@@ -40,7 +40,7 @@ class TokenMixing:
 
 
 def change_row(tensor: Tensor, feature: int, part: float, streams: tuple[int, ...] = ()) -> tuple[Tensor, Spot]:
-    """A copy with one row changed by about its own size, in all `streams`, and the place of the row."""
+    """Return a copy with one row changed by about the tensor's RMS, in all `streams`, and the position of the row."""
     moved = tensor.detach().clone().movedim(feature, -1)
     spot = tuple(min(size - 1, int(size * part)) for size in moved.shape[:-1])
     noise = torch.randn(moved.shape[-1], generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(
@@ -53,12 +53,12 @@ def change_row(tensor: Tensor, feature: int, part: float, streams: tuple[int, ..
 
 
 def places_of_streams(streams: tuple[int, ...], feature: int, dims: int) -> list[int]:
-    """The places of these axes among those that are not the features."""
+    """Return the indices of these axes among all axes but the features."""
     return [axis - (axis > feature % dims) for axis in streams if axis < dims]
 
 
 def differing(one: Tensor, other: Tensor, feature: int, streams: tuple[int, ...] = ()) -> set[Spot]:
-    """Places of rows that are not equal, but for rounding; of several streams of a token, any."""
+    """Return the positions of rows that differ by more than rounding, in any of several streams of a token."""
     if one.shape != other.shape:
         return set()
     size = other.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
@@ -72,7 +72,7 @@ def differing(one: Tensor, other: Tensor, feature: int, streams: tuple[int, ...]
 
 @dataclass
 class MixingTrial:
-    """The passes that try the branches of a stream; the layout of the flow needs its features only."""
+    """The passes that test the branches of a stream. Of the flow's layout they use only the feature axis and the streams."""
 
     flow: Flow
     found: dict[int, TokenMixing]
@@ -81,7 +81,7 @@ class MixingTrial:
         default_factory=dict
     )  # state, branch, sum of the untouched pass
     terms: dict[BranchPart, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    moved: set[Spot] = field(default_factory=set)  # rows that differ in what the next branch reads
+    moved: set[Spot] = field(default_factory=set)  # rows that differ in the input of the next branch
     following: set[Spot] = field(default_factory=set)  # and in the last sum
 
     def keep(self, branch: Branch, state: Tensor, value: Tensor) -> None:
@@ -92,7 +92,7 @@ class MixingTrial:
         self.terms[part] = (left.clone(), right.clone())
 
     def enter(self, tensor: Tensor) -> Tensor:
-        """The first state with one row changed."""
+        """Return the first state with one row changed."""
         width = self.flow.width
         second = tensor.dim() > 2 and tensor.shape[-1] != width and tensor.shape[1] == width
         feature = self.flow.layout.feature if tensor.shape[-1] == width and not second else 1 if second else -1
@@ -103,7 +103,7 @@ class MixingTrial:
         return changed_
 
     def compare(self, branch: Branch, state: Tensor, value: Tensor) -> Tensor:
-        """Rows of the branch that changed and were not changed in what it reads; the untouched sum goes on, with one row changed."""
+        """Record rows that changed in the branch but not in its input. Return the untouched sum with one row changed."""
         before, untouched, total = self.values[branch.number]
         feature, streams = self.flow.layout.feature, self.flow.layout.streams
         if not branch.parallel:
@@ -111,9 +111,7 @@ class MixingTrial:
         if self.moved:
             seen = self.found[branch.number]
             seen.tried = True
-            if (
-                value.squeeze().shape == state.squeeze().shape
-            ):  # a branch may return its rows without an axis of one entry
+            if value.squeeze().shape == state.squeeze().shape:  # a branch may return its rows without an axis of size 1
                 value, untouched = value.reshape(state.shape), untouched.reshape(state.shape)
             new = differing(value, untouched, feature, streams) - self.moved
             seen.spots |= {(spot, one) for spot in list(self.moved)[:1] for one in new}
@@ -122,7 +120,7 @@ class MixingTrial:
         return following
 
     def compare_part(self, part: BranchPart, left: Tensor, right: Tensor) -> None:
-        """The same of the parts of a branch, by the rows that were changed in the sum before it."""
+        """Record which parts of a branch changed rows other than the one that was changed in the sum before it."""
         branch = next(one for one in self.flow.branches if part in one.parts)
         number = branch.parts.index(part)
         feature, streams = self.flow.layout.feature, self.flow.layout.streams
@@ -137,8 +135,11 @@ class MixingTrial:
 def mixing(
     model: nn.Module, arguments: Arguments, flow: Flow, attending: frozenset[int] = frozenset()
 ) -> dict[int, TokenMixing]:
-    """What was seen of each branch, by its number. One that returns zero, behind a gate or map of zeros, is tried with these opened.
-    `attending`: numbers of those with attention on their way, of which one at least has to mix unless all read elsewhere."""
+    """Return the test result of each branch, by its number.
+
+    A branch that returns zero, behind a gate or map of zeros, is tested with random weights in place of the zeros. `attending`: numbers
+    of branches with attention. If none of them seems to mix, further positions are tested.
+    """
     trial = tried(model, arguments, flow, attending)
     silent = [number for number, (_, value, _) in trial.values.items() if not bool(value.any())]
     if not silent:
@@ -150,7 +151,7 @@ def mixing(
 
 @contextmanager
 def opened(model: nn.Module) -> Iterator[None]:
-    """Inside this context, weights that are all zero are small random numbers."""
+    """Replace weights that are all zero by small random numbers inside this context."""
     generator = torch.Generator().manual_seed(2)
     zeros = [one for one in model.parameters() if one.is_floating_point() and one.numel() and not bool(one.any())]
     try:
@@ -163,7 +164,7 @@ def opened(model: nn.Module) -> Iterator[None]:
 
 
 def tried(model: nn.Module, arguments: Arguments, flow: Flow, attending: frozenset[int]) -> MixingTrial:
-    """The passes of a trial; more, of other places, where no attention was seen to mix."""
+    """Run the passes of a trial, with more positions if no attention seems to mix."""
     trial = MixingTrial(flow, {branch.number: TokenMixing() for branch in flow.branches})
     run_through(model, arguments, flow, Edits(edit=trial.keep, join=trial.keep_part))
     try_places(model, arguments, flow, trial, PLACES)
@@ -175,7 +176,7 @@ def tried(model: nn.Module, arguments: Arguments, flow: Flow, attending: frozens
 def try_places(
     model: nn.Module, arguments: Arguments, flow: Flow, trial: MixingTrial, places: tuple[float, ...]
 ) -> None:
-    """A pass for each place."""
+    """Run one pass for each position."""
     for trial.part in places:
         trial.moved, trial.following = set(), set()
         run_through(
@@ -186,7 +187,7 @@ def try_places(
 def laid_out(
     shape: tuple[int, ...], feature: int, found: dict[int, TokenMixing], batch: int, streams: tuple[int, ...] = ()
 ) -> Layout:
-    """Which axes are samples: those along which nothing is ever mixed. Where one axis holds all rows, samples are found in it."""
+    """Return the layout: axes along which nothing mixes are samples. A single axis of rows is split into samples if mixing allows it."""
     axes = [axis for axis in range(len(shape)) if axis != feature % len(shape)]
     spots = {pair for one in found.values() for pair in one.spots if len(pair[0]) == len(axes)}
     mixed = {axes[n] for one, other in spots for n, (a, b) in enumerate(zip(one, other)) if a != b}
@@ -196,7 +197,7 @@ def laid_out(
         return Layout(
             feature, tuple(axis for axis in axes if axis not in tokens), tuple(sorted(tokens)), streams=streams
         )
-    if not mixed:  # nothing says which are tokens: the first axis is samples, as is usual
+    if not mixed:  # nothing shows the tokens: the first axis is samples, as usual
         return Layout(feature, tuple(axes[:1]) if len(axes) > 1 else (), tuple(axes[1:] if len(axes) > 1 else axes))
     samples = tuple(axis for axis in axes if axis not in mixed)
     tokens = tuple(axis for axis in axes if axis in mixed)
@@ -210,7 +211,7 @@ def laid_out(
 
 
 def directions(found: TokenMixing, layout: Layout) -> tuple[bool, bool]:
-    """Whether a token changes later ones, and earlier ones, in the order of the tokens' axes."""
+    """Return whether a token changes later tokens, and earlier tokens, in the order of the tokens' axes."""
     axes = sorted((*layout.samples, *layout.tokens, *layout.streams))
     order = [axes.index(axis) for axis in layout.tokens]
     pairs = [(tuple(one[n] for n in order), tuple(other[n] for n in order)) for one, other in found.spots]

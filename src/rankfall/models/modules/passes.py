@@ -1,7 +1,7 @@
-"""A pass in which the residual additions of one stream are seen and changed.
+"""A pass that observes and edits the residual additions of one stream.
 
-`edit(branch, state, value)` is asked at every addition state + value and returns the sum to go on with, or None for the model's own, which
-is then computed by the very same operation. Nothing of the model is changed: a mode intercepts the additions, hooks know the calls.
+At every addition state + value, `edit(branch, state, value)` returns the sum to continue with, or None for the model's own sum, which the
+original operation then computes. The model does not change: a mode intercepts the additions, and hooks track the calls.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Edit = Callable[[Branch, Tensor, Tensor], Tensor | None]
 
 @dataclass
 class Edits:
-    """What a pass does to a stream; each may be left out."""
+    """The edits of a pass; all are optional."""
 
     edit: Edit | None = None
-    enter: Callable[[Tensor], Tensor] | None = None  # given the tensor that the stream begins with
+    enter: Callable[[Tensor], Tensor] | None = None  # replaces the tensor that the stream begins with
     drop: Callable[[Branch], bool] | None = (
-        None  # whether a branch is left out, with a norm that follows it in its layer
+        None  # whether to leave out a branch, with a norm that follows it in its layer
     )
     keep_parts: bool = True  # False: parts of branches that mix no tokens are left out
     join: Callable[[BranchPart, Tensor, Tensor], None] | None = None  # sees the parts of a branch
@@ -45,22 +45,22 @@ class Edits:
 
 
 class Enough(Exception):
-    """Ends a pass whose branches were all met: what follows may depend on the state in other ways (how many frames are spoken)."""
+    """The signal that ends a pass after its last branch. What follows may depend on the state in other ways, as a number of frames."""
 
 
 @dataclass
 class PassSeen:
-    """What a pass gave."""
+    """The results of a pass."""
 
     states: list[Tensor] = field(default_factory=list)  # of layers 0 .. L, in the model's own shape
     output: Any = None
     exits: dict[int, Tensor] = field(
         default_factory=dict
-    )  # layer -> the tensor that leaves it, from which later ones are made
+    )  # layer -> the tensor that leaves it and that later layers read
 
 
 class Editor(TorchFunctionMode):
-    """Follows one stream while it is active."""
+    """Mode that follows one stream while it is active."""
 
     def __init__(self, flow: Flow, edits: Edits, frames: Frames) -> None:
         super().__init__()
@@ -72,9 +72,7 @@ class Editor(TorchFunctionMode):
         self._first = {one.layer: one.number for one in reversed(flow.branches)}
         self._parts = {part.operation: part for one in flow.branches for part in one.parts}
         self._last: Tensor | None = None
-        self._without: dict[
-            int, Tensor
-        ] = {}  # layer -> the state that its last branch, left out, would have been added to
+        self._without: dict[int, Tensor] = {}  # layer -> the state without its last branch, which is left out
         self._ends = {end.call: (layer, end) for layer, end in enumerate(flow.ends, 1) if end is not None}
         entry = flow.entry
         self._entry = entry.operation if entry is not None else None
@@ -132,7 +130,7 @@ class Editor(TorchFunctionMode):
         pair = summands_of(args, kwargs)
         if pair is None:
             raise RankfallError(
-                f"the addition of {branch.name} in layer {branch.layer} adds no two tensors in this pass"
+                f"the addition of {branch.name} in layer {branch.layer} does not add two tensors in this pass"
             )
         state, value = pair if branch.skip == 0 else (pair[1], pair[0])
         in_place = func.__name__ in IN_PLACE
@@ -142,7 +140,7 @@ class Editor(TorchFunctionMode):
             self.states[branch.layer - 1] = state
         self.met.add(branch.number)
         alpha = kwargs.get("alpha", 1)
-        # with `alpha`, the second operand is counted so many times: the branch, or the state
+        # `alpha` multiplies the second operand: the branch, or the state
         weighted = value * alpha if alpha != 1 and branch.skip == 0 else value
         self._without.pop(branch.layer, None)
         if self._edits.drop is not None and self._edits.drop(branch):
@@ -151,7 +149,7 @@ class Editor(TorchFunctionMode):
         else:
             total = self._edits.edit(branch, state, weighted) if self._edits.edit is not None else None
         if total is not None and not total.is_contiguous() and pair[0].is_contiguous():
-            total = total.contiguous()  # as a sum is: what follows may view it in another shape
+            total = total.contiguous()  # like a sum: later operations may view it in another shape
         if total is None:
             total = func(*args, **kwargs)
         elif in_place and not (self._edits.copies and func.__name__ == "__iadd__"):
@@ -175,7 +173,7 @@ class Editor(TorchFunctionMode):
         return pair[0].copy_(kept) if func.__name__ in IN_PLACE and kept is not pair[0] else kept
 
     def leave(self, call: Call, inputs: Any, output: Any) -> Any:
-        """For Frames: the state that leaves a layer. Its own arithmetic is not intercepted."""
+        """Record or replace the state that leaves a layer; `Frames` calls this. Its own arithmetic is not intercepted."""
         layer, end = self._ends.get(call, (0, None))
         if end is None:
             return None
@@ -194,13 +192,13 @@ class Editor(TorchFunctionMode):
             return output
 
     def _block(self, branch: Branch, end: End, inputs: Any, output: Any) -> Any:
-        """A layer without additions: what it is given is the state, what it returns the branch."""
+        """Edit a layer without additions: its input is the state, its output the branch."""
         state = next((tensor for _, tensor in tensors_in(inputs)), None)
         value = dict(tensors_in(output)).get(end.path)
         if state is None or value is None:
             return output
         if state is self._given and self._replaced is not None:
-            state = self._replaced  # the layer was given the input, and its operations what stands in its place
+            state = self._replaced  # the layer received the input, but its operations read the replacement
         self.met.add(branch.number)
         self.states[branch.layer - 1] = state
         total = self._edits.edit(branch, state, value) if self._edits.edit is not None else None
@@ -209,7 +207,7 @@ class Editor(TorchFunctionMode):
         return output if total is None else put(output, end.path, total)
 
     def finish(self) -> list[Tensor]:
-        """The states of all layers; an error unless every addition of the stream was met."""
+        """Return the states of all layers. Raise an error unless every addition of the stream took place."""
         missing = [one for one in self._flow.branches if one.number not in self.met]
         if missing:
             raise RankfallError(
@@ -223,7 +221,7 @@ class Editor(TorchFunctionMode):
 
 
 def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits, *, grad: bool = False) -> PassSeen:
-    """One pass. With `grad`, what is seen can be differentiated."""
+    """Run one pass with edits. With `grad`, its tensors can be differentiated."""
     holder: list[Editor] = []
     with (
         torch.set_grad_enabled(grad),
@@ -237,7 +235,7 @@ def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits
 
 
 def collect_sums(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, Tensor]:
-    """The state after each addition of the model as it is, by number of branch, in the model's own shape."""
+    """Return the state after each addition of the unedited model, by number of branch, in the model's shape."""
     found: dict[int, Tensor] = {}
 
     def keep(branch: Branch, state: Tensor, value: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""From a recorded pass to streams: which chains are streams, what they are called, and which cannot be measured."""
+"""The step from a recorded pass to streams: their layers and names, and refusal of streams that cannot be measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rankfall.models.modules.trace import Tracer
 def streams_of(
     model: nn.Module, arguments: Arguments, tracer: Tracer, names: list[str] | None, name: str
 ) -> list[Flow]:
-    """The streams, the longest first, each with its layers and what its branches do."""
+    """Return the streams, the longest first, each with its layers and the kinds of its branches."""
     graph = Graph(tracer.nodes)
     found = residual_sums(graph)
     chosen = chains(graph, found)
@@ -60,7 +60,7 @@ def streams_of(
 
 
 def check_flows(flows: list[Flow], name: str) -> list[Flow]:
-    """Those that have tokens; an error where none has."""
+    """Return the streams with more than one token. Raise an error if there are none."""
     short = [flow for flow in flows if flow.depth >= 1 and tokens_of(flow) > 1]
     if not short:
         flow = flows[0]
@@ -80,7 +80,7 @@ def tokens_of(flow: Flow) -> int:
 
 
 def name_streams(flows: list[Flow]) -> list[Flow]:
-    """Streams are called by what their layers' names have in common, and differ by: encoder, decoder."""
+    """Name each stream by the shortest prefix of its layers' names that no other stream has: encoder, decoder."""
     if len(flows) == 1:
         return flows
     ways = [flow.layers[0].split(".") if flow.layers else [""] for flow in flows]
@@ -97,7 +97,7 @@ def name_streams(flows: list[Flow]) -> list[Flow]:
 
 
 def refuse_changing(flows: list[Flow], graph: Graph, chosen: list[Group], name: str) -> None:
-    """An error where one stack of like layers changes its width on the way, as pyramids do."""
+    """Raise an error if a stack of alike layers changes its width on the way, as in a pyramid."""
     for n, (flow, chain) in enumerate(zip(flows, chosen)):
         for other, following in zip(flows[n + 1 :], chosen[n + 1 :]):
             if flow.width == other.width:
@@ -115,7 +115,7 @@ def refuse_changing(flows: list[Flow], graph: Graph, chosen: list[Group], name: 
 
 
 def kinds_of(chain: Group) -> set[str]:
-    """The places of additions in like layers: names of modules without numbers."""
+    """Return the names of the modules that hold the additions, with # in place of numbers, so that alike layers agree."""
     return {
         ".".join(part if not part.isdigit() else "#" for part in item.node.stack[-1].module.split("."))
         for item in chain

@@ -1,4 +1,4 @@
-"""Which branches see the size of the state that they read: behind a norm of the stream none does."""
+"""Test of which branches depend on the scale of their input state. Behind a norm of the stream none does."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from rankfall.models.modules.mixing import opened
 from rankfall.models.modules.passes import Edits, collect_sums, run_through
 
 LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
-SMALL = 1e-3  # root of the mean square: of states below, a thousand times as much may still be below the eps of a norm
+SMALL = 1e-3  # RMS; a smaller state, times 1,000, may still be below the eps of a norm
 
 
 def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> float | None:
-    """Share of the branches whose value is the same where the state that they read is 7 times as large. Both are far above any eps.
-    `totals`: the sums, by number of branch. A branch that returns zero tells nothing; where all do, they are tried opened."""
+    """Return the share of branches whose value stays the same if their input state is 7 times as large; None if all return zero.
+
+    Both states are far above any eps. `totals`: the sums, by number of branch. Branches that return zero do not count. If all do, they
+    are tested with random weights in place of zeros.
+    """
     pairs = pairs_of(examined, flow, totals)
     if pairs and not any(bool(one.any()) for one, _ in pairs):
         with opened(examined.model):
@@ -25,7 +28,7 @@ def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -
 
 
 def pairs_of(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> list[tuple[Tensor, Tensor]]:
-    """Of each branch what it returns at both sizes; none where the model fails there."""
+    """Return each branch's values at both scales; an empty list if the model fails at these scales."""
     values: dict[int, list[Tensor]] = {}
     for scale in (LARGE, TIMES * LARGE):
 
@@ -44,13 +47,13 @@ def pairs_of(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> list[
 
 
 def sizeable(state: Tensor) -> Tensor:
-    """A state, or one of mean square 1 in its direction where it is very small."""
+    """Return a state, scaled to mean square 1 if it is very small."""
     size = float(state.detach().double().pow(2).mean().sqrt())
     return state / size if 0 < size < SMALL else state
 
 
 def has_norm(examined: Examined, flow: Flow) -> bool:
-    """Whether a norm stands on the stream: between an addition and the next state, or before a branch. True where it cannot be tried."""
+    """Return whether the stream has a norm: between an addition and the next state, or before a branch. True if the test fails."""
     return flow.post or share_size_free(examined, flow, collect_sums(examined.model, examined.arguments, flow)) != 0
 
 

@@ -1,10 +1,10 @@
-"""The residual additions of a recorded pass, and the streams that they make: chains in which each adds to what the one before it left.
+"""The residual additions of a recorded pass and the streams that they form: chains in which each adds to the sum of the one before.
 
-An addition is residual where one operand is an ancestor of the other: X and f(X). It belongs to the stream of the addition whose sum
-its state is, up to a norm, a scale or a change of layout; a map in between (a linear one, a convolution, attention) begins another
+An addition is residual if one operand is an ancestor of the other: X and f(X). It belongs to the stream of the addition whose sum
+its state is, up to a norm, a scale or a change of layout. A map in between (a linear map, a convolution, attention) begins another
 stream. An addition of a state and an earlier state of its stream, as x + x0, has no branch: it is a link, like a scale. Rotary
-positions, recurrences, and values or scores that are handed from layer to layer have such additions too: a chain inside branches of
-another is no stream.
+positions, recurrences, and values or scores that pass from layer to layer have such additions too, so a chain inside the branches of
+another chain is not a stream.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from rankfall.models.record import Node
 
 @dataclass
 class Summand:
-    """One residual addition: which operand is the state, which the branch."""
+    """A residual addition with its state and its branch."""
 
     node: Node
     skip: int  # index of the operand that is the state
     state: int
     branch: int
-    source: int  # where what the branch reads was computed
+    source: int  # the node where the branch's input was computed
     parallel: bool = False  # the branch reads what an earlier addition of the layer read
     before: int | None = None  # the addition whose sum the state is
-    terms: list[int] = field(default_factory=list)  # additions that join parts of the branch that are side by side
+    terms: list[int] = field(default_factory=list)  # additions that join parallel parts of the branch
 
 
 def residual_sums(graph: Graph) -> dict[int, Summand]:
-    """Node -> residual addition, of any shape, anywhere in the pass."""
+    """Return node -> residual addition, for additions of any shape anywhere in the pass."""
     found: dict[int, Summand] = {}
     for node in graph.nodes:
         if node.operands is None or node.operation is None or len(node.shape) < 2:
@@ -64,7 +64,7 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
 
 
 def holds_state(graph: Graph, operand: int, earlier: int, found: dict[int, Summand]) -> bool:
-    """Whether an operand of an addition is a state of a stream that begins with, or passes, the state `earlier`."""
+    """Return whether an operand of an addition is a state of a stream that contains the state `earlier`."""
     last = max((one for one in summed_states(graph, graph.source(operand), found) if one in found), default=None)
     while last is not None:
         if earlier in summed_states(graph, found[last].source, found):
@@ -74,7 +74,7 @@ def holds_state(graph: Graph, operand: int, earlier: int, found: dict[int, Summa
 
 
 def summed_states(graph: Graph, source: int, found: dict[int, Summand]) -> set[int]:
-    """A state, and states that it is a weighted sum of."""
+    """Return a state and the states of which it is a weighted sum."""
     operands = graph.nodes[source].operands
     if operands is None or source in found:
         return {source}
@@ -82,7 +82,7 @@ def summed_states(graph: Graph, source: int, found: dict[int, Summand]) -> set[i
 
 
 def joined_parts(graph: Graph, branch: int, source: int, found: dict[int, Summand]) -> list[int]:
-    """Additions A + M by which a branch is made of parts, each computed from the state."""
+    """Return the additions A + M that join a branch from parts, each computed from the state."""
     made = graph.source(branch)
     node = graph.nodes[made]
     if node.operands is None or node.operation is None or made in found:
@@ -95,14 +95,14 @@ def joined_parts(graph: Graph, branch: int, source: int, found: dict[int, Summan
 
 
 def find_link(graph: Graph, node: Node, state: int, found: dict[int, Summand]) -> int | None:
-    """The latest addition whose sum a state is, up to a norm, a scale, layout and earlier states."""
+    """Return the latest addition whose sum a state is, up to a norm, a scale, layout and earlier states."""
     sums = [here for here in without_maps(graph, state, found) if here in found and here != node.index]
     last = max(sums, default=None)
     return last if last is not None and same_width(found[last].node, node) else None
 
 
 def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int]:
-    """A node and all that it is computed from without a map; the way ends at `stops`."""
+    """Return a node and its ancestors that it reaches without passing a map or one of `stops`."""
     seen, front = {start}, [start]
     while front:
         here = front.pop()
@@ -114,12 +114,12 @@ def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int
 
 
 def same_width(one: Node, other: Node) -> bool:
-    """Whether two states can be of one stream: of one width."""
+    """Return whether two states have the same width, so that they can belong to one stream."""
     return (len(one.shape) == len(other.shape) and one.shape[-1] == other.shape[-1]) or size_of(one) == size_of(other)
 
 
 def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
-    """The streams, the longest first, each in order of execution."""
+    """Return the streams, the longest first, each in order of execution."""
     left, made = dict(found), []
     while left:
         length: dict[int, int] = {}
@@ -144,12 +144,12 @@ def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
         )
     ]
     longest = max((len(chain) for chain in kept), default=0)
-    # one addition alone beside a stream is a head, an embedding or a part of a branch
+    # a single addition beside a stream is a head, an embedding or a part of a branch
     return [chain for chain in kept if len(chain) > 1 or longest == 1]
 
 
 def lies_within(graph: Graph, chain: list[Summand], other: list[Summand]) -> bool:
-    """Whether a chain is computed inside one branch of another."""
+    """Return whether a chain is computed inside one branch of another."""
     if len(other) < min(2, len(chain)) or (len(chain) == len(other) == 1 and chain[0].node.index > other[0].node.index):
         return False
     for item in other:
@@ -162,8 +162,11 @@ def lies_within(graph: Graph, chain: list[Summand], other: list[Summand]) -> boo
 
 
 def is_handed_on(graph: Graph, chain: list[Summand], other: list[Summand]) -> bool:
-    """Whether a chain is made inside the branches of another, as values and scores that are handed from layer to layer: of another
-    shape, or deeper in modules. Two halves of a reversible network are in each other's branches, too, and are both streams."""
+    """Return whether a chain lies inside the branches of another, like values and scores that pass from layer to layer.
+
+    Such a chain has another shape or lies deeper in modules. The two halves of a reversible network lie in each other's branches too, and
+    both are streams.
+    """
     alike = chain[0].node.shape == other[0].node.shape
     if len(other) < len(chain) or (
         alike and min(len(one.node.stack) for one in chain) <= max(len(item.node.stack) for item in other)
@@ -176,7 +179,7 @@ def is_handed_on(graph: Graph, chain: list[Summand], other: list[Summand]) -> bo
 
 
 def reaches(graph: Graph, start: int, stop: int, targets: Iterable[int]) -> bool:
-    """Whether one of the targets is above `start` on a way that does not pass `stop`."""
+    """Return whether one of the targets is an ancestor of `start` on a path around `stop`."""
     wanted, seen, front = set(targets), {start, stop}, [start]
     while front:
         following = []

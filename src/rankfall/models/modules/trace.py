@@ -1,4 +1,4 @@
-"""One pass of any module as a graph: every operation is counted, and a weight is a leaf of its own, since a stream can begin with one."""
+"""One pass of any module as a graph. Every operation counts, and each weight is a separate leaf, since a stream can begin with one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankfall.models.frames import Call, Frames, Operation
 from rankfall.models.record import ADDS, FUSED_ATTENTION, SOFTMAX, Recorder, summands_of, tensors_in
 
 ANY, ADD, ATTEND = "any", "add", "attend"  # kinds of operations that are counted in each call
-# What computes new features from a state; a norm, a scale or a change of layout does not.
+# Operations that compute new features from a state; a norm, a scale or a change of layout does not.
 MAPS = frozenset(
     {
         "linear", "addmm", "matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum", "mm", "mv", "tensordot", "conv1d",
@@ -24,17 +24,17 @@ MAPS = frozenset(
 
 
 def addition(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The kind that an addition is counted as: with its shape, since sums over the tokens of an expert come and go with routing."""
+    """Return the kind under which an addition is counted. It includes the shape, since sums over an expert's tokens depend on routing."""
     pair = summands_of(args, kwargs)
     return f"{ADD} {tuple(max(pair, key=torch.numel).shape)}" if pair else ADD
 
 
 class Tracer(Recorder):
-    """Counts every operation, each kind for itself, and keeps what calls were given."""
+    """Recorder that counts every operation by kind and keeps the first input of every call."""
 
     def __init__(self, frames: Frames) -> None:
         super().__init__(frames)
-        self.inputs: dict[Call, int] = {}  # the first tensor that each call was given
+        self.inputs: dict[Call, int] = {}  # node of the first input of each call
         self.weights: set[int] = set()
 
     def node_of(self, tensor: Tensor) -> int:

@@ -1,6 +1,6 @@
-"""Attention by heads whose parts can be called separately: logits, weights, each head's context and what it adds to the output.
+"""Attention by heads whose parts can be called separately: logits, weights, each head's context and its part of the output.
 
-A subclass may make weights of its own, or do more to what a head has found. `multihead.py` is the usual attention, whose values go through
+A subclass may compute other weights, or transform a head's context further. `multihead.py` is the usual attention, whose values go through
 linear maps alone.
 """
 
@@ -39,11 +39,11 @@ class Heads(nn.Module):
         self.normaliser, self.mask = normaliser, mask
 
     def split(self, x: Tensor) -> Tensor:
-        """(K, B, T, H*d) -> (K, B, H, T, d)"""
+        """Split the heads: (K, B, T, H*d) -> (K, B, H, T, d)."""
         return x.view(*x.shape[:-1], self.heads, self.head_width).transpose(2, 3)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Scores before the normaliser (K, B, H, T, T): scaled, with position terms, -inf where masked."""
+        """Return the scores before the normaliser (K, B, H, T, T): scaled, with position terms, -inf where masked."""
         q, k = prepare(self.normaliser, self.split(self.query(x)), self.split(self.key(x)))
         q, k = self.position.rotate(q, k)
         scores = self.position.bias(self.position.products(q, k) * self.head_width**-0.5)
@@ -51,19 +51,19 @@ class Heads(nn.Module):
         return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
 
     def weights(self, x: Tensor) -> Tensor:
-        """P_h (K, B, H, T, T); row i has the weights of all tokens j for token i."""
+        """Return P_h (K, B, H, T, T). Row i has the weights of all tokens j for token i."""
         return self.normaliser(self.logits(x))
 
     def contexts(self, weights: Tensor, x: Tensor) -> Tensor:
-        """The context of each head, P_h (X W_V,h + 1 b_V,h), as (K, B, H, T, d), and what a position adds to it."""
+        """Return the context of each head, P_h (X W_V,h + 1 b_V,h), (K, B, H, T, d), with the position's term."""
         return self.position.context(weights, self.split(self.value(x)))
 
     def mix(self, weights: Tensor, x: Tensor) -> Tensor:
-        """sum_h P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O"""
+        """Return sum_h P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O."""
         return self.output(self.contexts(weights, x).transpose(2, 3).flatten(-2))
 
     def emit(self, context: Tensor, head: int) -> Tensor:
-        """One head alone, with the whole output bias: context_h W_O,h + 1 b_O, from (K, B, T, d)."""
+        """Return the output of one head with the whole output bias, context_h W_O,h + 1 b_O, from (K, B, T, d)."""
         rows = slice(head * self.head_width, (head + 1) * self.head_width)
         y = context.flatten(1, 2) @ self.output.weight[:, rows]  # (K, B*T, D)
         return (y if self.output.bias is None else y + self.output.bias).view(*context.shape[:-1], -1)

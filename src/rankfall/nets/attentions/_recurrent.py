@@ -1,12 +1,12 @@
-"""Mixers without a normaliser: a state runs along the sequence, and what it makes of the values is written as weights (T, T).
+"""Mixers without a normaliser: a state runs along the sequence, and its effect on the values is written as weights (T, T).
 
     o_i = sum_{j <= i} a_ij v_j
 
-A subclass of `Recurrent` says what a_ij are of queries and keys (`pairs`). They need no more than the usual T x T products, whatever the
-recurrence is; nothing is divided by the length of a row, so rows sum to anything.
+A subclass of `Recurrent` computes a_ij from queries and keys (`pairs`). This needs no more than the usual T x T products, whatever the
+recurrence. No row is normalised, so rows have any sum.
 
-Near identical rows, with a state that grows or fades along the sequence, row sums differ from place to place at order one: outputs differ
-however similar the rows were, order 0. They do so by a factor only, as in any attention with one head and without biases.
+Near identical rows, with a state that grows or fades along the sequence, row sums differ between positions at order one: outputs differ
+however similar the rows were, order 0. They differ by a factor only, as in any attention with one head and without biases.
 """
 
 import torch
@@ -31,17 +31,17 @@ class Recurrent(Multihead):
         return self.pairs(x, q, k)
 
     def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:
-        """a_ij (K, B, H, T, T), zero for j > i, from states (K, B, T, D), queries and keys (K, B, H, T, d)."""
+        """Return a_ij (K, B, H, T, T), zero for j > i, from states (K, B, T, D), queries and keys (K, B, H, T, d)."""
         raise NotImplementedError
 
 
 def leave_scores(logits: Tensor) -> Tensor:
-    """In the place of a normaliser: scores as they are."""
+    """Return the scores unchanged, in place of a normaliser."""
     return logits
 
 
 def decays(logs: Tensor) -> Tensor:
-    """prod_{l = j+1 .. i} a_l (..., T, T), zero for j > i, from log a_l (..., T): never more than one where a is not."""
+    """Return prod_{l = j+1 .. i} a_l (..., T, T), zero for j > i, from log a_l (..., T). It is at most one if all a_l are."""
     total = logs.cumsum(-1)
     length = logs.shape[-1]
     before = torch.ones(length, length, dtype=torch.bool, device=logs.device).tril()

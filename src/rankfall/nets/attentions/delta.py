@@ -1,9 +1,9 @@
-"""The delta rule (Schlag et al. 2021; Yang et al. 2024): before a value is written under a key, what lies there is taken away by a share.
+"""The delta rule (Schlag et al. 2021; Yang et al. 2024): writing a value under a key first removes a share of the value stored there.
 
     S_i = S_(i-1) (1 - b_i k_i k_i^T) + b_i v_i k_i^T,   o_i = S_i q_i,   b_i = sigmoid(X_i w_b + b_0)
 
-per head, with queries and keys of length one. What is written in the end, u_i = b_i (v_i - sum_(j < i) (k_i . k_j) u_j), is a triangular
-system, solved CHUNK rows at a time: a = tril(Q K^T) U with (1 + strictly lower part of b K K^T) U = Diag(b).
+per head, with queries and keys of length one. The written values, u_i = b_i (v_i - sum_(j < i) (k_i . k_j) u_j), solve a triangular
+system, CHUNK rows at a time: a = tril(Q K^T) U with (1 + strictly lower part of b K K^T) U = Diag(b).
 """
 
 import torch
@@ -21,7 +21,7 @@ OFFERS = ("queries", "values")
 ROWS = "free"
 MIXES = "states"
 REQUIRES = [({"mask": "causal"}, "a recurrence runs from the first token to the last")]
-CHUNK = 8  # more would take fewer steps, and lose digits by large powers that cancel
+CHUNK = 8  # a larger one takes fewer steps, but large powers that cancel lose digits
 
 
 class Delta(Recurrent):
@@ -36,7 +36,7 @@ class Delta(Recurrent):
 
 
 def solve_writes(rate: Tensor, k: Tensor) -> Tensor:
-    """U (..., T, T): row i says what of each value is written at i, from rates (..., T) and keys (..., T, d)."""
+    """Return U (..., T, T), whose row i holds the share of each value written at i, from rates (..., T) and keys (..., T, d)."""
     length = k.shape[-2]
     lower = ((k @ k.transpose(-1, -2)) * rate.unsqueeze(-1)).tril(-1)  # b_i k_i . k_j
     own = rate.unsqueeze(-1) * torch.eye(length, dtype=k.dtype, device=k.device)
@@ -51,7 +51,7 @@ def solve_writes(rate: Tensor, k: Tensor) -> Tensor:
 
 
 def solve_lower(lower: Tensor, wanted: Tensor) -> Tensor:
-    """(1 + N)^-1 W = ... (1 + N^4) (1 + N^2) (1 - N) W, which ends where a power of N, strictly lower triangular, is zero."""
+    """Return (1 + N)^-1 W = ... (1 + N^4) (1 + N^2) (1 - N) W. It ends since powers of N, strictly lower triangular, become zero."""
     found, power, degree = wanted - lower @ wanted, lower, 1
     while 2 * degree < lower.shape[-1]:
         power, degree = power @ power, 2 * degree

@@ -1,11 +1,11 @@
-"""Differential attention (Ye et al. 2024): what two softmaxes have in common is taken off.
+"""Differential attention (Ye et al. 2024): the difference of two softmax maps, which removes what they have in common.
 
     O = sum_h (1 - l_0) N( (P_h - lambda P'_h) V_h ) W_O,h,    P = softmax(Q K^T / sqrt(d)),    P' = softmax(Q' K'^T / sqrt(d))
     lambda = e^{a . b} - e^{a' . b'} + l_0,    l_0 = .8 - .6 e^{-.3 (l - 1)} in layer l
 
 with vectors a, b, a', b' of d numbers that all heads of a layer share, and N the root-mean-square norm of each head's d outputs with a
-learned gain. So rows of weights sum to 1 - lambda. `start`: l_0; null means by the layer, as above. `norm`: false leaves N and 1 - l_0 out.
-Queries and keys of a head have d dimensions here, as its values, where the published code halves the number of heads.
+learned gain. Rows of weights sum to 1 - lambda. `start`: l_0; null: by the layer, as above. `norm`: false leaves out N and 1 - l_0.
+Queries and keys of a head have d dimensions here, like its values, while the published code halves the number of heads.
 
 Rows of both maps sum to one, so the order of contraction is that of softmax, and equal tokens stay equal.
 """
@@ -30,7 +30,7 @@ OFFERS = ("queries", "products", "scores", "values")
 ROWS = "constant"
 MIXES = "scores"
 WEIGHTS = "softmax"
-SPREAD = 0.1  # standard deviation of the start of a, b, a', b'
+SPREAD = 0.1  # initial standard deviation of a, b, a', b'
 
 
 class Differential(Heads):
@@ -57,13 +57,13 @@ class Differential(Heads):
         self.eps = eps
 
     def share(self) -> Tensor:
-        """lambda (K, 1, 1, 1, 1)"""
+        """Return lambda (K, 1, 1, 1, 1)."""
         a, b, c, d = self.shares.unbind(1)  # (K, d)
         found: Tensor = (a * b).sum(-1).exp() - (c * d).sum(-1).exp() + self.start
         return found.view(-1, 1, 1, 1, 1)
 
     def other_logits(self, x: Tensor) -> Tensor:
-        """Scores of the second map, as `logits` has those of the first."""
+        """Return the scores of the second map, as `logits` does for the first."""
         q, k = self.position.rotate(self.split(self.other_query(x)), self.split(self.other_key(x)))
         scores = self.position.bias(self.position.products(q, k) * self.head_width**-0.5)
         allowed = self.mask(x.shape[2], x.device)

@@ -1,11 +1,11 @@
-"""Multi-head attention with a gate behind it (Qiu et al. 2025): a sigmoid of the token's own state multiplies what its heads found.
+"""Multi-head attention with an output gate (Qiu et al. 2025): a sigmoid of the token's state multiplies the output of its heads.
 
     O = (sigmoid(X W_g) * [P_1 V_1, ..., P_H V_H]) W_O
 
 `gate`: `elementwise`, one number for each coordinate of a head's output, or `head`, one for each head. The map W_g has no bias.
 
-Near identical rows, the gate differs between rows by O(eps) and multiplies a term of order one: it passes R on like a skip connection, so
-the order of contraction is at most 1, with softmax too.
+Near identical rows, the gate differs between rows by O(eps) and multiplies a term of order one. It passes R on like a skip connection, so
+the order of contraction is at most 1, also with softmax.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-"""Gated linear attention (Yang et al. 2024): each coordinate of a key fades by a share that the token's own state decides.
+"""Gated linear attention (Yang et al. 2024): each coordinate of a key decays by a factor that depends on the token's state.
 
     S_i = S_(i-1) Diag(g_i) + v_i k_i^T,   o_i = S_i q_i / sqrt(d):    a_ij = sum_c q_ic k_jc prod_(l = j+1 .. i) g_lc / sqrt(d)
     g_i = sigmoid(X_i W_g + b_g)^(1 / slowness)
 
-per head. `slowness`: 16 as published. W_g is one map of full rank, where the paper's has rank 16; the gate behind the heads and their norm,
-which its block adds, are left out.
+per head. `slowness`: 16 as published. W_g is one map of full rank; the paper's has rank 16. The gate behind the heads and their norm, which
+the paper's block adds, are left out.
 """
 
 from torch import Tensor

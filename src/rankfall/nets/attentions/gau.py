@@ -5,15 +5,15 @@
 
 U and V have e = `expansion` * D dimensions, the shared Z has s = `key_width`. With the normaliser `relu2`, A = relu(Q K^T)^2 / (n s).
 
-`start`: `own` draws every map from N(0, 1 / fan in) with g = 1 and b = 0, whatever the network's `init` is. Then the diagonal of Q K^T is
-s nu^2 and the rest s mu^2, with mu = E f(x) = .2066 and nu^2 = E f(x)^2 = .3557 for a normal x: relu^2 weights begin nearly diagonal,
-nu^4 / mu^4 = 69 to one where s is large and 45 to one at s = 128. `init` leaves the maps to the network's `init`.
+`start`: `own` draws every map from N(0, 1 / fan in) with g = 1 and b = 0, for any `init` of the network. Then the diagonal of Q K^T is
+s nu^2 and the rest s mu^2, with mu = E f(x) = .2066 and nu^2 = E f(x)^2 = .3557 for a normal x. So relu^2 weights begin nearly diagonal,
+nu^4 / mu^4 = 69 to one for large s and 45 to one at s = 128. `init` leaves the maps to the network's `init`.
 
-Near identical rows, X = 1 x^T + R with |R| = eps: u_i differs between rows by O(eps), and so does u_i * (A V)_i, because (A V)_i is of
-order one: the gate passes R on like a skip connection. So the order of contraction is at most 1 for every normaliser, softmax
-included, and 1 exactly where rows of A V agree to O(eps): without mask and position in the scores, or where rows of A sum to one and no
-sentinel is there. Elsewhere it is 0. But without a sentinel rows then differ at order one by a factor only, the row sum of A, as in any
-attention with one head and no biases: sigma_2 / sigma_1 has order 1, and so has the residual after a norm of single tokens.
+Near identical rows, X = 1 x^T + R with |R| = eps, u_i differs between rows by O(eps), and so does u_i * (A V)_i, because (A V)_i is of
+order one: the gate passes R on like a skip connection. So the order of contraction is at most 1 for every normaliser, softmax included.
+It is exactly 1 if rows of A V agree to O(eps): without mask and position in the scores, or if rows of A sum to one and there is no
+sentinel. Otherwise it is 0. Without a sentinel, rows then differ at order one by a factor only, the row sum of A, as in any attention with
+one head and no biases: sigma_2 / sigma_1 has order 1, and so has the residual after a norm of single tokens.
 """
 
 from collections.abc import Callable
@@ -65,17 +65,17 @@ class Gau(nn.Module):
         self.value = linear(sizes.width, inner, "value")
         self.shared = linear(sizes.width, key_width, "shared")
         self.output = linear(inner, sizes.width, "output")
-        self.gain = constant(sizes, 2, 1, 1, 1, key_width, value=1.0)  # (K, 2, 1, 1, 1, s): of queries and keys
+        self.gain = constant(sizes, 2, 1, 1, 1, key_width, value=1.0)  # (K, 2, 1, 1, 1, s): for queries and keys
         self.bias = constant(sizes, 2, 1, 1, 1, key_width, value=0.0)
         self.position, self.normaliser, self.mask = position, normaliser, mask
 
     @staticmethod
     def sized(sizes: Sizes, *, key_width: int = 128, expansion: int = 2, **rest: object) -> Sizes:
-        """What position and normaliser are made for: one head with queries of s dimensions and values of e."""
+        """Return the sizes for position and normaliser: one head with queries of s dimensions and values of e."""
         return replace(sizes, heads=1, head_width=key_width, value_width=expansion * sizes.width)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Scores before the normaliser (K, B, 1, T, T): scaled, with position terms, -inf where masked."""
+        """Return the scores before the normaliser (K, B, 1, T, T): scaled, with position terms, -inf where masked."""
         z = silu(self.shared(x)).unsqueeze(2)  # (K, B, 1, T, s)
         q, k = ((z.unsqueeze(1) * self.gain + self.bias)[:, part] for part in (0, 1))
         q, k = self.position.rotate(*prepare(self.normaliser, q, k))
@@ -84,7 +84,7 @@ class Gau(nn.Module):
         return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
 
     def weights(self, x: Tensor) -> Tensor:
-        """A (K, B, 1, T, T)"""
+        """Return A (K, B, 1, T, T)."""
         return self.normaliser(self.logits(x))
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:

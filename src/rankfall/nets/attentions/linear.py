@@ -1,15 +1,15 @@
-"""Linear attention (Katharopoulos et al. 2020): weights are products of features, so no T x T matrix is ever made.
+"""Linear attention (Katharopoulos et al. 2020): weights are products of features, so no T x T matrix is needed.
 
     o_i = sum_j f(q_i).f(k_j) v_j / sum_j f(q_i).f(k_j) = f(q_i)^T S / f(q_i)^T z,    S = sum_j f(k_j) v_j^T,    z = sum_j f(k_j)
 
 per head, over all j, or over j <= i with the causal mask, where S and z run along the sequence, CHUNK tokens at a time.
 `feature`: f, entry by entry; `elu` is elu(x) + 1, `exp` is e^x. Both are positive, so the weights are too, and their rows sum to one.
 
-Near identical rows, X = 1 x^T + R with |R| = eps, without mask: what differs between rows of weights is the mixed second difference of log
-f(q_i).f(k_j) in query and key, O(eps^2), since a change of the query that is the same for all keys cancels in the quotient; rows sum to
-one, so they multiply differences of values, O(eps). The order of contraction is 3, as softmax's. In a head of one dimension f(q_i) cancels
-altogether: all rows come out the same. The causal mask makes rows differ at order one while they still sum to one: order 1; a sentinel is
-a key that differs from the others, whose weight changes with the query by O(eps): order 1; both together: 0.
+Near identical rows, X = 1 x^T + R with |R| = eps, without mask: rows of weights differ by the mixed second difference of log f(q_i).f(k_j)
+in query and key, O(eps^2), since a change of the query that is the same for all keys cancels in the quotient. Rows sum to one, so they
+multiply differences of values, O(eps). The order of contraction is 3, like softmax's. In a head of one dimension f(q_i) cancels completely:
+all rows are equal. With the causal mask rows differ at order one but still sum to one: order 1. A sentinel is a key that differs from the
+others, whose weight changes with the query by O(eps): order 1. With both the order is 0.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ ROWS = "one"
 MIXES = "features"
 IGNORES = ("normaliser",)
 REQUIRES = [({"mask": ["none", "causal"]}, "without T x T weights a sum runs over all tokens or over those before")]
-CHUNK = 32  # tokens of a causal sum at once: products within a chunk are C x C
+CHUNK = 32  # tokens of a causal sum per step: products within a chunk are C x C
 
 FEATURES: dict[str, Callable[[Tensor], Tensor]] = {"elu": lambda x: functional.elu(x) + 1, "exp": torch.exp}
 
@@ -57,7 +57,7 @@ class LinearAttention(nn.Module):
         refuse_position(position)
 
     def split(self, x: Tensor) -> Tensor:
-        """(K, B, T, H*d) -> (K, B, H, T, d)"""
+        """Split the heads: (K, B, T, H*d) -> (K, B, H, T, d)."""
         return x.view(*x.shape[:-1], self.heads, self.head_width).transpose(2, 3)
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
@@ -67,7 +67,7 @@ class LinearAttention(nn.Module):
 
 
 def mix(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
-    """o (..., T, d) from features of queries and keys and from values."""
+    """Return o (..., T, d) from features of queries and keys and from values."""
     if not causal:
         return (q @ (k.transpose(-1, -2) @ v)) / (q @ k.sum(-2).unsqueeze(-1))
     state, total = q.new_zeros(*q.shape[:-2], q.shape[-1], v.shape[-1]), q.new_zeros(*q.shape[:-2], q.shape[-1], 1)
@@ -80,7 +80,7 @@ def mix(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
 
 
 def causal(mask: Mask) -> bool:
-    """Whether the mask hides what comes after; any other mask than that or none is an error."""
+    """Return whether the mask is causal. Raise an error for any mask other than causal or none."""
     allowed = mask(3, torch.device("cpu"))
     if allowed is None or bool(allowed.all()):
         return False
@@ -90,7 +90,7 @@ def causal(mask: Mask) -> bool:
 
 
 def refuse_position(position: Any) -> None:
-    """Raise for a position that acts on anything but states."""
+    """Raise an error for a position that acts on anything but states."""
     hooks = [hook for place, hook in HOOKS.items() if place != "states"]
     if any(getattr(type(position), hook) is not getattr(Position, hook) for hook in hooks):
         raise RankfallError("linear attention has no scores for a position to act on: its position acts on states")

@@ -1,9 +1,9 @@
-"""Retention (Sun et al. 2023): linear attention whose state fades by a fixed share with every token.
+"""Retention (Sun et al. 2023): linear attention whose state decays by a fixed factor with every token.
 
     S_i = g_h S_(i-1) + v_i k_i^T,   o_i = S_i q_i / sqrt(d):    a_ij = g_h^(i-j) q_i . k_j / sqrt(d)
 
 The heads' g_h are 1 - 2^-5, 1 - 2^-6, ... as published; `first`: the 5. The norm of each head and the gate behind it, which the
-paper's block adds, are left out. Keys and queries turned by the position `rope` make it the published form with xPos's rotation.
+paper's block adds, are left out. With the position `rope` it is the published form with xPos's rotation.
 """
 
 import math

@@ -1,9 +1,9 @@
-"""A selective state space in the form of Mamba-2 (Dao and Gu 2024): the token decides how much fades and how much is written.
+"""A selective state space model in the form of Mamba-2 (Dao and Gu 2024): the token determines the decay and the size of the write.
 
-    S_i = a_i S_(i-1) + t_i v_i k_i^T,   o_i = S_i q_i + D_h v_i:    a_ij = q_i . k_j t_j prod_(l = j+1 .. i) a_l,   and D_h more for j = i
+    S_i = a_i S_(i-1) + t_i v_i k_i^T,   o_i = S_i q_i + D_h v_i:    a_ij = q_i . k_j t_j prod_(l = j+1 .. i) a_l,   plus D_h for j = i
     t_i = softplus(X_i w_t + b_t),   a_i = e^(-t_i A_h)
 
-per head. In the paper's letters queries are C, keys B, values X and t the step; A_h, learned, starts at 1, 2, ..., and D_h at 1. Each head
+per head. In the paper's letters queries are C, keys B, values X and t the step. The learned A_h start at 1, 2, ..., and D_h at 1. Each head
 has its own B and C of d dimensions. The short convolution before, and gate and norm behind, which the paper's block adds, are left out.
 """
 
@@ -31,7 +31,7 @@ class Selective(Recurrent):
         super().__init__(sizes, position, mask, site)
         self.step = Linear(sizes, sizes.width, sizes.heads, "step")
         self.starts = [math.log(1.0 + head) for head in range(sizes.heads)]
-        self.speed = constant(sizes, 1, sizes.heads, 1, value=0.0)  # (K, 1, H, 1): log A_h beyond its start
+        self.speed = constant(sizes, 1, sizes.heads, 1, value=0.0)  # (K, 1, H, 1): log A_h minus its initial value
         self.through = constant(sizes, 1, sizes.heads, 1, 1, value=1.0)  # D_h (K, 1, H, 1, 1)
 
     def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:

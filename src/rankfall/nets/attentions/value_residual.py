@@ -1,11 +1,11 @@
-"""Multi-head attention that keeps the values of the first layer in mind.
+"""Multi-head attention that adds the values of the first layer in every layer.
 
 - `where: values` (Zhou et al. 2024, value residual): V_l <- (1 - s) V_l + s V_1 before they are mixed, s = .5 as published;
 - `where: outputs` (Nguyen et al. 2023, NeuTRENO): P_l V_l + s (V_1 - V_l), s = .4 in the code of the former.
 
-`share`: s; `learned`: by layer, from there on. In the first layer V_1 is V_l, and both are the usual attention.
+`share`: s; `learned`: s is learned by layer, starting at `share`. In the first layer V_1 is V_l, and both are the usual attention.
 
-Near identical rows, what rows differ by in the first layer is passed on to all later ones, as by a skip connection.
+Near identical rows, the differences between rows in the first layer pass to all later layers, as through a skip connection.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class ValueResidual(Heads):
     ) -> None:
         super().__init__(sizes, position, normaliser, mask, site)
         self.where = where
-        is_first = sizes.layer == 1  # where a share has no effect
+        is_first = sizes.layer == 1  # where the share has no effect
         self.share: Tensor | float = constant(sizes, 1, 1, 1, 1, value=share) if learned and not is_first else share
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:

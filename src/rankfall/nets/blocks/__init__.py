@@ -1,1 +1,1 @@
-"""Blocks: what is repeated with depth."""
+"""Blocks: the parts of a network that repeat with depth."""

@@ -1,4 +1,4 @@
-"""A block of attention and, if asked for, an MLP, each with its residual and norm.
+"""A block of attention and an optional MLP, each with its residual and norm.
 
 post:  X <- norm1(residual(X, SA(X)));   X <- norm2(mlp_residual(X, MLP(X)))
 pre:   X <- residual(X, SA(norm1(X)));   X <- mlp_residual(X, MLP(norm2(X)))

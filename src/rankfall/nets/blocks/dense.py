@@ -1,9 +1,9 @@
-"""Dense connections by weighted means over depth (Pagliardini et al. 2024): the output of a block is mixed with those of all before it.
+"""Dense connections by weighted means over depth (Pagliardini et al. 2024): the output of a block is mixed with all earlier outputs.
 
-    Y_l = sum_{i <= l} a_li X_i,   X_i = block_i(Y_(i-1)),   X_0 = Y_0 what enters the first block
+    Y_l = sum_{i <= l} a_li X_i,   X_i = block_i(Y_(i-1)),   X_0 = Y_0 the input of the first block
 
-with learned numbers a_li. `start`: `last`, as published, a_ll = 1 and all others 0, at first no more than the blocks alone; or `mean`, all
-equal.
+with learned numbers a_li. `start`: `last`, as published, a_ll = 1 and all others 0, which is initially the network without dense
+connections; or `mean`, all equal.
 """
 
 from typing import Any, Literal
@@ -25,7 +25,7 @@ class Dense(Attention):
     def __init__(self, *, sizes: Sizes, start: Literal["last", "mean"] = "last", **parts: Any) -> None:
         super().__init__(**parts)
         self.start = start
-        # a_li beyond where they start, (K, l + 1)
+        # a_li minus their initial values, (K, l + 1)
         self.shares = constant(sizes, sizes.layer + 1, value=0.0)
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:

@@ -1,10 +1,10 @@
-"""Hyper-connections whose numbers depend on the token (Zhu et al. 2024, the dynamic kind): as `hyper` with free maps, and to these is added
+"""Hyper-connections whose numbers depend on the token (Zhu et al. 2024, the dynamic kind): like `hyper` with free maps, plus a dynamic part
 
     a_m   + s tanh(N(S_m) . w_a),      R_mk + s tanh(N(S_k) . w_m),      b_m + s' tanh(N(S_m) . w_b)
 
-for each token by itself, S_m its stream m, N a layer norm without gain and bias, w_a, w_b and w_1 .. w_n vectors of the sublayer, learned
-and zero at first, s and s' numbers, learned and `scale` at first: a network starts as one with skip connections. Each number moves by less
-than s, so a map stays near its static part while s is small.
+for each token separately. S_m is its stream m, and N a layer norm without gain and bias. The vectors w_a, w_b and w_1 .. w_n of the
+sublayer are learned and initially zero. The numbers s and s' are learned and initially `scale`. So a network starts as one with skip
+connections. Each number changes by less than s, so a map stays near its static part while s is small.
 """
 
 from typing import Any, Literal
@@ -43,7 +43,7 @@ class DynamicHyper(Hyper):
 
 
 class Dynamic(nn.Module):
-    """What streams say is added to static numbers."""
+    """Static numbers plus a part that depends on the streams."""
 
     def __init__(self, sizes: Sizes, streams: int, scale: float, static: nn.Module) -> None:
         super().__init__()
@@ -54,10 +54,10 @@ class Dynamic(nn.Module):
         self.scale, self.write_scale = (constant(sizes, 1, 1, 1, 1, value=scale) for _ in range(2))
 
     def forward(self, streams: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Streams (K, B, T, n, D) to (K, B, T, 1, n), (K, B, T, n, 1) and (K, B, T, n, n)."""
+        """Return read (K, B, T, 1, n), write (K, B, T, n, 1) and mix (K, B, T, n, n) for streams (K, B, T, n, D)."""
         read, write, mix = self.static()
         normed = layer_norm(streams, streams.shape[-1:], eps=EPS)
-        # A row of R is what one stream becomes, a column what one stream gives: that stream decides about its column.
+        # A row of R gives the new value of one stream, a column the contribution of one stream. That stream determines its column.
         read = read + self.scale * torch.tanh(normed @ self.read).transpose(-1, -2)
         mix = mix + self.scale * torch.tanh(normed @ self.mix).transpose(-1, -2)
         return read, write + self.write_scale * torch.tanh(normed @ self.write), mix

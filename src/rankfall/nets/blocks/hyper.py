@@ -1,17 +1,17 @@
-"""Hyper-connections (Zhu et al. 2024): a network carries n streams in place of one state, and every sublayer reads, writes and mixes them.
+"""Hyper-connections (Zhu et al. 2024): a network carries n streams instead of one state, and every sublayer reads, writes and mixes them.
 
     h = sum_m a_m S_m,   S_m <- sum_k R_mk S_k + b_m F(N(h))
 
-for attention and MLP, each with numbers a, b and R of its own, learned and the same for all tokens (the paper's dynamic part, which adds
-numbers that depend on the token, is left out). `mixing`: how they are made.
+for attention and MLP, each with its own numbers a, b and R, learned and equal for all tokens (the paper's dynamic part, which depends on
+the token, is left out). `mixing`: how the numbers are parametrised.
 
 - `free`, as published: a starts with one stream, s mod n in sublayer s, b with ones, R with the identity: then every stream is a network
   with skip connections. With `read: mean` a starts with 1 / n.
-- `doubly_stochastic` (Xie et al. 2025): R = Sinkhorn(e^W) in `rounds` rounds, so that its rows and columns sum to one, W the identity times
-  `sharpness` at first; a = sigmoid(.), 1 / n at first, b = 2 sigmoid(.), one at first. Products of such R make all streams equal.
+- `doubly_stochastic` (Xie et al. 2025): R = Sinkhorn(e^W) in `rounds` rounds, so that its rows and columns sum to one, with W initially the
+  identity times `sharpness`; a = sigmoid(.), initially 1 / n; b = 2 sigmoid(.), initially one. Products of such R make all streams equal.
 
-The state that blocks pass on has the streams side by side, (K, B, T, n D). All are equal when the first block begins, and their mean
-leaves the last: the paper has their sum, which differs by a factor. With norms after (`post`), every stream is normed after every sublayer.
+The state between blocks has the streams side by side, (K, B, T, n D). All are equal before the first block, and their mean leaves the last.
+The paper uses their sum, which differs by a factor. With norms after (`post`), every stream is normed after every sublayer.
 """
 
 import math
@@ -56,11 +56,11 @@ class Hyper(Attention):
         self.around2 = connections(number + 1) if self.mlp is not None else None
 
     def widen(self, x: Tensor) -> Tensor:
-        """Vectors (K, B, T, D) to streams (K, B, T, n D): what enters the first block."""
+        """Repeat vectors (K, B, T, D) as streams (K, B, T, n D), the input of the first block."""
         return x.repeat(1, 1, 1, self.streams)
 
     def narrow(self, x: Tensor) -> Tensor:
-        """Streams to vectors: what leaves the last block."""
+        """Return the mean of the streams, the output of the last block."""
         return x.unflatten(-1, (self.streams, -1)).mean(-2)
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
@@ -84,7 +84,7 @@ class Hyper(Attention):
 
 
 class Free(nn.Module):
-    """Numbers as they are; what is stored is how far they are from their start. `first`: the stream that is read, None for the mean."""
+    """Unconstrained numbers, stored relative to their initial values. `first`: the stream that is read at first, None for the mean."""
 
     def __init__(self, sizes: Sizes, streams: int, first: int | None) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Free(nn.Module):
 
 
 class Stochastic(nn.Module):
-    """A doubly stochastic mix, shares that are read between 0 and 1, and what is written between 0 and 2."""
+    """A doubly stochastic mix, with read shares between 0 and 1 and write factors between 0 and 2."""
 
     def __init__(self, sizes: Sizes, streams: int, rounds: int, sharpness: float) -> None:
         super().__init__()

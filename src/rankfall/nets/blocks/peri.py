@@ -1,9 +1,9 @@
-"""Norms around the branch (Ding et al. 2021, sandwich; Kim et al. 2025, peri): what attention and MLP make is normed before it is added.
+"""Norms around the branch (Ding et al. 2021, sandwich; Kim et al. 2025, peri): the outputs of attention and MLP are normed before addition.
 
 pre:   X <- residual(X, N'(SA(N(X))));   X <- mlp_residual(X, N'(MLP(N(X))))
 post:  X <- N(residual(X, N'(SA(X))));   X <- N(mlp_residual(X, N'(MLP(X))))
 
-where N' are norms of the architecture's kind too, each with parameters of its own.
+where N' are norms of the architecture's kind too, each with separate parameters.
 """
 
 from collections.abc import Callable

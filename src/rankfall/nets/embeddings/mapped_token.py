@@ -9,7 +9,7 @@ ACCEPTS = "tokens"
 
 
 class MappedToken(Token):
-    """`frozen`: as for `token`."""
+    """The embedding with its options. `frozen`: as for `token`."""
 
     def __init__(self, sizes: Sizes, *, frozen: int | None = None) -> None:
         super().__init__(sizes, frozen=frozen)

@@ -9,7 +9,9 @@ ACCEPTS = "tokens"
 
 
 class Token(nn.Module):
-    """`frozen`: a symbol whose vector is not trained. The published code declares symbol 0 as padding, with that effect."""
+    """The embedding with its options. `frozen`: a symbol whose vector is not trained. The published code declares symbol 0 as padding, with
+    this effect.
+    """
 
     def __init__(self, sizes: Sizes, *, frozen: int | None = None) -> None:
         super().__init__()

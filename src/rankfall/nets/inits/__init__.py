@@ -1,1 +1,1 @@
-"""Inits: how parameters of each role are drawn."""
+"""Inits: distributions of the initial parameters of each role."""

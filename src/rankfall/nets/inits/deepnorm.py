@@ -1,7 +1,7 @@
-"""The start that goes with the residual `deepnorm` (Wang et al. 2022): Xavier's, but for b = (8 L)^(-1/4) in value, output and MLP maps.
+"""The initialisation for the residual `deepnorm` (Wang et al. 2022): Xavier's, scaled by b = (8 L)^(-1/4) in value, output and MLP maps.
 
-Weights are N(0, g^2 2 / (fan in + fan out)), g = b for roles value, output and mlp and one for queries and keys; all others N(0, 0.02^2),
-biases zero. `beta`: b; null means as above.
+Weights are N(0, g^2 2 / (fan in + fan out)), with g = b for the roles value, output and mlp, and g = 1 for queries and keys. All others
+are N(0, 0.02^2), and biases are zero. `beta`: b; null: as above.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""The start of the published networks: value and output maps uniform in +-1/sqrt(fan_in), all else N(0, 0.02^2), biases zero.
+"""The initialisation of the published networks: value and output maps uniform in +-1/sqrt(fan_in), all else N(0, 0.02^2), biases zero.
 
-So at width 48 value and output maps have a standard deviation of 0.083, four times that of queries and keys. `scale` multiplies the
-former, `scores` the latter: larger values concentrate attention on fewer tokens.
+At width 48 value and output maps have a standard deviation of 0.083, four times that of queries and keys. `scale` multiplies the former,
+`scores` the latter: larger values concentrate attention on fewer tokens.
 """
 
 import numpy as np

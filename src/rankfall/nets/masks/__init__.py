@@ -1,1 +1,1 @@
-"""Masks: functions from a length to which key (column) each query (row) may see."""
+"""Masks: functions from a length to the keys (columns) that each query (row) may attend to."""

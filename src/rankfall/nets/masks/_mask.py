@@ -1,4 +1,4 @@
-"""A mask as a network holds it: its rule at whatever length is asked for."""
+"""A mask in a network: its rule, evaluated at any length and cached."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ class Mask:
         self.made: dict[tuple[int, torch.device], Tensor | None] = {}
 
     def __call__(self, length: int, device: torch.device) -> Tensor | None:
-        """(T, T), True where row i may see column j; None where all see all."""
+        """Return (T, T), True where token i may attend to token j, or None if every token may attend to every token."""
         if (length, device) not in self.made:
             allowed = self.rule(length)
             self.made[length, device] = None if allowed is None else allowed.to(device)

@@ -1,4 +1,4 @@
-"""A token sees itself and what came before it."""
+"""A token sees itself and all tokens before it."""
 
 import torch
 from torch import Tensor

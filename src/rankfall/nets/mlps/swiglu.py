@@ -1,6 +1,6 @@
 """MLP(x) = (silu(x W_g) * x W_u) W_d, silu(x) = x / (1 + e^-x), without biases (Shazeer 2020).
 
-Three maps where the others have two: with 2/3 of their `mlp_width` it has as many parameters.
+It has three maps, and the other MLPs have two: with 2/3 of their `mlp_width` it has as many parameters.
 """
 
 from torch import Tensor, nn

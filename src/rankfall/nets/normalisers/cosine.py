@@ -1,6 +1,6 @@
 """A softmax of cosines: a_ij = softmax_j( s log n_i cos(q_i, k_j) ), n_i the number of tokens that i sees (Su 2023).
 
-`scale`: s. `log_n`: false leaves log n_i out. What a position adds to the scores is multiplied by log n_i too.
+`scale`: s. `log_n`: false leaves out log n_i. A position's term in the scores is multiplied by log n_i too.
 """
 
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ class Cosine(nn.Module):
         self.scale, self.log_n = scale, log_n
 
     def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """The attention divides products by sqrt(d), which is made up for here."""
+        """Normalise queries and keys, and compensate for the attention's division by sqrt(d)."""
         return self.scale * q.shape[-1] ** 0.5 * normalize(q, dim=-1), normalize(k, dim=-1)
 
     def forward(self, logits: Tensor) -> Tensor:

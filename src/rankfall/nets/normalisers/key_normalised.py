@@ -15,7 +15,7 @@ class KeyNormalised(nn.Module):
         super().__init__()
 
     def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """The attention divides products by sqrt(d), which is made up for here."""
+        """Normalise keys, and compensate for the attention's division by sqrt(d)."""
         return q.shape[-1] ** 0.5 * q, normalize(k, dim=-1)
 
     def forward(self, logits: Tensor) -> Tensor:

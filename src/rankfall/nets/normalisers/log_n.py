@@ -1,5 +1,5 @@
 """A softmax whose entropy depends less on the length: a_ij = softmax_j( b_ij log n_i / log N ), n_i the number of tokens that i sees (Su
-2021). `length`: N, where it is the usual softmax.
+2021). `length`: N, at which it equals the usual softmax.
 """
 
 import math
@@ -17,7 +17,7 @@ def log_n(logits: Tensor, *, length: int = 512) -> Tensor:
 
 
 def by_log_n(logits: Tensor, unit: float) -> Tensor:
-    """Scores times log n_i / unit; -inf stays where it is, also where one token is left and log n_i is zero."""
+    """Multiply scores by log n_i / unit. -inf stays, also in rows with one visible token, where log n_i is zero."""
     hidden = logits == -torch.inf
     seen = (~hidden).sum(-1, keepdim=True).to(logits.dtype)  # n_i (K, B, H, T, 1)
     return (logits.masked_fill(hidden, 0.0) * (seen.log() / unit)).masked_fill(hidden, -torch.inf)

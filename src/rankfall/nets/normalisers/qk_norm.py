@@ -2,7 +2,7 @@
 al. 2023), so that scores stay bounded however long queries and keys become.
 
 `norm`: N, over the d coordinates of a head and with a learned gain for each coordinate, the same in all heads: `rms`, or `layer`, which
-takes the mean off first. `scale`, `factor`, `learned`, `shared`: as `score_scale` has them.
+first subtracts the mean. `scale`, `factor`, `learned`, `shared`: as in `score_scale`.
 """
 
 from typing import Literal
@@ -36,7 +36,7 @@ class QkNorm(ScoreScale):
         self.key = constant(sizes, 1, 1, 1, sizes.head_width, value=1.0)
 
     def plain(self, x: Tensor) -> Tensor:
-        """(K, B, H, T, d), each of length sqrt(d)."""
+        """Normalise vectors (K, B, H, T, d) to length sqrt(d)."""
         x = x - x.mean(-1, keepdim=True) if self.norm == "layer" else x
         return x * (x.square().mean(-1, keepdim=True) + self.eps).rsqrt()
 

@@ -1,4 +1,4 @@
-"""a_ij = max(b_ij, 0)^2 / n: the gated attention unit's weights (Hua et al. 2022). `tokens`: n; null means as many as there are."""
+"""a_ij = max(b_ij, 0)^2 / n: the gated attention unit's weights (Hua et al. 2022). `tokens`: n; null: the number of tokens."""
 
 from torch import Tensor
 

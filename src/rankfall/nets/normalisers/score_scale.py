@@ -1,8 +1,8 @@
 """A softmax of scores times a temperature: a_ij = softmax_j( s g(n_i) b_ij ), n_i the number of tokens that i sees.
 
 `scale`: g, which is `one`, `log_n` or `sqrt_log_n`. Chen et al. (2025) find the critical scale for tokens of one correlation at log n,
-Giorlandino and Goldt (2025) for independent scores at sqrt(log n). `factor`: s. `learned`: s by head, from there on: with `log_n` the
-scalable softmax (Nakanishi 2025). `shared`: s by all layers; false: each layer has its own.
+Giorlandino and Goldt (2025) for independent scores at sqrt(log n). `factor`: s. `learned`: s is learned by head, starting at `factor`; with
+`log_n` this is the scalable softmax (Nakanishi 2025). `shared`: one s for all layers; false: one for each layer.
 """
 
 from typing import Literal
@@ -37,5 +37,5 @@ class ScoreScale(nn.Module):
         if self.scale != "one":
             seen = (~hidden).sum(-1, keepdim=True).to(logits.dtype)  # n_i (K, B, H, T, 1)
             times = times * (seen.log() if self.scale == "log_n" else seen.log().sqrt())
-        # No -inf is multiplied: where one token is left, log n_i is zero.
+        # -inf must not be multiplied: with one visible token, log n_i is zero.
         return (logits.masked_fill(hidden, 0.0) * times).masked_fill(hidden, -torch.inf).softmax(-1)

@@ -1,6 +1,6 @@
-"""a_ij = 1 / (1 + e^{-(b_ij + s)}): each weight depends on its own score only.
+"""a_ij = 1 / (1 + e^{-(b_ij + s)}): each weight depends only on its own score.
 
-`shift`: s; null means -log n, so that a row of equal small scores sums to about one.
+`shift`: s; null: -log n, so that a row of equal small scores sums to about one.
 """
 
 import math

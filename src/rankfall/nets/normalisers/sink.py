@@ -1,7 +1,7 @@
 """a_ij = e^{b_ij} / (e^{s_h} + sum_j e^{b_ij}): a softmax with one more key, whose score s_h is learned by head and whose value is zero, so
 that a head may attend to nothing. With s = 0 it is `softmax_off_by_one`.
 
-`start`: s before training. `shared`: s by all layers; false: each layer has its own.
+`start`: s before training. `shared`: one s for all layers; false: one for each layer.
 """
 
 import torch

@@ -1,5 +1,5 @@
 """a_ij = max(e^{b_ij} - 1, 0) / sum_j |e^{b_ij} - 1| over the tokens that i sees (Zuhri et al. 2025): scores below zero count in the
-denominator alone, so a row's sum lies between 0 and 1, and a row without a positive score has no weights.
+denominator alone, so a row's sum lies between 0 and 1, and a row without a positive score has zero weights.
 
 `eps`: added to the denominator; the published code adds a small one, so that sums of rows depend on their scores everywhere.
 """

@@ -1,9 +1,9 @@
 """A = softmax(B) * C elementwise, C_ij = c_{i-j} learned per head (Luo et al. 2022).
 
-Rows no longer sum to one, so that the network can determine positions. What is stored is c - 1, so that the usual start,
-all c = 1, is zero; `random` draws it instead, like a position's weights: then an untrained network is not plain softmax.
-Offsets beyond the trained length use the farthest trained one, or those beyond `clip` that of `clip`, for sequences of variable length.
-`shared`: C by all layers, as published; false: each layer has its own.
+Rows no longer sum to one, so the network can determine positions. The parameter is c - 1, so that the usual start, all c = 1, is zero;
+`random` draws it instead, like a position's weights, and an untrained network is then not plain softmax. Offsets beyond the trained length
+use the farthest trained offset, and with `clip` those beyond `clip` use that of `clip`, for sequences of variable length. `shared`: one C
+for all layers, as published; false: one for each layer.
 """
 
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ class Urpe(nn.Module):
         self.excess = parameter(sizes, *shape, initial=drawn) if random else constant(sizes, *shape, value=0.0)
 
     def factors(self, length: int) -> Tensor:
-        """C (K, 1, H, T, T)"""
+        """Return C (K, 1, H, T, T)."""
         return 1 + by_offset(self.excess, length)
 
     def forward(self, logits: Tensor) -> Tensor:

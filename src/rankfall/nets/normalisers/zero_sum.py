@@ -1,4 +1,4 @@
-"""a_ij = softmax_j(b_ij) - 1 / n_i, n_i the number of tokens that i sees: rows sum to zero, so that the mean value is taken off (Saada et
+"""a_ij = softmax_j(b_ij) - 1 / n_i, n_i the number of tokens that i sees: rows sum to zero, so the mean value is subtracted (Saada et
 al. 2024, A - 1 1^T / n, against the loss of rank in long sequences).
 """
 

@@ -1,6 +1,6 @@
 """A norm whose output is smaller in deeper layers: N(X) l^(-p) in layer l (Sun et al. 2025, layer-norm scaling, p = 1/2).
 
-`of`: N, `rms` or `layer`; `power`: p. Norms that are not one layer's own, before the first and after the last, are as they are.
+`of`: N, `rms` or `layer`; `power`: p. Norms before the first and after the last layer are not scaled.
 """
 
 from typing import Literal
@@ -21,7 +21,7 @@ class ByDepth(nn.Module):
         self.factor = max(sizes.layer, 1) ** -power
 
     def plain(self, x: Tensor) -> Tensor:
-        """The same without gain and bias."""
+        """Return the norm without gain and bias."""
         return self.norm.plain(x) * self.factor
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """The norm as written in the rank-collapse paper: (X - 1 m^T) D^{-1} with D on the right.
 
-It scales columns: each feature over the tokens of one sequence, where a layer norm scales rows: each token over its features.
+It scales columns: each feature over the tokens of one sequence. A layer norm scales rows: each token over its features.
 """
 
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ class ColumnNorm(nn.Module):
         self.bias = constant(sizes, 1, 1, sizes.width, value=0.0)
 
     def plain(self, x: Tensor) -> Tensor:
-        """The same without gain and bias."""
+        """Return the norm without gain and bias."""
         centred = x - x.mean(-2, keepdim=True)  # (K, B, T, D), over tokens
         return centred * (centred.square().mean(-2, keepdim=True) + self.eps).rsqrt()
 

@@ -15,7 +15,7 @@ class Layer(nn.Module):
         self.bias = constant(sizes, 1, 1, sizes.width, value=0.0)
 
     def plain(self, x: Tensor) -> Tensor:
-        """The same without gain and bias."""
+        """Return the norm without gain and bias."""
         return layer_norm(x, x.shape[-1:], eps=self.eps)
 
     def forward(self, x: Tensor) -> Tensor:

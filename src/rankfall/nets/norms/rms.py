@@ -1,4 +1,4 @@
-"""Root-mean-square norm of each token's features: x / sqrt(mean(x^2) + eps) * gain; no mean is taken off."""
+"""Root-mean-square norm of each token's features: x / sqrt(mean(x^2) + eps) * gain, without subtraction of the mean."""
 
 from torch import Tensor, nn
 
@@ -12,7 +12,7 @@ class Rms(nn.Module):
         self.gain = constant(sizes, 1, 1, sizes.width, value=1.0)
 
     def plain(self, x: Tensor) -> Tensor:
-        """The same without gain."""
+        """Return the norm without gain."""
         return x * (x.square().mean(-1, keepdim=True) + self.eps).rsqrt()
 
     def forward(self, x: Tensor) -> Tensor:

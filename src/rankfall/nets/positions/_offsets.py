@@ -1,4 +1,4 @@
-"""From numbers or vectors for each offset o = i - j to matrices over pairs of places, and back."""
+"""Conversion between numbers or vectors for each offset o = i - j and matrices over pairs of positions."""
 
 import torch
 from torch import Tensor
@@ -6,7 +6,7 @@ from torch.nn import functional
 
 
 def by_offset(values: Tensor, length: int) -> Tensor:
-    """(..., 2r + 1), entry r + o for offset o = i - j, to (..., T, T); farther offsets use the farthest known."""
+    """Expand (..., 2r + 1), entry r + o for offset o = i - j, to (..., T, T). Farther offsets use the farthest known one."""
     reach = (values.shape[-1] - 1) // 2
     places = torch.arange(length, device=values.device)
     offset = (places.unsqueeze(1) - places).clamp(-reach, reach) + reach  # (T, T)
@@ -14,16 +14,16 @@ def by_offset(values: Tensor, length: int) -> Tensor:
 
 
 def rows_of(table: Tensor, length: int) -> Tensor:
-    """(..., 2r + 1, d), row r + o for offset o, to (..., 2T - 1, d) with a row for each offset; farther ones use the farthest known."""
+    """Expand (..., 2r + 1, d), row r + o for offset o, to a row for each offset, (..., 2T - 1, d). Farther ones use the farthest known."""
     reach = (table.shape[-2] - 1) // 2
     offset = torch.arange(1 - length, length, device=table.device)
     return table[..., offset.clamp(-reach, reach) + reach, :]
 
 
 def by_places(values: Tensor) -> Tensor:
-    """(..., T, 2T - 1), in row i column T - 1 + o for offset o, to (..., T, T): entry (i, j) is that of row i at offset i - j.
+    """Convert (..., T, 2T - 1), with offset o at column T - 1 + o, to (..., T, T): entry (i, j) is that of row i at offset i - j.
 
-    Each row is shifted by one more than the row above, which is a change of shape: no index is needed, and a gradient adds nothing up.
+    Each row is shifted by one more than the row above. A change of shape does this without an index, so the gradient needs no scatter.
     """
     length = values.shape[-2]
     flat = functional.pad(values.flatten(-2), (0, length))  # (..., T * 2T)
@@ -31,7 +31,7 @@ def by_places(values: Tensor) -> Tensor:
 
 
 def by_offsets(weights: Tensor) -> Tensor:
-    """The reverse: (..., T, T) to (..., T, 2T - 1), with zeros where an offset leads out of the sequence."""
+    """Convert (..., T, T) to (..., T, 2T - 1), the reverse of `by_places`, with zeros at offsets outside the sequence."""
     length = weights.shape[-1]
     flat = functional.pad(weights.flip(-1), (0, length)).flatten(-2)  # (..., T * 2T)
     return flat[..., : length * (2 * length - 1)].unflatten(-1, (length, 2 * length - 1))

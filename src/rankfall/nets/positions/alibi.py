@@ -1,8 +1,8 @@
-"""A fixed penalty on distance, another slope for each head (Press et al. 2022): b_ij <- b_ij - s_h |i - j|.
+"""A fixed penalty on distance with a different slope for each head (Press et al. 2022): b_ij <- b_ij - s_h |i - j|.
 
-With the causal mask this is the published form, in which a query sees only what comes before it; without one, the symmetric form. For H
-heads, a power of two, s_h = 2^(-8h/H), h = 1 .. H; else the slopes of the next smaller power of two come first, then every other one of
-the next larger.
+With the causal mask this is the published form, in which a query sees only earlier tokens; without it, the symmetric form. If the number of
+heads H is a power of two, s_h = 2^(-8h/H), h = 1 .. H. Otherwise the slopes of the next smaller power of two come first, then every other
+slope of the next larger.
 """
 
 import math
@@ -29,7 +29,7 @@ class Alibi(Position):
         distance = (places.unsqueeze(1) - places).abs()  # (T, T)
         slopes = torch.stack(
             [logits.new_full((), slope) for slope in self.slopes]
-        )  # made there: a copy would wait for a GPU
+        )  # created on the device: a copy would wait for a GPU
         return logits - slopes.view(-1, 1, 1) * distance  # (K, B, H, T, T)
 
 

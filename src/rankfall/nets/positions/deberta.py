@@ -2,8 +2,8 @@
 
     b_ij = (q_i . k_j + q_i . K_{d(i,j)} + k_j . Q_{d(j,i)}) / sqrt(3 d),    d(i, j) = i - j + r, cut to 0 .. 2r - 1,
 
-where K = E W_K and Q = E W_Q come from one learned vector E for each of 2r offsets. `reach`: r; null: the trained length. `shared`: E, W_K
-and W_Q by all layers; false: each layer has its own. (The published network shares E alone.)
+where K = E W_K and Q = E W_Q come from one learned vector E for each of 2r offsets. `reach`: r; null: the trained length. `shared`: all
+layers share E, W_K and W_Q; false: each layer has its own. (The published network shares only E.)
 """
 
 import torch
@@ -29,7 +29,7 @@ class Deberta(Position):
         self.key = Linear(sizes, sizes.width, inner, "key", bias=False)
 
     def offsets(self, map_: Linear, like: Tensor) -> Tensor:
-        """A map of E for offsets from 1 - T to T - 1, transposed (K, 1, H, d, 2T - 1), for queries like (K, B, H, T, d)."""
+        """Return a map of E for offsets from 1 - T to T - 1, transposed (K, 1, H, d, 2T - 1), for queries like (K, B, H, T, d)."""
         length, heads = like.shape[-2], like.shape[2]
         offset = torch.arange(1 - length, length, device=like.device) + self.reach
         rows = self.table[:, :, offset.clamp(0, 2 * self.reach - 1)]  # (K, 1, 2T - 1, D)

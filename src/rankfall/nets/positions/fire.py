@@ -1,11 +1,10 @@
-"""A learned function of the distance relative to the place (Li et al. 2024, FIRE):
+"""A learned function of the distance relative to the position (Li et al. 2024, FIRE):
 
     b_ij <- b_ij + f_h( g(|i - j|) / g(max(L, i)) ),    g(x) = log(1 + |c| x),
 
-with an MLP f of one hidden layer, from one number to one a head, and learned c and L, all shared by the layers unless `shared` is false.
-Places i count from 0. Where i exceeds L the scores depend on the place and not on the offset alone; the ratio is at most one for what
-comes before, in a causal network for all. `threshold`: L at the start; null: a quarter of the trained length, as published. `hidden`: units
-of f.
+with an MLP f of one hidden layer, from one number to one per head, and learned c and L, all shared by the layers unless `shared` is false.
+Positions i count from 0. If i exceeds L, scores depend on the position and not only on the offset. The ratio is at most one for earlier
+tokens, in a causal network for all. `threshold`: L at the start; null: a quarter of the trained length, as published. `hidden`: units of f.
 """
 
 import torch
@@ -30,7 +29,7 @@ class Fire(Position):
         self.stretch = constant(sizes, 1, 1, value=1.0)  # L as a multiple of the threshold
 
     def ratios(self, length: int) -> Tensor:
-        """g(|i - j|) / g(max(L, i)) as (K, T, T)"""
+        """Return g(|i - j|) / g(max(L, i)), (K, T, T)."""
         places = torch.arange(length, device=self.bend.device, dtype=self.bend.dtype)
         distance = (places.unsqueeze(1) - places).abs()  # (T, T)
         limit = torch.maximum((self.stretch * self.threshold).abs(), places.unsqueeze(1))  # (K, T, 1)

@@ -12,7 +12,7 @@ ADMITS = "trained"
 
 
 class Learned(Position):
-    """`mapped`: a linear map follows, X_i <- (X_i + p_i) W + b, as in the published networks."""
+    """The position with its options. `mapped`: a linear map follows, X_i <- (X_i + p_i) W + b, as in the published networks."""
 
     def __init__(self, sizes: Sizes, *, mapped: bool = False) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Learned(Position):
     def embed(self, x: Tensor) -> Tensor:
         if x.shape[2] > self.table.shape[2]:
             raise RankfallError(
-                f"learned positions: {x.shape[2]} tokens, but places for {self.table.shape[2]} were learned"
+                f"learned positions: {x.shape[2]} tokens, but only {self.table.shape[2]} positions were trained"
             )
         x = x + self.table[:, :, : x.shape[2]]
         return x if self.map is None else self.map(x)

@@ -1,4 +1,4 @@
-"""No position at all: the network is equivariant under permutations of its tokens."""
+"""No position encoding: the network is equivariant under permutations of its tokens."""
 
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes

@@ -17,18 +17,18 @@ LIMITS = {"log_n": (2, None)}
 
 
 class Rope(Position):
-    """`base` determines the slowest rotation: coordinate pair p of d/2 turns by base^(-2p/d) per position.
+    """The position with its options. `base` determines the slowest rotation: pair p of d/2 turns by base^(-2p/d) per position.
 
     `interpolated`: in a sequence of n tokens, longer than the trained length L, positions are multiplied by L / n, so that they stay within
-    those trained (Chen et al. 2023). `log_n`: queries are multiplied by log n / log(log_n), so that the entropy of attention depends less
-    on the length (Su 2021).
+    the trained range (Chen et al. 2023). `log_n`: queries are multiplied by log n / log(log_n), so that the entropy of attention depends
+    less on the length (Su 2021).
     """
 
     def __init__(
         self, sizes: Sizes, *, base: float = 10000.0, interpolated: bool = False, log_n: int | None = None
     ) -> None:
         super().__init__()
-        self.pairs, self.base = sizes.head_width // 2, base  # a last odd coordinate stays as it is
+        self.pairs, self.base = sizes.head_width // 2, base  # a last odd coordinate is not rotated
         self.trained, self.interpolated, self.log_n = sizes.length, interpolated, log_n
 
     def turn_pairs(self, x: Tensor) -> Tensor:

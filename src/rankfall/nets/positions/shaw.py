@@ -2,9 +2,9 @@
 
     scores q_i . (k_j + a_{i-j}) / sqrt(d),    o_i = sum_j P_ij (v_j + c_{i-j}).
 
-sum_j P_ij c_{i-j} differs between places even where all tokens are equal and rows of P sum to one. It does not depend on the values, so
-weights and a head's map W_V W_O no longer say all that the head does: measures that need that are refused. It is part of `contexts`,
-so a path through a head has it. Options as for `shaw_keys`.
+sum_j P_ij c_{i-j} differs between positions even if all tokens are equal and rows of P sum to one. It does not depend on the values, so
+weights and a head's map W_V W_O no longer describe the head completely: measures that need this are refused. It is part of `contexts`, so
+a path through a head includes it. Options as for `shaw_keys`.
 """
 
 from torch import Tensor

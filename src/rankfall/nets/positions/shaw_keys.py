@@ -1,7 +1,7 @@
 """A learned vector for each offset, added to the keys (Shaw et al. 2018, without their values): q_i . (k_j + a_{i-j}) / sqrt(d).
 
-The vectors are shared by the heads. `reach`: offsets beyond it use the farthest. `shared`: by all layers; false: each layer has its own,
-as published.
+All heads share the vectors. `reach`: offsets beyond it use the farthest one. `shared`: all layers share them too; false: each layer has its
+own, as published.
 """
 
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Fixed absolute positions: X_i <- X_i + s p_i, with sinusoids p_i of the place (Vaswani et al. 2017). `scale`: s."""
+"""Fixed absolute positions: X_i <- X_i + s p_i, with sinusoids p_i of the position (Vaswani et al. 2017). `scale`: s."""
 
 import torch
 from torch import Tensor

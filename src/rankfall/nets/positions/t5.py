@@ -1,8 +1,8 @@
 """A learned bias for each bucket of offsets, per head, shared by all layers (Raffel et al. 2020): b_ij <- b_ij + m_bucket(i-j).
 
-Each of half of the smallest offsets has a bucket of its own, the others share the rest, which grow in proportion to the offset up to
-`farthest`. `two_sided`: one half of the buckets is for tokens before, the other for tokens after; false, as in a decoder: all are for
-tokens before, and tokens after count as offset 0.
+Half of the buckets hold one of the smallest offsets each. The other offsets share the rest, whose width grows in proportion to the offset
+up to `farthest`. `two_sided`: one half of the buckets is for earlier tokens, the other for later tokens; false, as in a decoder: all are
+for earlier tokens, and later tokens count as offset 0.
 """
 
 import math
@@ -20,7 +20,7 @@ PROVIDES = ("bias by offset",)
 ADMITS = "any"
 SEES = "offsets"
 LIMITS = {"buckets": (4, None), "farthest": (2, None)}
-NUDGE = 1e-9  # so that rounding puts no offset that begins a bucket into the one before
+NUDGE = 1e-9  # so that rounding does not move the first offset of a bucket into the one before
 
 
 class T5(Position):
@@ -29,7 +29,7 @@ class T5(Position):
         side = buckets // 2 if two_sided else buckets
         if farthest <= side // 2:
             raise RankfallError(
-                f"position t5: farthest is {farthest}, but the first {side // 2} offsets of a side have buckets of their own; "
+                f"position t5: farthest is {farthest}, but the first {side // 2} offsets of a side have separate buckets; "
                 f"allowed: more than {side // 2}"
             )
         self.side, self.farthest, self.two_sided = side, farthest, two_sided
@@ -37,7 +37,7 @@ class T5(Position):
         self.table = parameter(sizes, 1, sizes.heads, 2 * side if two_sided else side, initial=initial)  # (K, 1, H, N)
 
     def buckets(self, offset: Tensor) -> Tensor:
-        """The bucket of each offset i - j."""
+        """Return the bucket of each offset i - j."""
         small = self.side // 2
         far = offset.abs() if self.two_sided else offset.clamp_min(0)
         grown = (far.clamp_min(1).double() / small).log() / math.log(self.farthest / small) * (self.side - small)

@@ -1,8 +1,8 @@
-"""Terms of content and of offset in the scores, with two learned queries for all places (Dai et al. 2019):
+"""Terms of content and of offset in the scores, with two learned queries for all positions (Dai et al. 2019):
 
     b_ij = ((q_i + u) . k_j + (q_i + v) . W_R r_{i-j}) / sqrt(d),    r: sinusoids of the offset.
 
-`shared`: u, v and W_R by all layers; false: each layer has its own.
+`shared`: all layers share u, v and W_R; false: each layer has its own.
 """
 
 import torch
@@ -28,7 +28,7 @@ class TransformerXl(Position):
         self.map = Linear(sizes, sizes.width, sizes.heads * sizes.head_width, "key", bias=False)
 
     def offsets(self, q: Tensor) -> Tensor:
-        """W_R r_o of every head for offsets o from 1 - T to T - 1 (K, 1, H, 2T - 1, d)."""
+        """Return W_R r_o of every head for offsets o from 1 - T to T - 1, (K, 1, H, 2T - 1, d)."""
         length, heads = q.shape[-2], q.shape[2]
         places = torch.arange(1 - length, length, device=q.device, dtype=q.dtype)
         r = sinusoids(places, self.width, self.base).expand(len(q), 1, -1, -1)  # (K, 1, 2T - 1, D)

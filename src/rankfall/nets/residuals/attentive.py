@@ -1,10 +1,10 @@
-"""Attention over layers in place of a sum (Kimi Team 2026, attention residuals): the state is a softmax mean of all that was made so far.
+"""Attention over layers in place of a sum (Kimi Team 2026, attention residuals): the state is a softmax mean of all earlier outputs.
 
     X <- sum_i a_i v_i,   a = softmax_i( w . N(v_i) )
 
-over v_0, what entered the first layer, and v_1, v_2, ..., what each sublayer made, the last included; N is a root-mean-square norm without
-gain, w a learned vector of each sublayer, zero at first: then X is their mean. It stands for X itself, so no norm comes after it, and
-where there are MLPs it is their residual too.
+over v_0, the input of the first layer, and v_1, v_2, ..., the outputs of the sublayers up to the present one. N is a root-mean-square norm
+without gain, and w a learned vector of each sublayer, initially zero: then X is their mean. It replaces X itself, so no norm follows it,
+and MLPs must use it as their residual too.
 """
 
 import torch

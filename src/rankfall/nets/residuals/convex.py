@@ -1,4 +1,4 @@
-"""(1 - a) X + a F(X): a weighted mean, which keeps the scale of what it is given."""
+"""(1 - a) X + a F(X): a weighted mean, which keeps the scale of its inputs."""
 
 from torch import Tensor
 

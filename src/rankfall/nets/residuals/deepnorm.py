@@ -1,6 +1,6 @@
-"""a X + F(X) with a = (2 L)^(1/4), L layers (Wang et al. 2022): with norms after, and the init of the same name, for a thousand layers.
+"""a X + F(X) with a = (2 L)^(1/4), L layers (Wang et al. 2022), for a thousand layers with post-norm and the init of the same name.
 
-`alpha`: a; null means as above.
+`alpha`: a; null: as above.
 """
 
 from torch import Tensor

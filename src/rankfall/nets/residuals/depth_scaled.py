@@ -1,4 +1,4 @@
-"""X + F(X) / sqrt(L): each of L layers adds its share, and the whole keeps its scale (Noci et al. 2022)."""
+"""X + F(X) / sqrt(L): each of L layers adds a share, so that the sum keeps its scale (Noci et al. 2022)."""
 
 from torch import Tensor
 

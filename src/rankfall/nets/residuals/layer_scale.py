@@ -1,4 +1,4 @@
-"""X + g * F(X) with a learned number for each feature, the same for all tokens, small at first (Touvron et al. 2021).
+"""X + g * F(X) with a learned number for each feature, the same for all tokens and initially small (Touvron et al. 2021).
 
 `start`: g before training; published are .1 up to 18 layers, 1e-5 up to 24, 1e-6 beyond.
 """

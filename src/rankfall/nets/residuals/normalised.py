@@ -1,8 +1,8 @@
-"""Of normalised networks (Loshchilov et al. 2024, nGPT): N(X + g * (N(F(X)) - X)), with N(x) = x / sqrt(mean(x^2)) of each token.
+"""The residual of normalised networks (Loshchilov et al. 2024, nGPT): N(X + g * (N(F(X)) - X)), N(x) = x / sqrt(mean(x^2)) of each token.
 
-A step on the sphere towards what the sublayer made; g is learned for each feature. There it takes the place of norms (`norm: none`).
-Published states have length 1, these have mean square 1, which is a scale of the maps that read them. Queries and keys of one length are
-the normaliser `qk_norm`. That weights are normed after every step is no part of it.
+It is a step on the sphere towards the sublayer's output, with g learned for each feature, and replaces norms (`norm: none`). Published
+states have length 1; these have mean square 1, which only scales the maps that read them. The normaliser `qk_norm` gives queries and keys
+of equal length. Normalisation of the weights after every step is not included.
 
 `start`: g before training; published is about 1 / L.
 """

@@ -1,4 +1,4 @@
-"""X + a F(X) with a learned number a of each sublayer, zero at first (Bachlechner et al. 2020; De and Smith 2020, SkipInit): an untrained
+"""X + a F(X) with a learned number a of each sublayer, initially zero (Bachlechner et al. 2020; De and Smith 2020, SkipInit): an untrained
 network is the identity, and has full rank at any depth.
 
 `start`: a before training.

@@ -1,4 +1,4 @@
-"""lambda X + F(X): the skip connection made weaker or stronger (Joseph et al. 2024)."""
+"""lambda X + F(X): a weaker or stronger skip connection (Joseph et al. 2024)."""
 
 from torch import Tensor
 

@@ -1,7 +1,7 @@
-"""X + c l^(-p) L^(-q) F(X) in layer l of L: what a layer adds, made smaller by its own number or by that of all layers.
+"""X + c l^(-p) L^(-q) F(X) in layer l of L: the branch is scaled down by the layer's number or by the number of layers.
 
 `factor`: c, `by_layer`: p, `by_depth`: q. Known cases: q = 1/2 (Noci et al. 2022), q = 1 (Dey et al. 2025, CompleteP), and p = 1/2, which
-layer-norm scaling has on the norm (Sun et al. 2025).
+layer-norm scaling applies to the norm (Sun et al. 2025).
 """
 
 from torch import Tensor

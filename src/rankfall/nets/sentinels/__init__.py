@@ -1,1 +1,1 @@
-"""Sentinels: learned tokens set beside the sequence, as part of the model."""
+"""Sentinels: learned tokens that the model adds to the sequence."""

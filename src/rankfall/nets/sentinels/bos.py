@@ -1,4 +1,4 @@
-"""One learned token before the sequence, cut off again before the head (Su 2022, boundary tokens)."""
+"""One learned token before the sequence, removed before the head (Su 2022, boundary tokens)."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""Two learned tokens, one before and one after the sequence, cut off again before the head (Su 2022, [CLS] and [SEP])."""
+"""Two learned tokens, one before and one after the sequence, removed before the head (Su 2022, [CLS] and [SEP])."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""The sequence as it is."""
+"""No special tokens."""
 
 from rankfall.nets.primitives import Sizes
 

@@ -1,1 +1,1 @@
-"""One row a model type of the transformers library: what it is made of, and what it keeps at initialisation."""
+"""The census: for each model type of the transformers library, its parts, and what it keeps at initialisation."""

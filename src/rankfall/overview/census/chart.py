@@ -1,4 +1,4 @@
-"""What the page draws of the census; a line a type is a table's business (`census.parquet`)."""
+"""The page's chart of the census. The numbers of single types are in the table (`census.parquet`)."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 

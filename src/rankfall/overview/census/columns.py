@@ -1,4 +1,4 @@
-"""census.parquet: one row a model type of the transformers library."""
+"""The table census.parquet: one row per model type of the transformers library."""
 
 from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE, SAID_OF_CHANGES
 from rankfall.report.schema import Column, Table
@@ -30,7 +30,8 @@ NUMBERS = (
 
 
 def census() -> Table:
-    """Of a type with several streams the one with the most layers; `census_layers` has all."""
+    """Describe the table of model types. For a type with several streams it has the stream with the most layers; `census_layers` has
+    all."""
     return Table(
         "census", "a model type", (*OF_TYPE, *OF_STREAM, *NUMBERS, *COST), key=("type",), cells=False
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The census in four panels: what layers keep by where norms stand, by what mixes tokens, with larger weights; and small beside wide."""
+"""The figure of the census: what layers keep by the place of norms, by mixer, and with larger weights, and small beside wide models."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from rankfall.report.colours import WHOLE, colours
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["census", "census_layers", "census_wide"]
-FEWEST = 3  # types of a line
+FEWEST = 3  # the fewest types of a line
 SHARES = [i / 6 for i in range(7)]  # of the depth
 LINES = 6
 
 
 def census(read: Read) -> Picture:
-    """Medians over types of one stream each, bands from quartile to quartile; types with skips alone."""
+    """Draw medians over types, one stream each, with bands from quartile to quartile. Only types with skips are drawn."""
     types, layers, wide = read("census"), read("census_layers"), read("census_wide")
     table = of_main_streams(types, layers)
     figure, ((one, two), (three, four)) = canvas(2, 2, WIDTH, 6.4)
@@ -33,8 +33,8 @@ def census(read: Read) -> Picture:
 
 
 def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
-    """What the stream that `census` has of each type keeps at shares of its depth, between layers on a line: so every point of a line is of
-    the same types, however many layers they have."""
+    """Return what the stream of each type in `census` keeps at shares of its depth, interpolated between layers. So every point of a line
+    is of the same types, however many layers they have."""
     chosen = types[(types.outcome == MEASURED) & types.skips.fillna(False).astype(bool) & types.kept.notna()]
     found = []
     layers = layers[layers["size"] != WIDE]
@@ -54,7 +54,7 @@ def of_main_streams(types: DataFrame, layers: DataFrame) -> DataFrame:
 
 
 def draw_lines(panel: Axes, table: DataFrame, by: str, title: str) -> DataFrame:
-    """A line for each of the most frequent values."""
+    """Draw a line for each of the most frequent values."""
     names = frequent_values(table, by)
     each = table.groupby(by).type.nunique()
     found = []
@@ -79,7 +79,7 @@ def frequent_values(table: DataFrame, by: str) -> list[str]:
 
 
 def draw_changes(panel: Axes, types: DataFrame, tints: dict[str, Any]) -> DataFrame:
-    """What the layers keep if their weight matrices are multiplied, a line for each place of the norm."""
+    """Draw what the layers keep if their weight matrices are multiplied, one line for each place of the norm."""
     known = types[types.skips.fillna(False).astype(bool) & types.kept.notna()]
     names = {factor: f"kept_layers_{name}" for name, factor in FACTORS.items()} | {1.0: "kept"}
     found = []
@@ -106,7 +106,7 @@ def draw_changes(panel: Axes, types: DataFrame, tints: dict[str, Any]) -> DataFr
 
 
 def draw_wide(panel: Axes, wide: DataFrame, tints: dict[str, Any]) -> None:
-    """What small models keep, and what those of the released width do."""
+    """Draw what small models keep against what models of the released width keep."""
     panel.plot([0, 1.05], [0, 1.05], color=WHOLE, linewidth=0.8, linestyle="--")
     for place, part in wide.groupby("norm_place"):
         panel.plot(part.kept, part.kept_wide, "o", color=tints.get(place, WHOLE), markersize=4)
@@ -118,7 +118,7 @@ def draw_wide(panel: Axes, wide: DataFrame, tints: dict[str, Any]) -> None:
 
 
 def short(name: str) -> str:
-    """A label that fits below a panel."""
+    """Shorten a label so that it fits below a panel."""
     bare = (
         name.replace(" the branch", "")
         .replace(" the addition", " the sum")

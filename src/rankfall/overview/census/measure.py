@@ -1,4 +1,4 @@
-"""One row a model type, from the table by layer."""
+"""The measure of the census: one row per model type, from the table by layer."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ TABLES = ["census_layers"]
 
 
 def census(context: Context) -> list[dict[str, Any]]:
-    """Of a type with several streams the one with the most layers."""
+    """Return a row for each type. For a type with several streams it is of the stream with the most layers."""
     table = context.table("census_layers")
     return [] if table is None else types_of(table)
 
 
 def types_of(table: DataFrame) -> list[dict[str, Any]]:
-    """One row a type, of the table by layer."""
+    """Return one row per type from the table by layer."""
     from rankfall.census.folded import fold
     from rankfall.overview.census_layers.columns import COST, OF_STREAM, OF_TYPE
 

@@ -1,4 +1,4 @@
-"""What the model types of the library keep, in a sentence."""
+"""The sentence on what the model types of the library keep."""
 
 from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
 from rankfall.report.page.question import Read, TableQuestion

@@ -1,1 +1,2 @@
-"""Every model type of the transformers library at initialisation, layer by layer: residual, norm, order, gradients, equal tokens."""
+"""The census by layer: every model type of the transformers library at initialisation, with residuals, norms, orders, gradients and equal
+tokens."""

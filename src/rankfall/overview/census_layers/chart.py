@@ -1,4 +1,4 @@
-"""What the page draws of the census."""
+"""The page's chart of the census by layer."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 

@@ -1,4 +1,4 @@
-"""census_layers.parquet: every model type of the transformers library at initialisation, layer by layer."""
+"""The table census_layers.parquet: every model type of the transformers library at initialisation, layer by layer."""
 
 from rankfall.census.outcomes import FACTORS
 from rankfall.report.schema import Column, Table
@@ -96,7 +96,7 @@ COST = (
 
 
 def census_layers() -> Table:
-    """One row a layer of a stream."""
+    """Describe the table: one row per layer of a stream."""
     return Table(
         "census_layers",
         "a model type x size x stream x layer; a type that is not measured has one row",

@@ -1,4 +1,5 @@
-"""Every model type of the transformers library, untrained, each in a process of its own with limits of time and memory."""
+"""The measure `census_layers`: every model type of the transformers library, untrained, each in a process with limits on time and
+memory."""
 
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ NEEDS = "nothing"
 BUILDS: dict[str, list[str]] = {}
 CHOOSES = ["types", "share"]
 READS = {"transformers": "transformers"}
-COST = {"seconds": 1100}  # of a quarter of the types
+COST = {"seconds": 1100}  # for a quarter of the types
 LIMITS = {"layers": (1, None), "tokens": (4, None), "seconds": (1, None), "gigabytes": (1, None)}
 
 
@@ -26,11 +27,11 @@ def census_layers(
     size: Literal["small", "wide", "released"] = "small",
     library: str = "transformers",
 ) -> list[dict[str, Any]]:
-    """`layers`: at most so many. `types`: which, by default all that the library registers. `share`: 2/4 is the second quarter of them,
-    so that several entries of a configuration do all side by side. `seconds` of a processor and `gigabytes` are what a type may use; one
-    that needs more has a row that says so. `size`: small: narrow, with weights as large as the released ones; wide: of the released width;
-    released: what the library's own default configuration makes, `layers` aside. The last two are streamed where they are more than fits.
-    `library`: the package whose content the rows depend on."""
+    """Return the rows of all model types. `layers` is the largest number of layers. `types` defaults to all that the library registers.
+    `share`: 2/4 is the second quarter of them, so that several entries of a configuration together cover all. A type that needs more than
+    `seconds` of a processor or `gigabytes` has a row that says so. `size`: small is narrow, with weights as large as the released ones;
+    wide has the released width; released is the library's default configuration, except `layers`. The last two are streamed if they exceed
+    memory. `library` is the package whose content the rows depend on."""
     from rankfall.census.run import chosen, row_maker
 
     rows_of = row_maker(layers, tokens, seed, seconds, gigabytes, size)

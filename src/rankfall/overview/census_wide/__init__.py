@@ -1,1 +1,1 @@
-"""How near a small model is to one of the released width: what both keep at initialisation, by model type."""
+"""The comparison of small models with models of the released width: what both keep at initialisation, by model type."""

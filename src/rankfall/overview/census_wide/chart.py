@@ -1,4 +1,4 @@
-"""What the page draws of the comparison."""
+"""The page's chart of the comparison."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 

@@ -1,10 +1,10 @@
-"""census_wide.parquet: what a small model keeps, and what one of the released width does."""
+"""The table census_wide.parquet: what a small model keeps beside a model of the released width."""
 
 from rankfall.report.schema import Column, Table
 
 
 def census_wide() -> Table:
-    """One row a model type that is measured at both sizes."""
+    """Describe the table: one row per model type that is measured at both sizes."""
     return Table(
         "census_wide",
         "a model type",

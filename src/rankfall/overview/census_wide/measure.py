@@ -1,4 +1,4 @@
-"""What small models keep beside models of the released width, from the census by layer."""
+"""The measure `census_wide`: what small models keep beside models of the released width, from the census by layer."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ TABLES = ["census_layers"]
 
 
 def census_wide(context: Context) -> list[dict[str, Any]]:
-    """Types that the census measures at both sizes with as many layers; entries of `census_layers` with `size: wide` make them."""
+    """Return the types that the census measures at both sizes with as many layers. Entries of `census_layers` with `size: wide` measure
+    them."""
     from rankfall.census.folded import beside_wide
     from rankfall.overview.census.measure import plain_rows
 

@@ -1,1 +1,1 @@
-"""What the field has said about depth, and what this run says of it."""
+"""Claims of the literature about depth, and what this run says about them."""

@@ -1,10 +1,10 @@
-"""claims.parquet: what has been said about depth, and whether it holds here."""
+"""The table claims.parquet: claims about depth, and whether they hold here."""
 
 from rankfall.report.schema import Column, Table
 
 
 def claims() -> Table:
-    """One row a claim that the run has measured."""
+    """Describe the table: one row per claim that the run has measured."""
     return Table(
         "claims",
         "a claim of a paper",

@@ -1,4 +1,4 @@
-"""Every claim that the tables of a run can decide, with its verdict: each by its own rule (`claim.py` of its folder)."""
+"""The measure `claims`: every claim that the tables of a run can decide, with its verdict by its own rule (`claim.py` of its folder)."""
 
 from dataclasses import asdict
 from typing import Any
@@ -16,12 +16,12 @@ TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe"
 
 
 def claims(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
-    """`claims`: these alone; by default all that the run has measured. One that is named and not measured is an error."""
+    """Return the verdicts of `claims`, by default of all that the run has measured. Raise if a named claim is not measured."""
     known = {claim.name: claim for claim in declared_claims()}
     for name in claims:
         if name not in known:
             raise RankfallError(
-                f"claims: {name!r} is no claim" + (suggest(name, list(known)) or f"; known: {', '.join(known)}")
+                f"claims: {name!r} is not a claim" + (suggest(name, list(known)) or f"; known: {', '.join(known)}")
             )
     rows = []
     for claim in known.values():
@@ -38,7 +38,7 @@ def claims(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
 
 
 def decide(claim: Claim, table: Read) -> Decision | None:
-    """None where a table that it reads is not there, or has no row of it."""
+    """Decide a claim. Return None if a table that it reads is missing, or has no row of the claim."""
 
     def read(name: str) -> Any:
         if name not in claim.reads:
@@ -69,6 +69,6 @@ def describe(claim: Claim, found: Decision, table: Read) -> dict[str, Any]:
 
 
 def cells_of(claim: Claim, table: Read) -> list[str]:
-    """Keys of the networks whose rows it reads."""
+    """Return the keys of the networks whose rows a claim reads."""
     frames = [table(name) for name in claim.reads]
     return sorted({key for frame in frames if "key" in frame for key in frame.key})

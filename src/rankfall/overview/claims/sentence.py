@@ -1,4 +1,4 @@
-"""How many claims hold, in a sentence."""
+"""The sentence on how many claims hold."""
 
 from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED
 from rankfall.report.labels import join, many

@@ -1,1 +1,1 @@
-"""What the experiments of claims have measured."""
+"""The measurements of the claims' experiments."""

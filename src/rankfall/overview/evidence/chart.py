@@ -1,4 +1,4 @@
-"""What the page draws of it: the numbers, and those of the rules that are of the same quantity."""
+"""The page's chart of evidence: the numbers, and the thresholds of rules on the same quantity."""
 
 from collections.abc import Callable
 
@@ -6,14 +6,14 @@ from rankfall.annotations import DataFrame
 from rankfall.report.claim import SIDES, claims
 from rankfall.report.page.chart import Chart, Level
 
-MOST = 2  # numbers of a rule on one side of a quantity, such as what two kinds of models have to reach
-# A level has one name and one column.
+MOST = 2  # thresholds of a rule on one side of a quantity, such as one for each of two kinds of models
+# Each level has a name and a column.
 LEVELS = [(f"rule: {side}" + f" ({at + 1})" * (at > 0), side, at) for side in SIDES for at in range(MOST)]
 
 
 def rule(side: str, at: int) -> Callable[[DataFrame], list[float]]:
-    """For each row of the evidence the number of its claim's rule that is of its quantity, the `at`-th on this side; NaN where there is
-    none."""
+    """Return a function that gives each row of the evidence the `at`-th threshold of its claim's rule on its quantity and this side, or
+    NaN."""
 
     def column(rows: DataFrame) -> list[float]:
         found: dict[tuple[str, str], list[float]] = {}

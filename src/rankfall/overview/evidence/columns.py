@@ -1,10 +1,10 @@
-"""evidence.parquet: what the experiments of claims have measured."""
+"""The table evidence.parquet: the measurements of the claims' experiments."""
 
 from rankfall.report.schema import Column, Table
 
 
 def evidence() -> Table:
-    """One row a number."""
+    """Describe the table: one row per number."""
     return Table(
         "evidence",
         "claim x quantity x line x x x seed",

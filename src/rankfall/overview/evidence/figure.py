@@ -1,4 +1,4 @@
-"""What decides each claim: a panel a claim, with the numbers that its paper gives where it gives some."""
+"""The figure of evidence: a panel per claim, with the numbers of its paper if there are any."""
 
 import textwrap
 
@@ -15,19 +15,18 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["evidence", "claims"]
 FINDS = ["claim"]
-WIDE = 16  # an axis that spans this factor is logarithmic
-MOST = 12  # panels, where no claims are named
-THEORY = ("limit", "recursion", "theory")  # begin the name of a line that says what another one should be
+WIDE = 16  # a positive axis that spans this factor is logarithmic
+MOST = 12  # panels, if no claims are named
+THEORY = ("limit", "recursion", "theory")  # first words of the names of lines that say what another line should be
 LINES = 12  # of a legend
-AMONG = 2  # lines whose names stand among them
-INK = "#444444"  # of what is neither measured nor of one line
-EDGE = 0.07  # of an axis: a name needs as much
+AMONG = 2  # the most lines whose names are placed among them
+INK = "#444444"  # the colour of what is neither measured nor part of a line
+EDGE = 0.07  # the share of an axis that a name needs
 FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
 
 def evidence(read: Read, *, claims: list[str] = []) -> Picture:
-    """`claims`: these, in this order; by default the first twelve. Of several quantities of a claim the one that it declares is
-    drawn."""
+    """Draw `claims` in this order, by default the first twelve. If a claim has several quantities, its declared main quantity is drawn."""
     table, verdicts = read("evidence"), read("claims")
     known = {claim.name: claim for claim in declared_claims()}
     shown = claims or [name for name in known if name in set(table.claim) & set(verdicts.claim)][:MOST]
@@ -58,7 +57,7 @@ def evidence(read: Read, *, claims: list[str] = []) -> Picture:
 
 
 def say_marks(panels: list[Axes]) -> str:
-    """What the marks mean that occur beside the lines of means."""
+    """Explain the marks that are drawn besides the lines of means."""
     there = {str(artist.get_label()) for panel in panels for artist in (*panel.get_lines(), *panel.collections)}
     meanings = {
         "_theory": "dashed lines are what theory says",
@@ -69,7 +68,7 @@ def say_marks(panels: list[Axes]) -> str:
 
 
 def say_missing(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
-    """Of which claims some of the values that are drawn are missing, so that a mean is over fewer seeds."""
+    """Say which claims lack some of the drawn values, so that a mean is over fewer seeds."""
     parts = []
     for name in shown:
         rows = table[table.claim == name]
@@ -80,25 +79,26 @@ def say_missing(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> 
 
 
 def say_rule(claim: Claim) -> str:
-    """The numbers of a rule, those that no axis shows too."""
+    """Return the numbers of a rule, including those that no axis shows."""
     return f" The rule: {'; '.join(map(str, claim.thresholds))}." if claim.thresholds else ""
 
 
 def say_left_out(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
-    """Of which claims not all lines fit."""
+    """Say for which claims not all lines fit."""
     counts = {name: lines_of(table[table.claim == name], known[name]) for name in shown}
     many = [f"{name.replace('_', ' ')} {LINES} of {len(lines)}" for name, lines in counts.items() if len(lines) > LINES]
     return f" Of the lines, {', '.join(many)} are drawn." if many else ""
 
 
 def lines_of(table: DataFrame, claim: Claim) -> list[str]:
-    """Those of a colour of their own: what theory says of a line, `limit, NAME` or `recursion, NAME`, is drawn dashed in its colour."""
+    """Return the lines with their own colour. Theory of a line, `limit, NAME` or `recursion, NAME`, is drawn dashed in that line's
+    colour."""
     every = set(table[(table.quantity == main_quantity(table, claim)) & table.value.notna()].line)
     return sorted(name for name in every if of_theory(name) not in every)
 
 
 def of_theory(line: str) -> str | None:
-    """The line that this one is the theory of."""
+    """Return the line whose theory this line is, or None."""
     kind, _, name = line.partition(", ")
     return name if kind in THEORY and name else None
 
@@ -108,7 +108,7 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
     rows = table[(table.quantity == quantity) & table.value.notna()]
     what, by = name_axes(quantity)
     palette = steps(lines_of(table, claim)[:LINES])
-    if palette:  # nothing to draw where nothing was measured
+    if palette:  # nothing was measured
         on(panel, rows, "x", "value", "line", palette)
     for name, part in rows.groupby("line"):
         colour = palette.get(of_theory(str(name)) or "")
@@ -139,15 +139,14 @@ def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame
 
 
 def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:
-    """A line with its name for each number of the rule that is of this quantity, where the axis has a place for it."""
+    """Draw a named line for each threshold of the rule on this quantity that the axis can show."""
     drawn = [number for number in claim.thresholds if number.quantity == quantity]
     if panel.get_yscale() == "log":
         drawn = [number for number in drawn if number > 0]
     for number in drawn:
         panel.axhline(float(number), color=INK, linestyle=":", linewidth=1.0, label="_threshold")
-    for number in (
-        drawn
-    ):  # on the side that the rule names, unless the axis ends there; two near each other have theirs at both ends
+    # A name is on the side that the rule names, unless the axis ends there. Names of "below" are at the left end, others at the right.
+    for number in drawn:
         under = number.side == "below"
         height = panel.transAxes.inverted().transform(panel.transData.transform((panel.get_xlim()[0], float(number))))[
             1
@@ -169,7 +168,7 @@ def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:
 
 
 def scale_values(panel: Axes, rows: DataFrame) -> None:
-    """By logarithms where a few values are far larger than the others, with few enough marks to be read."""
+    """Set a logarithmic axis if a few values are far larger than the others, with few enough ticks to be readable."""
     low, high = rows.value.min(), rows.value.max()
     if low > 0 and high > 10 * FAR * low:
         panel.set_yscale("log")

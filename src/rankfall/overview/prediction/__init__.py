@@ -1,1 +1,1 @@
-"""Networks at birth and what became of them: outcomes of training beside what was measured before it."""
+"""Networks at birth and their outcomes after training: the measurements before training beside the results."""

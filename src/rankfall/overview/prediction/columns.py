@@ -1,11 +1,11 @@
-"""prediction.parquet: each network at birth, and what became of it."""
+"""The table prediction.parquet: each network at birth, and its outcome after training."""
 
 from rankfall.overview.prediction.rows import BIRTH, PARTS, column
 from rankfall.report.schema import Column, Table
 
 
 def prediction() -> Table:
-    """One row a trained network that counts, at the learning rate that the rule chose."""
+    """Describe the table: one row per counted network, trained at the learning rate that the rule chose."""
     return Table(
         "prediction",
         "a task x architecture x depth x seed",
@@ -26,7 +26,12 @@ def prediction() -> Table:
             ),
             Column("parameters", "float", "numbers that the network learns; null: not measured", nullable=True),
             Column("accuracy", "float", "test accuracy after the budget; null: diverged", nullable=True),
-            Column("over_chance", "float", "(accuracy - chance) / (1 - chance); null: diverged", nullable=True),
+            Column(
+                "over_chance",
+                "float",
+                "(accuracy - chance) / (best - chance), best: `attainable` of cells, 1 where it is not known or is chance; null: diverged",
+                nullable=True,
+            ),
             Column("threshold", "float", "of accuracy over chance: from there on a network trains"),
             Column("trains", "bool", "whether accuracy over chance is at the threshold after the budget"),
             Column("fate", "text", "trained; slow: below the threshold; stuck: below a fifth of it; diverged"),

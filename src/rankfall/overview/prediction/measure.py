@@ -1,8 +1,8 @@
-"""Does what is lost at birth matter? Each network before training beside what became of it (docs/prediction.md).
+"""The measure `prediction`: does what is lost at birth matter? Each network before training beside its outcome (docs/prediction.md).
 
-A network that counts is trained at several learning rates. Which of them is its own is chosen for each task, architecture and depth by the
-accuracy of other seeds, `selection`, which do not count afterwards. The same network before training is the one with the same task,
-architecture, depth and seed whose training has no epochs: it has the same initial values, bit for bit.
+A counted network is trained at several learning rates. For each task, architecture and depth one of them is chosen by the accuracy of other
+seeds, `selection`, which are not counted afterwards. The same network before training is the one with the same task, architecture, depth
+and seed whose training has no epochs: it has the same initial values, bit for bit.
 """
 
 from collections.abc import Callable
@@ -54,8 +54,8 @@ def prediction(
     thresholds: dict[str, Any] = {},
     folds: int = 10,
 ) -> list[dict[str, Any]]:
-    """`selection`: seeds that choose learning rates, and nothing else. `threshold`: of accuracy over chance; `thresholds`: those of single
-    tasks. `folds`: in so many parts architectures are left out."""
+    """Return a row for each counted network. `selection` are the seeds that only choose learning rates. `threshold` is a bound on accuracy
+    over chance, and `thresholds` has the bounds of single tasks. `folds` is the number of parts into which architectures are divided."""
     rows = networks(context.table, selection, threshold, thresholds, folds).to_dict("records")
     return [{str(name): None if value != value else value for name, value in row.items()} for row in rows]
 
@@ -67,7 +67,7 @@ def networks(
     thresholds: dict[str, Any],
     folds: int,
 ) -> DataFrame:
-    """The networks that count, with outcomes and predictors; empty without cells."""
+    """Return the counted networks, with outcomes and predictors. Empty without cells."""
     cells = table("cells")
     if cells is None or not len(cells):
         return pd.DataFrame()
@@ -97,14 +97,14 @@ def networks(
 
 
 def name_variants(cells: DataFrame) -> DataFrame:
-    """Cells whose architecture's name holds its variant, where the grid sets parts of it."""
+    """Return cells with the variant in the architecture's name, if the grid sets parts of the architecture."""
     cells = number_variants(cells)
     variant = cells.variant.where(cells.variant == "", " (" + cells.variant + ")")
     return cells.assign(architecture=cells.architecture + variant)
 
 
 def check(trained: DataFrame, born: DataFrame, selection: list[int]) -> None:
-    """What the study needs of a run."""
+    """Raise if the run lacks what the study needs."""
     if not len(trained) or not len(born):
         lacking = "trained" if not len(trained) else "left at birth (a training with `epochs: 0`)"
         raise RankfallError(f"prediction: no network of this run is {lacking}; name both trainings in the grid")
@@ -130,7 +130,8 @@ def check(trained: DataFrame, born: DataFrame, selection: list[int]) -> None:
 
 
 def deal_folds(names: Any, folds: int) -> np.ndarray:
-    """The fold of each architecture: dealt out in an order that is drawn from the names' number alone, so that all of one are in one."""
+    """Return the fold of each architecture. Folds are dealt in a random order that depends only on the number of names, so that all
+    networks of an architecture are in one fold."""
     each = sorted(set(names))
     order = stream(0, "prediction", "folds").permutation(len(each))
     place = {each[architecture]: rank % min(folds, len(each)) for rank, architecture in enumerate(order)}

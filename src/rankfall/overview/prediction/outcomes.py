@@ -1,4 +1,5 @@
-"""What became of networks: the learning rate that a rule chooses, accuracy over chance, steps to a threshold, and how deep still trains."""
+"""The outcomes of networks: the learning rate that a rule chooses, accuracy over chance, steps to a threshold, and the largest depth that
+trains."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,19 +11,27 @@ from rankfall.report.selection import select
 from rankfall.use.training.rows import TESTED
 
 DIVERGED, STUCK, SLOW, TRAINED = "diverged", "stuck", "slow", "trained"
-STILL = 0.2  # of the threshold: below it a network is stuck
+STILL = 0.2  # share of the threshold below which a network is stuck
 PLACE = ["task", "architecture", "depth"]
 
 
 def over_chance(cells: DataFrame) -> Series:
-    """(accuracy - chance) / (1 - chance) on the test set; null where the network diverged."""
+    """Return (accuracy - chance) / (best - chance) on the test set, null if the network diverged."""
     accuracy, chance = cells.test_accuracy.astype(float), cells.chance.astype(float)
-    return ((accuracy - chance) / (1 - chance)).where(cells.status == "done")
+    return ((accuracy - chance) / (best_accuracy(cells) - chance)).where(cells.status == "done")
+
+
+def best_accuracy(cells: DataFrame) -> Series:
+    """Return the accuracy that the mask of each network leaves attainable: under a causal mask the best answers to sorting are .6 right,
+    and a network that gives them has learned its task. It is 1 where that is not known, and where the mask leaves no more than chance:
+    such a network never learns."""
+    best = cells.attainable.astype(float)
+    return best.where(best > cells.chance.astype(float), 1.0)
 
 
 def chosen_rates(cells: DataFrame, selection: Iterable[int]) -> DataFrame:
-    """For each task, architecture and depth the learning rate with the largest mean accuracy over chance on the seeds of the selection; a
-    network that diverged counts as -1; of equal ones the smallest. One row each: PLACE and `lr`."""
+    """Return PLACE and `lr`: for each task, architecture and depth the learning rate with the largest mean accuracy over chance on the
+    seeds of the selection. A diverged network counts as -1, and ties go to the smallest rate."""
     chosen = cells[cells.seed.isin(list(selection))]
     value = over_chance(chosen).fillna(-1.0)
     mean = chosen.assign(value=value).groupby([*PLACE, "lr"], as_index=False).value.mean()
@@ -31,7 +40,7 @@ def chosen_rates(cells: DataFrame, selection: Iterable[int]) -> DataFrame:
 
 
 def samples(datasets: DataFrame) -> Mapping[str, int]:
-    """Samples of an epoch, by task."""
+    """Return the samples of an epoch, by task."""
     rows = datasets[datasets.split == "train"]
     return dict(zip(rows.task, rows.samples.astype(int)))
 
@@ -39,29 +48,30 @@ def samples(datasets: DataFrame) -> Mapping[str, int]:
 def steps_to(
     curves: DataFrame, cells: DataFrame, samples: Mapping[str, int], threshold: Mapping[str, float], usual: float
 ) -> Series:
-    """Optimiser steps until test accuracy over chance is first at the threshold of the task, by key; null where it never is. `samples`: of
-    an epoch, by task: a network that diverged or stopped has taken fewer steps than its epochs have."""
+    """Return, by key, the optimiser steps until test accuracy over chance first reaches the task's threshold, null if it never does.
+    `samples` are those of an epoch, by task, since a network that diverged or stopped has taken fewer steps than its epochs have."""
     rows = select(curves[curves.epoch > 0], TESTED)
-    known = cells.set_index("key")[["chance", "batch"]].astype(float)
+    known = cells.assign(best=best_accuracy(cells)).set_index("key")[["chance", "best", "batch"]].astype(float)
     rows = rows[rows.key.isin(known.index)]
     about = known.loc[rows.key]
     wanted = rows.task.map(lambda task: threshold.get(task, usual)).astype(float).to_numpy()
-    reached = (rows.value.astype(float).to_numpy() - about.chance.to_numpy()) / (1 - about.chance.to_numpy()) >= wanted
+    chance = about.chance.to_numpy()
+    reached = (rows.value.astype(float).to_numpy() - chance) / (about.best.to_numpy() - chance) >= wanted
     first = rows[reached].groupby("key").epoch.min().astype(float)
-    each = np.ceil(cells.set_index("key").task.map(samples) / known.batch)  # steps of an epoch
+    each = np.ceil(cells.set_index("key").task.map(samples) / known.batch)  # steps per epoch
     found: Series = (first * each.reindex(first.index)).reindex(cells.key)
     return found
 
 
 def fate(share: float, threshold: float) -> str:
-    """By accuracy over chance at the end of the budget."""
+    """Return the fate of a network by its accuracy over chance at the end of the budget."""
     if np.isnan(share):
         return DIVERGED
     return TRAINED if share >= threshold else STUCK if share < STILL * threshold else SLOW
 
 
 def largest_depths(networks: DataFrame) -> Series:
-    """For each row, the largest depth at which at least half of the seeds of its task and architecture train; 0: none."""
+    """Return, for each row, the largest depth at which at least half of the seeds of its task and architecture train, or 0."""
     trains = networks.groupby(PLACE).trains.mean()
     deep = trains[trains >= 0.5].reset_index().groupby(["task", "architecture"]).depth.max()
     places: Any = list(zip(networks.task, networks.architecture))

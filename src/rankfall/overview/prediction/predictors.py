@@ -1,6 +1,6 @@
-"""What is known of a network before it is trained: its size, and predictors from measures of networks at their initial values.
+"""Predictors of networks, known before training: their size, and numbers from measures of networks at their initial values.
 
-A predictor is a number for each untrained network, by its key, or by what it is made of. Nothing here has seen a trained network.
+A predictor is a number for each untrained network, by its key or by its components. Nothing here uses a trained network.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +14,8 @@ from rankfall.report.cell_numbers import at_last
 from rankfall.report.headlines import by_name
 from rankfall.report.part_numbers import by_parts, is_missing, row_of
 
-LEAST = 1e-30  # gradients below are alike
-ROUNDING = 1e-16  # and residuals
+LEAST = 1e-30  # smaller gradients count as this
+ROUNDING = 1e-16  # smaller residuals count as this
 
 
 def of_states(quantity: str) -> Callable[[DataFrame], DataFrame]:
@@ -23,18 +23,18 @@ def of_states(quantity: str) -> Callable[[DataFrame], DataFrame]:
 
 
 def last(rows: DataFrame) -> Series:
-    """Of the last layer, by key; none where a network has none."""
+    """Return the values of the last layer, by key. A network without values is absent."""
     return at_last(rows).set_index("key").value.astype(float)
 
 
 def growth(rows: DataFrame, first: int) -> Series:
-    """log10 of the last layer's value over that of layer `first`."""
+    """Return log10 of the last layer's value divided by that of layer `first`."""
     start = rows[rows.layer == first].set_index("key").value.astype(float)
     return np.log10(last(rows)) - np.log10(start)
 
 
 def geometric(rows: DataFrame) -> Series:
-    """Mean over layers of log10, by key; none where a layer has none."""
+    """Return the mean over layers of log10, by key. NaN if a layer has no value."""
     values = rows.assign(log=np.log10(rows.value.astype(float).clip(lower=LEAST)))
     return values.groupby("key").log.agg(lambda one: one.mean(skipna=False))
 
@@ -58,7 +58,7 @@ def own_share(table: DataFrame) -> Series:
     return last(rows)
 
 
-# Of networks: the table to a number for each key.
+# Predictors of networks: functions from a table to a number for each key.
 OF_TABLE: Mapping[str, Callable[[DataFrame], Series]] = {
     "residual": lambda table: np.log10(last(of_states("residual")(table)).clip(lower=ROUNDING)),
     "cosine": lambda table: last(of_states("cosine")(table)),
@@ -79,7 +79,7 @@ HEADLINES_OF = {"order": "order", "distinct_rows": "probe_rows"}  # of what mixe
 
 
 def of_network(name: str, table: DataFrame | None, born: DataFrame) -> Series:
-    """A predictor of untrained networks, by key; NaN where there is none. `born`: their rows of the table `cells`."""
+    """Return a predictor of untrained networks, by key, NaN if there is none. `born` are their rows of the table `cells`."""
     nothing = pd.Series(np.nan, index=pd.Index(born.key, name="key"))
     if table is None or not len(table):
         return nothing
@@ -103,7 +103,7 @@ def of_parts(headline: Any, rows: Any, row: Mapping[str, Any]) -> float:
 
 
 def sizes(table: DataFrame | None) -> Series:
-    """Parameters of each network, by key."""
+    """Return the parameters of each network, by key."""
     if table is None:
         return pd.Series(dtype=float)
     return table[table.part == "all"].set_index("key")["count"].astype(float)

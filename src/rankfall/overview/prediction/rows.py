@@ -1,10 +1,10 @@
-"""What is known of a network before it is trained: the parts of its architecture, and the predictors with the table of each."""
+"""The predictors of a network: the parts of its architecture, and numbers from measures before training with the table of each."""
 
 from rankfall.report.parts import MADE_OF
 
-PARTS = {**MADE_OF, "init": "how initial values are drawn"}  # of the configuration: nothing is measured for them
+PARTS = {**MADE_OF, "init": "how initial values are drawn"}  # from the configuration, without a measurement
 
-BIRTH = {  # predictor: its table, and what it is
+BIRTH = {  # predictor: its table, and its meaning
     "residual": ("states", "log10 of |res(X)| / |X| after the last layer"),
     "cosine": ("states", "mean cosine between tokens after the last layer"),
     "stable_rank": ("states", "sum s^2 / max s^2 of the states after the last layer"),
@@ -29,5 +29,5 @@ BIRTH = {  # predictor: its table, and what it is
 
 
 def column(predictor: str) -> str:
-    """Its name in the table `prediction`."""
+    """Return the name of a predictor's column in the table `prediction`."""
     return f"birth_{predictor}"

@@ -1,1 +1,1 @@
-"""How well what is measured at birth predicts what becomes of networks of architectures that a model has not seen."""
+"""Scores of how well measurements at birth predict the outcomes of networks of architectures that a model has not seen."""

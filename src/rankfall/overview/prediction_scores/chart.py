@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""The page's chart of the scores."""
 
 from rankfall.report.page.chart import Chart
 

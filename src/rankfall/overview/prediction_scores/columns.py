@@ -1,10 +1,10 @@
-"""prediction_scores.parquet: how well models of what is known at birth predict what becomes of networks."""
+"""The table prediction_scores.parquet: how well models of measurements at birth predict the outcomes of networks."""
 
 from rankfall.report.schema import Column, Table
 
 
 def prediction_scores() -> Table:
-    """One row a model, statistic and null model that the gain is over."""
+    """Describe the table: one row per model, statistic, and null model over which the gain is measured."""
     return Table(
         "prediction_scores",
         "a task x outcome x statistic x model x null model",

@@ -1,7 +1,6 @@
-"""Features of models. A number becomes its rank among the training networks, so that no scale and no outlier matters, and the square of
-that rank, so that it may be best in the middle; a missing number is the median, with a mark. A part of the architecture becomes one column
-for each component that the training networks have, and each of these columns times the rank of the depth.
-"""
+"""Features of models. A number becomes its rank among the training networks, so that scale and outliers do not matter, and the square of
+that rank, so that the best value may be in the middle. A missing number becomes the median, with a mark. A part of the architecture becomes
+one column for each component of the training networks, and each of these columns times the rank of the depth."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ Names = NDArray[np.str_]
 
 
 def features(train: Array, test: Array) -> tuple[Array, Array]:
-    """Columns (n, p) to features (n, 3 p) of networks to learn from and of others; nothing is learned from the others."""
+    """Return features (n, 3 p) of columns (n, p), for training and other networks. Nothing is learned from the other networks."""
     made = [of_column(*pair) for pair in zip(train.T, test.T)]
     if not made:
         return np.empty((len(train), 0)), np.empty((len(test), 0))
@@ -19,8 +18,8 @@ def features(train: Array, test: Array) -> tuple[Array, Array]:
 
 
 def encode_parts(train: Names, test: Names, depth: Array, test_depth: Array) -> tuple[Array, Array]:
-    """Names of components (n, p), with the depths (n,), to columns of zeros and ones, and these times the rank of the depth; a component
-    that no training network has is zero in all columns of its part."""
+    """Encode names of components (n, p), with the depths (n,), as columns of zeros and ones, and these times the rank of the depth. A
+    component that no training network has is zero in all columns of its part."""
     known = [np.unique(column) for column in train.T]
     rank, test_rank = of_column(depth, test_depth)
     made = []
@@ -36,7 +35,8 @@ def of_column(train: Array, test: Array) -> tuple[Array, Array]:
 
 
 def rank_values(values: Array, known: Array) -> Array:
-    """(n, 3): rank in [-1, 1] among the known numbers, the middle of equal ones; its square about its mean; whether it is missing."""
+    """Return (n, 3): the rank in [-1, 1] among the known numbers, where ties have the middle rank; its square about its mean; and a mark of
+    missing numbers."""
     missing = ~np.isfinite(values)
     if not len(known):
         return np.column_stack([np.zeros((len(values), 2)), missing.astype(float)])

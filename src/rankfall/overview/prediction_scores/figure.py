@@ -1,4 +1,4 @@
-"""What predictors say alone, and what they add to each null model, with intervals over architectures."""
+"""The figure of predictors: what each predicts alone and what it adds to each null model, with intervals over architectures."""
 
 from typing import Any, Literal
 
@@ -15,9 +15,9 @@ from rankfall.overview.prediction_scores.rows import (
     STATISTICS,
     TITLES,
     by_gain,
-    of,
     say_where,
     select_null,
+    statistic_rows,
 )
 from rankfall.report.colours import BLUE, CHANCE, GREY, RED
 from rankfall.report.labels import join, many
@@ -26,7 +26,7 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["prediction_scores"]
 VERDICTS = {"adds": BLUE, "predicts": BLUE, "adds nothing": RED, "does not predict": RED, "undecided": GREY}
-NAMED = 6  # predictors of one verdict, at most
+NAMED = 6  # the most predictors that are named for one verdict
 SAID = {BLUE: "above nothing for all predictors at once", RED: "nothing that matters", GREY: "undecided"}
 DASHES = {SIZE: "--", DESIGN: "-"}  # of null models
 NUMBERS = ("value", "low", "high", "gain", "gain_low", "gain_high")
@@ -39,12 +39,12 @@ def prediction_scores(
     statistic: Literal["auc", "somers_d", "r2"] | None = None,
     task: str | None = None,
 ) -> Picture:
-    """Left: models of one predictor, beside the null models. Middle and right: the gain over depth and parameters, and over architecture
-    and depth. `statistic`: the first of the outcome; `task`: null: the mean over tasks."""
+    """Draw models of one predictor beside the null models (left), and the gains over depth and parameters (middle) and over architecture
+    and depth (right). `statistic` defaults to the first of the outcome, and `task` null to the mean over tasks."""
     task = task or ALL
     chosen = statistic or STATISTICS[outcome][0]
     table = read("prediction_scores")
-    rows = of(table, outcome, chosen, task)
+    rows = statistic_rows(table, outcome, chosen, task)
     rows = rows.astype(dict.fromkeys(NUMBERS, float))
     added = {null: by_gain(rows[rows.value.notna()], null) for null in NULLS}
     if added[DESIGN].empty:
@@ -73,7 +73,7 @@ def prediction_scores(
 
 
 def dots(panel: Axes, rows: DataFrame, order: list[str], middle: str, low: str, high: str) -> None:
-    """One row a predictor, the first at the top."""
+    """Draw one row per predictor, the first at the top."""
     seen: set[str] = set()
     for one in rows.to_dict("records"):
         colour, y = VERDICTS[one["verdict"]], len(order) - 1 - order.index(one["predictor"])
@@ -105,7 +105,7 @@ def describe_null(null: Any) -> str:
 
 
 def describe_additions(added: DataFrame) -> str:
-    """Which predictors add to a null model, which add nothing, and how many are undecided."""
+    """Say which predictors add to a null model, which add nothing, and how many are undecided."""
     named = {
         verdict: list(part.predictor.str.replace("_", " ")) for verdict, part in added.groupby("verdict", sort=False)
     }
@@ -122,7 +122,7 @@ def describe_additions(added: DataFrame) -> str:
 
 
 def name_undecided(names: list[str]) -> str:
-    """By name where they are few."""
+    """Say which predictors are undecided, by name if they are few."""
     return (
         f"{join(names)} {'is' if len(names) == 1 else 'are'} undecided"
         if len(names) <= NAMED

@@ -4,18 +4,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-PENALTY = 1.0  # of squared coefficients, beside a sum over networks
+PENALTY = 1.0  # factor of the squared coefficients, which are added to a sum over networks
 STEPS = 50
 
 
 def linear(x: Array, y: Array) -> Array:
-    """Coefficients (p + 1,), the intercept first."""
+    """Return the coefficients (p + 1,), the intercept first."""
     whole = with_one(x)
     return np.asarray(np.linalg.solve(whole.T @ whole + penalty(whole), whole.T @ y), dtype=np.float64)
 
 
 def logistic(x: Array, y: Array) -> Array:
-    """Coefficients (p + 1,) for y of 0 and 1, by Newton's steps, halved where one would make the loss larger."""
+    """Return the coefficients (p + 1,) for y of 0 and 1, by Newton steps, which are halved while they would increase the loss."""
     whole, ridge = with_one(x), penalty(with_one(x))
     found = np.zeros(whole.shape[1])
     for _ in range(STEPS):
@@ -38,7 +38,7 @@ def loss(whole: Array, y: Array, coefficients: Array, ridge: Array) -> float:
 
 
 def scores(x: Array, coefficients: Array) -> Array:
-    """Of both: what rises with the outcome."""
+    """Return scores that rise with the outcome, for both models."""
     found: Array = with_one(x) @ coefficients
     return found
 
@@ -48,7 +48,7 @@ def with_one(x: Array) -> Array:
 
 
 def penalty(whole: Array) -> Array:
-    """Of the intercept a little too, where all outcomes are one."""
+    """Return the penalty. The intercept has a small one too, for outcomes that are all equal."""
     found = PENALTY * np.eye(whole.shape[1])
     found[0, 0] = 1e-6
     return found

@@ -1,4 +1,4 @@
-"""Scores of networks by models that have seen no network of their architecture."""
+"""Scores of networks from models that have seen no network of their architecture."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,14 @@ from rankfall.overview.prediction_scores.pairs import Sums, auc, explain_varianc
 from rankfall.overview.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, SOMERS_D, STATISTICS, TRAINS
 
 Array = NDArray[np.float64]
-DIGITS = 6  # of scores, which are of the order of 1: beyond are rounding and the small penalty of the intercept
+DIGITS = 6  # of scores, which are about 1: further digits come from rounding and the small penalty of the intercept
 
 
 def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Array]:
-    """The networks of one task that are asked, what a model learns, and what it is judged by; both rise with what is better.
+    """Return the networks of one task, the values that a model learns, and the values that judge it. Both rise with better outcomes.
 
-    `steps`: all networks, those that never reach the threshold as equally last. `largest_depth`: of each architecture the mean of its
-    networks of the task's largest depth. A network that diverged is as good as chance.
+    `steps`: all networks count, and those that never reach the threshold share the last place. `largest_depth`: for each architecture, the
+    mean of its networks of the task's largest depth. A diverged network counts as chance.
     """
     if outcome == DEPTH:
         networks = networks[networks.depth == networks.depth.max()]
@@ -39,7 +39,7 @@ def of_outcome(networks: DataFrame, outcome: str) -> tuple[DataFrame, Array, Arr
 
 
 def why_no_value(networks: DataFrame, outcome: str) -> str:
-    """Why no model of one task has a statistic."""
+    """Return why no model of one task has a statistic."""
     asked, _, value = of_outcome(networks, outcome)
     if len(np.unique(value)) < 2:
         return "all networks end alike: there is no pair to put in order"
@@ -51,8 +51,8 @@ def why_no_value(networks: DataFrame, outcome: str) -> str:
 
 
 def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: list[str]) -> dict[str, Sums]:
-    """Each statistic of a model of these columns, for networks of one task. What is learned from networks that all end alike puts none
-    before another, and networks that a model cannot tell apart tie, whatever rounding makes of their scores."""
+    """Return each statistic of a model of these columns, for networks of one task. A model learned from networks that all end alike ranks
+    none before another. Networks that a model cannot distinguish tie, whatever rounding does to their scores."""
     asked, learned, judged_by = of_outcome(networks, outcome)
     numbers = asked[[name for name in columns if name not in PARTS]].astype(float).to_numpy()
     parts = asked[[name for name in columns if name in PARTS]].fillna("").to_numpy(str)
@@ -63,7 +63,7 @@ def judge(networks: DataFrame, columns: list[str], outcome: str, architectures: 
         if out.all():
             continue
         seen = learned[~out]
-        usual[out] = np.clip(seen.mean(), seen.min(), seen.max())  # of equal numbers their mean, to the last digit
+        usual[out] = np.clip(seen.mean(), seen.min(), seen.max())  # for equal numbers exactly their mean
         if seen.min() == seen.max():
             score[out] = usual[out]
             continue

@@ -1,10 +1,10 @@
-"""How well what is measured at birth predicts what becomes of networks, beyond what their configuration tells (docs/prediction.md).
+"""The measure `prediction_scores`: how well measurements at birth predict outcomes, beyond the configuration (docs/prediction.md).
 
-Models are linear and logistic in ranks and squared ranks of numbers and in the parts of an architecture, with a small penalty. Each is
-learned, for each task by itself, from the networks of nine tenths of the architectures and judged on those of the last tenth, whole
-architectures at a time, and so for each tenth (`folds`). Intervals come from architectures drawn anew, all networks of one
-together; gains over a null model from the same draws. Null models know the depth, the number of parameters, both, or the parts of the
-architecture and the depth. A verdict on a predictor holds for all predictors at once: its lower end is at 0.05 divided by their number.
+Models are linear and logistic in ranks and squared ranks of numbers and in the parts of an architecture, with a small penalty. For each
+task each model is learned from the networks of nine tenths of the architectures and judged on those of the last tenth, whole architectures
+at a time, and so for each tenth (`folds`). Intervals come from resampled architectures, with all networks of one together, and gains over a
+null model come from the same draws. Null models know the depth, the number of parameters, both, or the parts of the architecture and the
+depth. A verdict on a predictor holds for all predictors at once: its lower end is at 0.05 divided by their number.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ class Model:
     name: str
     columns: tuple[str, ...]
     predictor: str | None = None
-    over: tuple[str, ...] = NULLS  # null models that its gains are over
+    over: tuple[str, ...] = NULLS  # the null models over which its gains are measured
 
 
 def prediction_scores(
@@ -69,13 +69,13 @@ def prediction_scores(
     folds: int = 10,
     draws: int = 4000,
 ) -> list[dict[str, Any]]:
-    """Options as those of `prediction`; `draws`: of architectures, for intervals."""
+    """Return the scores of all models. Options are those of `prediction`, and `draws` is the number of resamples of architectures."""
     found = all_networks(context.table, selection, threshold, thresholds, folds)
     return list(analyse(found, draws))
 
 
 def analyse(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
-    """All rows, of the table `prediction`."""
+    """Yield all rows, from the table `prediction`."""
     if not len(networks):
         return
     predictors = [name for name in BIRTH if networks[column(name)].notna().any()]
@@ -83,7 +83,7 @@ def analyse(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
     drawn = stream(0, "prediction_scores", "draws").multinomial(
         len(architectures), np.full(len(architectures), 1 / len(architectures)), size=draws
     )
-    drawn = np.vstack([np.ones(len(architectures)), drawn])  # the first: as they are
+    drawn = np.vstack([np.ones(len(architectures)), drawn])  # the first draw is the original architectures
     tasks = dict(list(networks.groupby("task")))
     for outcome in STATISTICS:
         found = {
@@ -94,7 +94,7 @@ def analyse(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
             for task in (*tasks, ALL):
                 of = {task: tasks[task]} if task != ALL else tasks
                 about = {"task": task, "outcome": outcome, "statistic": statistic}
-                yield from rows(
+                yield from score_rows(
                     about, {name: [one[t][statistic] for t in of] for name, one in found.items()}, of, predictors, drawn
                 )
 
@@ -112,14 +112,15 @@ def models(predictors: list[str]) -> Iterator[Model]:
         yield Model("together", f"{null} and {TOGETHER}", (*KNOWS[null], *every))
 
 
-def rows(
+def score_rows(
     about: dict[str, Any],
     sums: dict[str, list[Sums]],
     tasks: dict[str, DataFrame],
     predictors: list[str],
     drawn: np.ndarray,
 ) -> Iterator[dict[str, Any]]:
-    """Of one task, or of several in the mean, each model's rows of a statistic: one for each null model that its gain is over."""
+    """Yield each model's rows of a statistic, for one task or the mean over several: one row per null model over which its gain is
+    measured."""
     whole = {
         name: np.array([one.value(drawn) for one in listed]) for name, listed in sums.items()
     }  # each (tasks, draws + 1)
@@ -168,7 +169,7 @@ def rows(
 
 
 def ends(values: np.ndarray, each: int) -> tuple[float, float, float]:
-    """The ends of the interval of 95% over draws, and the lower end of one that holds for `each` predictors at once."""
+    """Return the ends of the 95% interval over draws, and the lower end of an interval that holds for `each` predictors at once."""
     made = values[1:][np.isfinite(values[1:])]
     if not np.isfinite(values[0]) or len(made) < 100:
         return float("nan"), float("nan"), float("nan")

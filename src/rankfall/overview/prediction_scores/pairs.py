@@ -1,12 +1,12 @@
-"""Numbers of held-out networks as sums over pairs of architectures, so that resampling whole architectures is a product of matrices.
+"""Statistics of held-out networks as sums over pairs of architectures, so that resampling whole architectures is a product of matrices.
 
-A pair of networks of one fold is right if the one with the higher score has the higher outcome, half right if scores tie, and does not
-count if outcomes tie. With outcomes 0 and 1 the share of right pairs is the AUC; with any outcome twice the share less 1 is Somers' D
-of the scores given the outcome, `scipy.stats.somersd(outcome, score)`. Pairs of two folds do not count: their scores are of two models,
-whose intercepts have seen each other's outcomes. A network without a score (NaN: there was none to learn from) makes no pair.
+A pair of networks of one fold is right if the network with the higher score has the higher outcome, half right if scores tie, and does not
+count if outcomes tie. With outcomes 0 and 1 the share of right pairs is the AUC. With any outcome, twice the share less 1 is Somers' D of
+the scores given the outcome, `scipy.stats.somersd(outcome, score)`. Pairs of two folds do not count: their scores are of two models, whose
+intercepts have seen each other's outcomes. A network without a score (NaN: no other fold to learn from) makes no pair.
 
-An architecture that is drawn w times stands for w architectures like it. Its networks make pairs with those of one drawn v times w v times,
-and among themselves w times: copies of a network are no pairs, since the one would be judged by the other.
+An architecture that is drawn w times stands for w architectures like it. Its networks make pairs with those of an architecture drawn v
+times w v times, and among themselves w times: copies of a network do not make pairs, since one would be judged by the other.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sums:
-    """A ratio of two quadratic forms in how often each architecture is drawn, or of two linear ones: times `scale` plus `shift`."""
+    """A ratio of two quadratic forms in how often each architecture is drawn, or of two linear forms, times `scale` plus `shift`."""
 
     above: Array  # (A, A), or (A,)
     below: Array
@@ -28,7 +28,7 @@ class Sums:
     shift: float = 0.0
 
     def value(self, drawn: Array) -> Array:
-        """Of draws (B, A) each (B,); NaN where there is no pair."""
+        """Return the ratio (B,) of draws (B, A), NaN if there is no pair."""
         if self.above.ndim == 1:
             above, below = drawn @ self.above, drawn @ self.below
         else:
@@ -39,7 +39,8 @@ class Sums:
         return found
 
     def deciding(self) -> tuple[int, int]:
-        """Architectures that count, and how many of them have the better, or the worse, network of a pair: the fewer of both."""
+        """Return the number of architectures that count, and how many have the better, or the worse, network of a pair, whichever is
+        smaller."""
         if self.below.ndim == 1:
             count = int((self.below > 0).sum())
             return count, count
@@ -48,14 +49,14 @@ class Sums:
 
 
 def sum_pairs(drawn: Array, pairs: Array) -> Array:
-    """Pairs (A, A) between and within architectures that are drawn so often (B, A): sums (B,)."""
+    """Return the sums (B,) of pairs (A, A) between and within architectures that are drawn (B, A) times."""
     within = np.diag(pairs)
     between: Array = ((drawn @ (pairs - np.diag(within))) * drawn).sum(1)
     return between + drawn @ within
 
 
 def count_pairs(score: Array, outcome: Array, architecture: Codes, fold: Codes, count: int) -> tuple[Array, Array]:
-    """Right pairs and pairs that count, (A, A) each, of A = `count` architectures; outcomes may be infinite."""
+    """Count right pairs and all pairs, (A, A) each, for A = `count` architectures. Outcomes may be infinite."""
     right, pairs = np.zeros((count, count)), np.zeros((count, count))
     for one in np.unique(fold):
         here = (fold == one) & np.isfinite(score)
@@ -78,7 +79,8 @@ def somers_d(score: Array, outcome: Array, architecture: Codes, fold: Codes, cou
 
 
 def explain_variance(predicted: Array, outcome: Array, usual: Array, architecture: Codes, count: int) -> Sums:
-    """1 - sum of squared errors over that of `usual`, the mean of the networks that were learned from: below 0 it is worse than that."""
+    """Return 1 - the sum of squared errors over that of `usual`, the mean of the training networks. Values below 0 are worse than this
+    mean."""
     errors, spread, known = np.zeros(count), np.zeros(count), np.isfinite(predicted)
     np.add.at(errors, architecture[known], (outcome - predicted)[known] ** 2)
     np.add.at(spread, architecture[known], (outcome - usual)[known] ** 2)

@@ -1,10 +1,10 @@
-"""Whether what is measured at birth tells more than the configuration, in a few sentences."""
+"""The sentences on whether measurements at birth tell more than the configuration."""
 
 import pandas as pd
 
 from rankfall.annotations import DataFrame
 from rankfall.overview.prediction_scores.figure import describe_additions
-from rankfall.overview.prediction_scores.rows import ALL, DESIGN, SIZE, by_gain, of, say_where, select_null
+from rankfall.overview.prediction_scores.rows import ALL, DESIGN, SIZE, by_gain, say_where, select_null, statistic_rows
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import Read, TableQuestion
 
@@ -13,7 +13,7 @@ def say_prediction(read: Read) -> tuple[str, str]:
     table = read("prediction_scores")
     if table is None or not len(table):
         return "", ""
-    rows = of(table, "trains", "auc")
+    rows = statistic_rows(table, "trains", "auc")
     added = by_gain(rows[rows.value.notna()], DESIGN)
     if added.empty:
         return "", ""
@@ -36,7 +36,7 @@ def say_prediction(read: Read) -> tuple[str, str]:
 
 
 def describe_together(rows: DataFrame) -> str:
-    """Of this no verdict was fixed, so it has numbers alone."""
+    """Describe all predictors together. No verdict was fixed for them, so there are only numbers."""
     (all_of,) = rows[(rows.model == f"{DESIGN} and all predictors") & (rows.over == DESIGN)].itertuples()
     if pd.isna(all_of.gain_low):
         return ""

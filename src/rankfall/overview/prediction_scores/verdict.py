@@ -1,25 +1,25 @@
-"""What may be said of a predictor: decided by thresholds that were fixed before any network of the study was trained."""
+"""Verdicts on predictors, by thresholds that were fixed before any network of the study was trained."""
 
 import math
 
 from rankfall.overview.prediction_scores.rows import MARGIN, NOTHING
 
 LEVEL = 0.05
-FEWEST = 20  # architectures that count
-FEWEST_BESIDE = 3  # of them with the better, and with the worse, network of a pair
+FEWEST = 20  # of the architectures that count
+FEWEST_BESIDE = 3  # of architectures with the better, and with the worse, network of a pair
 PREDICTS, USELESS, UNDECIDED = "predicts", "does not predict", "undecided"
 ADDS, NO_GAIN = "adds", "adds nothing"
 
 
 def enough(architectures: int, beside: int) -> bool:
-    """Whether an interval over so many architectures may decide. Over fewer it is too narrow: noise is said to predict in one table of
-    ten with 12 architectures, in half of them with 4, and in as many where one architecture alone trains."""
+    """Return whether an interval over so many architectures may decide. With fewer it is too narrow: noise would seem to predict in one
+    table of ten with 12 architectures, in half of them with 4, and in as many if a single architecture trains."""
     return architectures >= FEWEST and beside >= FEWEST_BESIDE
 
 
 def of_alone(statistic: str, low_of_all: float, high: float) -> str:
-    """Of a model of one predictor. `low_of_all`: the lower end of an interval that holds for all predictors at once; `high`: the upper end
-    of its own."""
+    """Return the verdict on a model of one predictor. `low_of_all` is the lower end of an interval that holds for all predictors at once,
+    and `high` is the upper end of its own interval."""
     if math.isnan(low_of_all) or math.isnan(high):
         return UNDECIDED
     if low_of_all > NOTHING[statistic]:
@@ -28,7 +28,7 @@ def of_alone(statistic: str, low_of_all: float, high: float) -> str:
 
 
 def of_gain(statistic: str, low_of_all: float, high: float) -> str:
-    """Of what a predictor adds to a null model."""
+    """Return the verdict on what a predictor adds to a null model."""
     if math.isnan(low_of_all) or math.isnan(high):
         return UNDECIDED
     if low_of_all > 0:

@@ -1,1 +1,1 @@
-"""Every published number beside ours."""
+"""The comparison of every published number with the result of this run."""

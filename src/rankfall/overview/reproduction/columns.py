@@ -1,10 +1,10 @@
-"""reproduction.parquet: ours beside the published numbers."""
+"""The table reproduction.parquet: results beside the published numbers."""
 
 from rankfall.report.schema import Column, Table
 
 
 def reproduction() -> Table:
-    """One row a published number, at each of our settings that measures the same."""
+    """Describe the table: one row per published number and matching setting of the run."""
     return Table(
         "reproduction",
         "a published number x a setting of ours",

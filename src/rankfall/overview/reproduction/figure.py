@@ -1,4 +1,4 @@
-"""Published numbers and ours: how many comparisons hold by paper and experiment, worst first, and which miss at the published settings."""
+"""The figure of published numbers: how many comparisons hold by paper and experiment, worst first, and misses at the published settings."""
 
 from typing import Any
 
@@ -11,21 +11,22 @@ from rankfall.report.lines import below, collect_labels
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["reproduction"]
-CURVES = " layer "  # in the name of a point of a curve by layer: those are one experiment of their own
+CURVES = " layer "  # in the name of a point of a curve by layer, which makes an experiment by itself
 OUTCOMES = {
     ("holds", True): ("holds", GREEN),
     ("holds", False): ("holds, at another setting", "#9AD1BD"),
     ("misses", False): ("misses, at another setting", "#F2C3A0"),
     ("misses", True): ("misses", RED),
 }
-FRAME = (-0.6, 1.6)  # where accuracies, residuals and their differences lie; what is beyond is drawn at the edge
-MOST = 14  # misses that are drawn one by one
+FRAME = (-0.6, 1.6)  # the range of accuracies, residuals and their differences; values beyond are drawn at the edge
+MOST = 14  # misses that are drawn individually
 
 
 def reproduction(read: Read, *, most: int = MOST) -> Picture:
-    """Above: counts by paper and experiment. Below: the worst misses at the published settings, at most `most`. All are in the CSV."""
+    """Draw counts by paper and experiment (above), and the worst misses at the published settings (below, at most `most`). The CSV has
+    all."""
     table = read("reproduction")
-    numbers = table.astype(dict.fromkeys(("ours", "difference"), float))  # NaN where there is none
+    numbers = table.astype(dict.fromkeys(("ours", "difference"), float))  # NaN if there is no number
     reasons = [
         why(one) if known else "not measured in this run"
         for one, known in zip(numbers.itertuples(), table.holds.notna())
@@ -52,13 +53,13 @@ def reproduction(read: Read, *, most: int = MOST) -> Picture:
 
 
 def experiment(one: Any) -> str:
-    """Paper, and what of it: the place where its number stands."""
+    """Return the paper and the place in it where a number appears."""
     place = one.place.partition(";")[0]
     return f"{one.source}, {'curves by layer' if CURVES in one.name else place}"
 
 
 def why(one: Any) -> str:
-    """Why a comparison does not hold; empty where it does."""
+    """Return why a comparison does not hold, or an empty text if it does."""
     if one.holds:
         return ""
     if one.failed:
@@ -77,16 +78,16 @@ def why(one: Any) -> str:
 
 
 def worst(misses: DataFrame) -> DataFrame:
-    """The largest first: failed seeds, then by how far ours is off relative to the published."""
+    """Sort misses, largest first: by failed seeds, then by the deviation relative to the published number."""
     off = (misses.ours.astype(float) - misses.published).abs() / misses.published.abs().clip(lower=0.05)
     places = misses.assign(off=np.where(misses.ours.isna(), np.inf, off)).sort_values(
         ["failed", "off", "name"], ascending=[False, False, True]
     )
-    return places.drop_duplicates("name")  # of several settings of one number, the worst
+    return places.drop_duplicates("name")  # keep the worst setting of each number
 
 
 def bars(panel: Axes, counts: DataFrame) -> None:
-    """Stacked counts, the experiment with the largest share of misses at the top."""
+    """Draw stacked counts, the experiment with the largest share of misses at the top."""
     missing = sum((counts[name] for name in ("misses", "misses, at another setting") if name in counts), start=0)
     order = (missing / counts.sum(axis=1)).sort_values(kind="stable").index if len(counts) else []
     left = 0.0
@@ -103,8 +104,8 @@ def bars(panel: Axes, counts: DataFrame) -> None:
 
 
 def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
-    """A row a number: the published as a ring, ours as a dot, and why it misses. `alike`: whether anything is compared at the published
-    settings."""
+    """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `alike` says whether anything is compared at
+    the published settings."""
     low, high = FRAME
     names = list(shown.name)
     for place, one in enumerate(shown.itertuples()):
@@ -130,7 +131,7 @@ def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
 
 
 def say_count(table: DataFrame) -> str:
-    """The number of comparisons that hold: at the published settings, and at other sizes, trainings or texts."""
+    """Say how many comparisons hold, at the published settings and at other sizes, trainings or texts."""
     measured = table[table.holds.notna()]
     rest = table[table.holds.isna()].name.nunique()
     unmeasured = f"{many(rest, 'published number')} {'is' if rest == 1 else 'are'} not measured in this run"
@@ -146,14 +147,15 @@ def say_count(table: DataFrame) -> str:
 
 
 def say_sources(measured: DataFrame) -> str:
-    """What the names of papers on the axis stand for, where that is not what they say."""
+    """Explain the names of papers on the axis that differ from the papers' full names."""
     known = dict(zip(measured.source, measured.source_name))
     said = "; ".join(f"{name}: {one}" for name, one in known.items() if name != one)
     return f" On the axis, {said}." if said else ""
 
 
 def say_misses(misses: DataFrame, comparisons: int, most: int) -> str:
-    """The misses at the published settings: so many comparisons, of fewer numbers where one has several settings."""
+    """Describe the misses at the published settings: the number of comparisons, and of published numbers, which may have several
+    settings."""
     if misses.empty:
         return "Nothing misses at the published settings."
     first = misses.iloc[0]

@@ -1,12 +1,12 @@
-"""Reproduction: every published number and ours, with the deviation.
+"""The measure `reproduction`: every published number and ours, with the deviation.
 
 The published numbers are facts in the folders of quantities, `published.csv` (`report/published_numbers.py`), each with its source, the
-setting it was measured at and our rows of the same (`where`). Some are about a difference (`less`) or a ratio (`over`) of two selections of
-rows, paired within a network: paths against the chance of the same cells, one variant against another.
+setting at which it was measured, and our corresponding rows (`where`). Some are about a difference (`less`) or a ratio (`over`) of two
+selections of rows, paired within a network: paths against the chance of the same cells, one variant against another.
 
-Ours is the mean over seeds of each seed's mean. A seed without a finite number, or whose network did not finish training or left the
-bounds (`within`: beyond the frame of the published picture), has failed: it is counted, and no comparison with a failed seed holds. A
-published number that nothing in the run measures keeps its row, without a value of ours. How ours should compare (`sense`):
+Ours is the mean over seeds of each seed's mean. A seed has failed if it has no finite number, or if its network did not finish training or
+left the bounds (`within`: beyond the frame of the published picture). It is counted, and no comparison with a failed seed holds. A
+published number that nothing in the run measures keeps its row, without our value. `sense` says how ours should compare:
 
     equal               within `tolerance`; for a curve's point three of its published deviations over samples, or 0.02 where that is
                         more, but never more than a fifth of the value
@@ -33,15 +33,15 @@ from rankfall.report.searched import Searched, equals, write_cell
 
 TABLE = "reproduction"
 NEEDS = "tables"
-TABLES = ["cells"]  # and those that there are published numbers of; of these, what the run makes
+TABLES = ["cells"]  # further tables with published numbers are read if the run makes them
 FINDS = ["published"]
-# What makes networks different, in tables of cells and of models: networks that differ in one of these are never averaged.
+# Columns that distinguish networks, in tables of cells and of models: networks that differ in one of them are never averaged.
 SPEC = {column.name for column in CELL_COLUMNS if not column.provenance} - {"key", "seed", "status", "reason"}
 MODEL = {column.name for column in MODEL_COLUMNS} - {"seed"}
 
 
 def reproduction(context: Context) -> list[dict[str, Any]]:
-    """A table that the run does not make is None."""
+    """Return a row for each published number and setting. A table that the run does not make is None."""
     numbers = list(published_numbers())
     given = {name: context.table(name) for name in dict.fromkeys(value["table"] for value in numbers)}
     ready = {name: Searched(frame) for name, frame in given.items() if frame is not None}
@@ -49,7 +49,7 @@ def reproduction(context: Context) -> list[dict[str, Any]]:
 
 
 def place_beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str, Any]]:
-    """One row for each setting of ours, or one row without ours."""
+    """Return one row for each of our settings, or one row without ours."""
     kept = ("name", "source", *PAPER, "place", "what", "kind", "sense")
     row = {name: value[name] for name in kept} | {
         "published": float(value["published"]),
@@ -77,7 +77,7 @@ def place_beside(value: dict[str, Any], ours: Searched | None) -> list[dict[str,
 
 
 def verdict(number: Series, published: float, sense: str, tolerance: float) -> dict[str, Any]:
-    """Mean, deviation and failures over the seeds of one setting."""
+    """Return mean, deviation and failures over the seeds of one setting."""
     good = number.dropna()
     ours = float(good.mean()) if len(good) else None
     each = [holds(one, published, sense, tolerance) for one in good]
@@ -94,9 +94,8 @@ def verdict(number: Series, published: float, sense: str, tolerance: float) -> d
 
 
 def compute_values(ours: Searched, value: dict[str, Any]) -> DataFrame:
-    """A number for every network and seed, NaN where it failed: of the selection, minus or divided by that of another one. `network`: a
-    row of it in the table.
-    """
+    """Return a number for every network and seed, NaN if it failed: the mean of the selection, minus or divided by that of another
+    selection. `network` is a row of the network in the table."""
     asked = conditions(value["where"])
     by = value["by"].split(";")
     changed = dict(conditions(value["less"] or value["over"]))
@@ -112,7 +111,7 @@ def compute_values(ours: Searched, value: dict[str, Any]) -> DataFrame:
     found = ours.name_means(mean_by_group(ours, asked, keys, value), keys)
     if not changed:
         return found
-    # The other selection has the same conditions except those that it states; an empty condition accepts any value of a column.
+    # The other selection has the same conditions except those that it states. An empty condition accepts any value of a column.
     asked = [one for one in asked if one[0] not in changed] + [one for one in changed.items() if one[1]]
     shared = tuple(name for name in keys if name not in changed)
     other = mean_by_group(ours, asked, shared, value)
@@ -124,21 +123,21 @@ def compute_values(ours: Searched, value: dict[str, Any]) -> DataFrame:
 
 
 def mean_by_group(ours: Searched, asked: list[tuple[str, str]], keys: tuple[str, ...], value: dict[str, Any]) -> Series:
-    """Group of equal `keys` -> mean over the selected rows; NaN where one of them has no number or is out of bounds."""
+    """Return group of equal `keys` -> mean over the selected rows, NaN if a row has no number or is out of bounds."""
     number = ours.column(value["column"])
     good = number.abs() < math.inf
     for name, limit in conditions(value["within"]):
         good &= ours.column(name).abs() <= float(limit)
-    return ours.means(ours.rows(asked), number.where(good), keys)
+    return ours.means(ours.find_rows(asked), number.where(good), keys)
 
 
 def conditions(text: str) -> list[tuple[str, str]]:
-    """`column=value;column=value`; of a component, the options that count: `task_component=circle(skip=none)`."""
+    """Parse `column=value;column=value`. A component is written with the options that count: `task_component=circle(skip=none)`."""
     return [(name, wanted) for name, _, wanted in (one.partition("=") for one in text.split(";") if one)]
 
 
 def write_setting(column: str, value: Any) -> str:
-    """A column of a setting in words; of a task only the options that distinguish tasks of its kind."""
+    """Write a column of a setting as text. For a task, write only the options that distinguish tasks of its kind."""
     if column != "task_component":
         return f"{column}={write_cell(value)}"
     name, options = parts(value)

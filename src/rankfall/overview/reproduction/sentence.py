@@ -1,4 +1,4 @@
-"""How many published numbers hold, in a sentence."""
+"""The sentence on how many published numbers hold."""
 
 from rankfall.report.labels import many
 from rankfall.report.page.question import Read, TableQuestion

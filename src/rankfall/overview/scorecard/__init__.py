@@ -1,1 +1,1 @@
-"""The headline numbers of all studies beside each other."""
+"""The scorecard: the headline numbers of all studies in one table."""

@@ -1,4 +1,4 @@
-"""scorecard.parquet: the headline number of every study, one row an architecture at a setting."""
+"""The table scorecard.parquet: the headline number of every study, one row per architecture and setting."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ FINDS = ["headline"]
 
 
 def scorecard() -> Table:
-    """One row an architecture, a variant of it and a setting."""
+    """Describe the table: one row per architecture, variant and setting."""
     unread = {field for fields in UNREAD.values() for field in fields}
     return Table(
         "scorecard",
@@ -61,7 +61,7 @@ def scorecard() -> Table:
 
 
 def columns_of(headline: Headline) -> Iterator[Column]:
-    """A number, what it varies by, of how many networks it is, what it is compared with, and why there is none."""
+    """Yield the columns of a headline: the number, its variation, its networks, comparisons, and the reason if it is missing."""
     name, unit, timed = headline.name, headline.unit, headline.provenance
     source = f"{headline.table}: {', '.join(headline.columns)}"
     repeated = "; the same in every row with these components" if headline.components else ""

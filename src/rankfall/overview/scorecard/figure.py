@@ -1,5 +1,5 @@
-"""The scorecard of one setting as a picture: a row an architecture, a column a headline number, shaded from what loses most to what
-keeps most."""
+"""The figure of the scorecard at one setting: a row per architecture and a column per headline number, shaded from the largest to the
+smallest loss."""
 
 from textwrap import fill
 
@@ -17,7 +17,7 @@ from rankfall.report.style import Picture, canvas
 
 TABLES = ["scorecard"]
 FINDS = ["headline"]
-KEEPS = 0.5  # residual at the last layer
+KEEPS = 0.5  # residual at the last layer from which a network counts as keeping it
 FITS = 11  # letters of a cell at the usual size
 WIDE, HIGH, LABELS, HEADER = 0.74, 0.235, 2.1, 1.95  # inches of a column, a row, the names, and the headings
 
@@ -30,8 +30,8 @@ def scorecard(
     numbers: list[str] = [],
     most: int = 60,
 ) -> Picture:
-    """All architectures and all numbers if none are named; a number that no architecture has is left out. `setting`: as the table's column
-    of this name has it; by default the one with most of these numbers. `most`: rows that are drawn."""
+    """Draw all architectures and all numbers if none are named. Numbers that no architecture has are left out. `setting` is a value of the
+    table's column, by default the one with most of these numbers. `most` limits the rows."""
     table = read("scorecard")
     if architectures:
         table = table[table.architecture.isin(architectures)]
@@ -83,7 +83,7 @@ def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting)
 
 
 def caption(table: DataFrame, setting: Setting, shown: list[Headline], left: int, others: int) -> str:
-    """What is shown, and what is not."""
+    """Describe what is shown and what is left out."""
     count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
     more = f" {left} more of this setting are in the table." if left else ""
     more += f" {others} other setting{'s are' if others > 1 else ' is'} in the table." if others else ""

@@ -1,13 +1,13 @@
-"""Scorecard: the headline numbers of every study for each architecture of the run at each setting, with their deviation over seeds.
+"""The measure `scorecard`: the headline numbers of every study for each architecture and setting, with their deviation over seeds.
 
-An architecture is a name in the configuration and what it is made of: where the grid sets a part of it (a normaliser, a position), each
-is a row of its own. So is each setting (task, training, depth, sizes, number format; `report/settings.py`): numbers of two settings stand
-in two rows, and are not compared.
+An architecture is a name in the configuration and its components. If the grid sets a component (a normaliser, a position), each variant has
+its own row. So does each setting (task, training, depth, sizes, number format; `report/settings.py`): numbers of two settings are in two
+rows and are not compared.
 
-Seeds that diverged, failed or are missing are left out of a mean, which says how many they are. Where a seed that is done has no such
-number (it never falls below a tenth), the mean over the others would be of those that do: there is none, and a reason. Orders of
-contraction and the probe at random weights belong to components, not to networks: they are those of the row with the same components and
-options, and stand in every row of an architecture.
+Seeds that diverged, failed or are missing are left out of a mean, and their number is given. If a seed that is done has no such number (it
+never falls below a tenth), the mean over the others would be biased, so there is no mean but a reason. Orders of contraction and the probe
+at random weights belong to components, not to networks. They come from the row with the same components and options, and are in every row
+of an architecture.
 """
 
 import re
@@ -27,15 +27,15 @@ from rankfall.report.variants import number_variants
 
 TABLE = "scorecard"
 NEEDS = "tables"
-TABLES = ["cells"]  # and what headlines are made of; of these, what the run makes
+TABLES = ["cells"]  # further tables of headlines are read if the run makes them
 FINDS = ["headline"]
 ROW = ["architecture", "design", "setting"]
-DECIMAL = re.compile(r"-?\d+\.\d+")  # in a reason: what differs from seed to seed
+DECIMAL = re.compile(r"-?\d+\.\d+")  # in a reason: the part that differs between seeds
 Value = dict[str, Any]
 
 
 def scorecard(context: Context) -> list[dict[str, Any]]:
-    """A table that the run does not make is None."""
+    """Return the rows of the scorecard. A table that the run does not make is None."""
     cells = context.table("cells")
     if cells is None or not len(cells):
         return []
@@ -52,7 +52,7 @@ def scorecard(context: Context) -> list[dict[str, Any]]:
 
 
 def about(part: DataFrame) -> dict[str, Any]:
-    """What a row is about: networks of one design at one setting."""
+    """Return the columns that identify a row: networks of one design at one setting."""
     one = part.iloc[0]
     setting = {name: one[name] for name in ("setting", "task", "training", "dtype")}
     return {
@@ -71,7 +71,7 @@ def about(part: DataFrame) -> dict[str, Any]:
 
 
 def of_networks(headline: Headline, table: DataFrame | None, cells: DataFrame) -> dict[Any, Value]:
-    """(architecture, design, setting) -> value, of a number of single networks."""
+    """Return (architecture, design, setting) -> value, for a headline number of single networks."""
     places = list(cells.groupby(ROW).groups)
     if table is None:
         return dict.fromkeys(places, leave_empty(headline, f"this run does not make the table {headline.table}"))
@@ -95,7 +95,7 @@ def say_unasked(headline: Headline, trained: bool) -> str:
 
 
 def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
-    """No number, and why."""
+    """Return the columns of a missing number, with the reason."""
     of = ["_at"] if headline.components else ["_seeds", "_of", "_each"]
     beside = [f"_{name}" for name in headline.beside]
     lost = {} if headline.components else {"_lost": ""}
@@ -127,7 +127,7 @@ def mean(headline: Headline, found: DataFrame) -> Value:
 
 
 def say_lost(found: DataFrame) -> str:
-    """How many seeds have ended otherwise than done, and the first reason; of how many it is, where that is not all."""
+    """Say how many seeds are not done, by status, and the first reason, with the number of seeds that have it if not all do."""
     others = found[found.status != "done"]
     if not len(others):
         return ""
@@ -139,8 +139,8 @@ def say_lost(found: DataFrame) -> str:
 
 
 def say_reasons(reasons: list[str], seeds: int) -> str:
-    """Why seeds have no number: the first reason, in how many that is so, and the other or how many have others. Reasons that differ in
-    numbers alone are one, `the network itself is 0.03 to 0.05 below chance`."""
+    """Say why seeds have no number: the first reason with its number of seeds, and the other reason, or how many seeds have others. Reasons
+    that differ only in numbers count as one, `the network itself is 0.03 to 0.05 below chance`."""
     if seeds == 1:
         return reasons[0]
     kinds: dict[str, list[str]] = {}
@@ -153,7 +153,7 @@ def say_reasons(reasons: list[str], seeds: int) -> str:
 
 
 def span_numbers(alike: list[str]) -> str:
-    """Texts that differ in their decimal numbers alone, as one: each number, or the least and the largest."""
+    """Merge texts that differ only in their decimal numbers. Each number becomes the number or the range from least to largest."""
     spans = iter([(min(found, key=float), max(found, key=float)) for found in zip(*map(DECIMAL.findall, alike))])
     return DECIMAL.sub(lambda _: " to ".join(dict.fromkeys(next(spans))), alike[0])
 
@@ -163,7 +163,7 @@ def number_of(value: Any) -> float | None:
 
 
 def of_parts(headline: Headline, rows: "ByParts | None", row: Mapping[str, Any]) -> Value:
-    """The value of the row with the same components as an architecture."""
+    """Return the value from the row with the same components as an architecture."""
     if rows is None:
         return leave_empty(headline, f"this run does not make the table {headline.table}")
     one = row_of(headline, rows, row)

@@ -1,1 +1,1 @@
-"""Do rank and identity die together?"""
+"""The figure of joint losses: do rank and identity die together?"""

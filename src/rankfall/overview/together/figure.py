@@ -1,4 +1,4 @@
-"""Do rank and identity die together? Residual, rank of T, identity of tokens and own share by depth of the state, for each architecture."""
+"""The figure `together`: residual, rank of T, identity of tokens and own share by depth of the state, for each architecture."""
 
 import itertools
 from typing import Any
@@ -42,9 +42,8 @@ def together(
     tolerance: float = 1e-6,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """The deepest networks of one task that are in all four tables, of all architectures if none is named; one column a training.
-    `tolerance`: relative, of the rank of T.
-    """
+    """Draw the deepest networks of one task that are in all four tables, with a column per training. All architectures are drawn if none is
+    named. `tolerance` is relative, for the rank of T."""
     tables = {name: select_finished(read(name), "together", where) for name in TABLES}
     table, task = one_of(tables["token_identity"], "together", "task", task)
     table = among(table, "together", "training", trainings)
@@ -112,7 +111,7 @@ def together(
 
 
 def tabulate_together(values: dict[str, DataFrame]) -> DataFrame:
-    """Means by layer with the first layer below half of the first value, and the rank correlations of quantities, a row each."""
+    """Return a table of means by layer, with the first layer below half of the first value, and of the rank correlations of quantities."""
     parts = []
     for name, one in values.items():
         one = one.assign(value=raise_zeros(one.value)) if name == "residual" else one
@@ -128,13 +127,13 @@ def tabulate_together(values: dict[str, DataFrame]) -> DataFrame:
 
 
 def first_halved(line: Series) -> Any:
-    """The first layer below half of the first value, None if there is none."""
+    """Return the first layer below half of the first value, or None."""
     found = line.index[line < line.iloc[0] / 2]
     return found[0] if len(found) else None
 
 
 def describe_finding(values: dict[str, DataFrame], shown: list[str], differ: str = "") -> str:
-    """How closely the residual goes with the identity of tokens, by training; and in what else than architecture the networks differ."""
+    """Describe the correlation of residual and identity of tokens, by training, and what networks differ in besides the architecture."""
     found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")
     said = " and ".join(
         f"{say_correlation(found.loc[training])} ({label(training)})" for training in shown if training in found.index
@@ -143,14 +142,14 @@ def describe_finding(values: dict[str, DataFrame], shown: list[str], differ: str
 
 
 def say_correlation(one: Series) -> str:
-    """With its deviation over seeds, where it can be seen."""
+    """Describe a correlation, with its deviation over seeds if it is visible."""
     if one["mean"] != one["mean"]:
         return "none, since one of them never changes"
     return say_mean(one["mean"], one.deviation, 2)
 
 
 def correlations(values: dict[str, DataFrame]) -> DataFrame:
-    """Spearman correlations over layers and architectures, mean and deviation over seeds."""
+    """Return Spearman correlations over layers and architectures, with mean and deviation over seeds."""
     rows = []
     for one, other in itertools.combinations(values, 2):
         both = values[one].merge(values[other], on=[*CELL, "layer"], suffixes=("", "_other"))
@@ -164,19 +163,21 @@ def correlations(values: dict[str, DataFrame]) -> DataFrame:
 
 
 def residual(table: DataFrame) -> DataFrame:
-    """(key, layer, value), as all that follow: composite norm about the token mean, mean over samples."""
+    """Return (key, layer, value) of residuals: composite norm about the token mean, mean over samples."""
     return select(table, RESIDUAL)[["key", "layer", "value"]]
 
 
 def rank(table: DataFrame, tolerance: float) -> DataFrame:
-    """Of T, mean over heads and samples. The block of layer l makes T of the state of layer l - 1."""
+    """Return (key, layer, value) of the rank of T, mean over heads and samples. The block of layer l computes T from the state of layer l
+    - 1."""
     part = select(table, RANK | {"tolerance": tolerance})
     part = of_heads(part[part.value.notna()])
     return part.groupby(["key", "layer"]).value.mean().reset_index().assign(layer=lambda found: found.layer - 1)
 
 
 def identity(table: DataFrame) -> DataFrame:
-    """Of linear maps trained and tested by cosine among the tokens of the sentence; at layer 0 of the embeddings themselves."""
+    """Return (key, layer, value) of identity rates: linear maps, trained and tested by cosine among the tokens of the sentence. Layer 0 has
+    the rates of the embeddings themselves."""
     rows = select(table, NEAREST)
     own = select(rows[is_own(rows)], LINEAR)
     start = select(rows, {"map": "naive", "layer": 0})
@@ -185,12 +186,13 @@ def identity(table: DataFrame) -> DataFrame:
 
 
 def own_share(table: DataFrame) -> DataFrame:
-    """By Jacobian blocks, all tokens kept. At layer 0 the block of a token by itself is the identity and all others are zero: 1."""
+    """Return (key, layer, value) of own shares: Jacobian blocks, all tokens kept. At layer 0 a token's own block is the identity and all
+    others are zero, so the share is 1."""
     found = select(table, JACOBIAN | OWN)
     found = found[found.value.notna()][["key", "layer", "value"]]
     return pd.concat([found[["key"]].drop_duplicates().assign(layer=0, value=1.0), found])
 
 
 def spearman(one: Series, other: Series) -> float:
-    """Pearson's correlation of the ranks; equal values share a rank."""
+    """Return Pearson's correlation of the ranks. Equal values share a rank."""
     return float(one.astype(float).rank().corr(other.astype(float).rank()))

@@ -1,1 +1,1 @@
-"""Telling equal tokens apart, against running on longer text."""
+"""Distinguishing equal tokens, against generalising to longer text."""

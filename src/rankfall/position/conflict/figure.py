@@ -1,7 +1,7 @@
-"""The conflict: telling equal tokens apart, against running on longer text; one point an architecture.
+"""The conflict between distinguishing equal tokens and generalising to longer text, one point per architecture.
 
-Weights whose rows sum to one give equal tokens equal outputs, so they fail the probe; weights whose rows do not may have other sums at
-another length. The tables are joined by what an architecture mixes tokens with: its name is known in one of them only.
+Weights whose rows sum to one give equal tokens equal outputs, so they fail the probe. Weights whose rows do not may have other sums at
+another length. The tables are joined by the components that mix tokens, because only one of the tables names architectures.
 """
 
 from typing import Any
@@ -25,11 +25,11 @@ from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["extrapolation", "probe", "orders"]
-AREAS = (40.0, 420.0)  # points^2, of the best masked accuracy and of one that is FAR below it
+AREAS = (40.0, 420.0)  # points^2: at the best masked accuracy, and at FAR or more below it
 FAR = 0.10
-SIMILAR = 0.05  # accuracies that differ by less are compared by what is kept
-NEAR = 0.12  # points whose outcomes of the probe differ by less share a column of labels
-HIGH = 0.042  # of a label, as a share of the axis
+SIMILAR = 0.05  # architectures within this distance of the best accuracy are compared by the share they keep
+NEAR = 0.12  # points closer than this along the x axis share a column of labels
+HIGH = 0.042  # height of a label as a share of the axis
 ORDERS = {3: "3: doubly exponential", 1: "1: exponential", 0: "0: rows stay different", None: "not measured"}
 
 
@@ -45,8 +45,11 @@ def conflict(
     heads: int | None = None,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """`times`: at how many trained lengths. `tokens`, `depth`: of the probe's untrained networks; `heads`: of the orders; the most that
-    there are if null. `where`: only these rows of extrapolation, by any column."""
+    """Draw the share of accuracy kept on longer text against the rows that the probe distinguishes.
+
+    `times`: the tested length in trained lengths. `tokens`, `depth`: of the probe's untrained networks; `heads`: of the orders; each the
+    largest available if null. `where`: only these rows of extrapolation, by any column.
+    """
     asked = {"task": task, "training": training, "architecture": architectures}
     table, whole, (task, training) = choose(read("extrapolation"), "conflict", where, **asked)
     one_a_seed(table, "conflict", ["architecture"])
@@ -62,7 +65,7 @@ def conflict(
     figure, axes = canvas(1, 1, WIDTH, 4.2)
     (axis,) = axes[0]
     for point in sorted(points, key=lambda point: point["accuracy"]):  # small points over large ones
-        down = min(point["deviation"], point["kept"])  # nothing keeps less than 0
+        down = min(point["deviation"], point["kept"])  # the share kept is at least 0
         size = area(best - point["accuracy"])
         bar = axis.errorbar(
             point["rows"],
@@ -90,13 +93,13 @@ def conflict(
 
 
 def most(table: DataFrame, column: str, wanted: int | None, or_null: bool = False) -> DataFrame:
-    """The rows with one value of a column: what is asked for, or the greatest there is."""
+    """Return the rows with the wanted value of a column, or with its largest value if none is wanted."""
     value = wanted if wanted is not None else table[column].max()
     return table[(table[column] == value) | (table[column].isna() & or_null)]
 
 
 def join_conflict(name: str, part: DataFrame, times: float, probe: DataFrame, orders: DataFrame) -> dict[str, Any]:
-    """The numbers of an architecture from all three tables, or what is missing."""
+    """Return the numbers of an architecture from all three tables, with the reason if one is missing."""
     about = part.iloc[0].to_dict()
     places, same_probe = find_beside(about, probe, "probe", "conflict")
     order, same_orders = find_beside(about, orders, "orders", "conflict")
@@ -127,7 +130,7 @@ def area(cost: float) -> float:
 
 
 def draw_names(axis: Axes, points: list[dict[str, Any]]) -> None:
-    """Labels in a column to the right of the points that they belong to, with lines to them, none over another."""
+    """Draw labels in columns to the right of their points, with connecting lines and without overlap."""
     low, high = axis.get_ylim()
     ordered = sorted(points, key=lambda point: point["rows"])
     column: list[dict[str, Any]] = []
@@ -143,7 +146,7 @@ def draw_names(axis: Axes, points: list[dict[str, Any]]) -> None:
 
 
 def keys(figure: Figure, orders: dict[str, float]) -> None:
-    """What colours and sizes mean."""
+    """Draw the legends of colours and sizes."""
 
     def dot(size: float, colour: str, text: str) -> Line2D:
         style = {"marker": "o", "linestyle": "none", "markeredgecolor": "#333333", "markeredgewidth": 0.7}
@@ -164,7 +167,7 @@ def keys(figure: Figure, orders: dict[str, float]) -> None:
 
 
 def say_unplaced(found: list[dict[str, Any]]) -> str:
-    """Architectures that lack a coordinate, and why."""
+    """Name the architectures that lack a coordinate, with the reason."""
     said = [f"{label(point['name'])} ({point['missing']})" for point in found if point["missing"]]
     return f" Without a place here: {'; '.join(said)}." if said else ""
 
@@ -196,7 +199,7 @@ def caption(found: list[dict[str, Any]], times: float, best: float, task: str, s
 
 
 def say_most(points: list[dict[str, Any]]) -> str:
-    """Which keep most, compared seed by seed."""
+    """Write which architectures keep most, compared seed by seed."""
     each = [(point["name"], seed, kept) for point in points for seed, kept in point["each"].items()]
     return say_extreme(
         gather(DataFrame(each, columns=["architecture", "seed", "kept"]), "kept"), "{:.2f}".format, "most", most=True

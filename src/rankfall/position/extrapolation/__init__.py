@@ -1,1 +1,1 @@
-"""Masked language models on texts longer or shorter than those of their training."""
+"""Masked language models on texts longer or shorter than those of training."""

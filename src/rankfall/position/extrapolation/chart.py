@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the accuracy kept on longer text for the page."""
 
 from rankfall.position.extrapolation.rows import compute_kept_by_chance
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart, Level

@@ -1,10 +1,10 @@
-"""extrapolation.parquet: masked language models on texts longer or shorter than those that they were trained on."""
+"""extrapolation.parquet: masked language models on texts longer or shorter than those of training."""
 
 from rankfall.report.schema import Column, Table
 
 
 def extrapolation() -> Table:
-    """One row a cell and tested length."""
+    """Declare the table: one row per cell and tested length."""
     return Table(
         "extrapolation",
         "a cell x tested length",

@@ -1,4 +1,4 @@
-"""Masked accuracy at other lengths than the trained one, one line an architecture, with its band over seeds."""
+"""Masked accuracy at lengths other than the trained one, one line per architecture, with its band over seeds."""
 
 from typing import Any, Literal
 
@@ -29,8 +29,11 @@ def extrapolation(
     panels: dict[str, Any] = {},
     where: dict[str, Any] = {},
 ) -> Picture:
-    """The deepest networks. `quantity`: accuracy, its share of that at the trained length, or loss. `panels`: {title: [architectures]};
-    without it one panel has all architectures of the task and training that most cells have. `where`: only these rows, by any column."""
+    """Draw the deepest networks by length.
+
+    `quantity`: accuracy, its share of that at the trained length, or loss. `panels`: {title: [architectures]}; by default, one panel has
+    all architectures of the task and training that have the most cells. `where`: only these rows, by any column.
+    """
     table, task = one_of(select_finished(read("extrapolation"), "extrapolation", where), "extrapolation", "task", task)
     table, training = one_of(table, "extrapolation", "training", training)
     shown = panels_of(table, "extrapolation", panels)
@@ -74,7 +77,7 @@ def extrapolation(
 
 
 def describe_finding(drawn: DataFrame, quantity: str, settings: dict[str, str]) -> str:
-    """Which is best at the trained length, and at the longest that was tested."""
+    """Write which architecture is best at the trained length, and at the longest tested length."""
     trained, longest = drawn.trained_length.max(), drawn.length.max()
     asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
     said = []

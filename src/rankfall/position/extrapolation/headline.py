@@ -1,4 +1,4 @@
-"""How much accuracy is kept on longer text."""
+"""Headline number: the share of accuracy kept on longer text."""
 
 import math
 
@@ -7,13 +7,15 @@ from rankfall.position.extrapolation.rows import compute_kept_by_chance
 from rankfall.report.cell_numbers import plain
 from rankfall.report.headlines import Headline
 
-LONGER = 4.0  # trained lengths
+LONGER = 4.0  # in trained lengths
 
 
 def longer(table: DataFrame) -> DataFrame:
     away = (table.times / LONGER).astype(float).map(lambda times: abs(math.log(times)))
     found = table[away == away.groupby(table.key).transform("min")]
-    return found[found.times == found.groupby("key").times.transform("max")]  # twice and 8 times are as near to 4
+    return found[
+        found.times == found.groupby("key").times.transform("max")
+    ]  # of lengths equally near, such as 2 and 8, the longer
 
 
 def select_kept(rows: DataFrame) -> DataFrame:

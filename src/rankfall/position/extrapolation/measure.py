@@ -1,12 +1,12 @@
-"""Extrapolation: the accuracy of masked language models on texts longer, or shorter, than those that they were trained on.
+"""Extrapolation: the accuracy of masked language models on texts longer or shorter than those of training.
 
-The held-out text of the split `test` is hidden once, as training's own evaluation hides it: windows of the trained length T, places drawn
-from the member's seed. Then the same hidden text is cut into windows of another length L, a multiple of T or a whole part of it. So
-at every length the same tokens are hidden, by the same symbols, and asked for; lengths differ in how much of the text around them a
-network sees, and in nothing else. At L = T the accuracy is the test accuracy of training, bit for bit. Text that does not fill a last
-window is left out, so every accuracy has beside it that at the trained length over exactly the same targets.
+Tokens of the split `test` are hidden once, as training's evaluation hides them: in windows of the trained length T, at places drawn from
+the member's seed. The hidden text is then cut into windows of another length L, a multiple or a divisor of T. So at every length the
+same tokens are hidden by the same symbols, and lengths differ only in the context that a network sees. At L = T the accuracy equals the
+test accuracy of training bit for bit. Text that does not fill a last window is left out, so every accuracy is listed with the accuracy
+at the trained length over exactly the same targets.
 
-Members of a seed have the same places hidden, whatever their architecture is, so that architectures can be compared in pairs.
+Members with the same seed have the same places hidden, whatever their architecture, so that architectures can be compared in pairs.
 """
 
 import math
@@ -37,11 +37,11 @@ COPIES = 4  # matrices T x T that a forward pass holds at once
 
 @dataclass(frozen=True)
 class HiddenText:
-    """Text in windows, of which some tokens are hidden and asked for."""
+    """Windows of text in which some tokens are hidden and asked for."""
 
     seen: Tensor  # (K, N, T): what the network sees
-    places: Tensor  # (K, N, M): which are asked for
-    wanted: Tensor  # (K, N, M): what stood there, -1 where nothing is asked
+    places: Tensor  # (K, N, M): the positions asked for
+    wanted: Tensor  # (K, N, M): the original tokens, -1 where none is asked for
 
     def first(self, windows: int) -> "HiddenText":
         return HiddenText(self.seen[:, :windows], self.places[:, :windows], self.wanted[:, :windows])
@@ -51,7 +51,7 @@ class HiddenText:
             yield HiddenText(*part)
 
     def join(self, count: int) -> "HiddenText":
-        """`count` windows as one, as often as there are so many."""
+        """Join every `count` consecutive windows into one. Incomplete groups are dropped."""
         members, windows, length = self.seen.shape
         start = (torch.arange(windows, device=self.seen.device) % count * length).view(-1, 1)  # in the long window
         shape = (members, windows // count, -1)
@@ -59,7 +59,7 @@ class HiddenText:
         return HiddenText(moved.seen.reshape(shape), moved.places.reshape(shape), moved.wanted.reshape(shape))
 
     def divide(self, count: int) -> "HiddenText":
-        """Every window as `count` windows; a place is asked for in the one that it lies in."""
+        """Split every window into `count` windows. A place is asked for only in the window that contains it."""
         members, windows, length = self.seen.shape
         part = length // count
         places = self.places.unsqueeze(2).expand(-1, -1, count, -1)  # (K, N, count, M)
@@ -73,7 +73,11 @@ class HiddenText:
 def extrapolation(
     context: Context, *, times: list[float] = [1, 2, 4, 8, 16], megabytes: int = 256
 ) -> list[dict[str, Any]]:
-    """`times`: the tested lengths, in trained lengths: 1, 2, ..., or 0.5, 0.25, ...; `megabytes`: of attention weights at once."""
+    """Measure the accuracy at each tested length.
+
+    `times`: the tested lengths, in trained lengths: 1, 2, ..., or 0.5, 0.25, ...; `megabytes`: limit on the attention weights held at
+    once.
+    """
     text, data = hidden(context), context.data
     limited = find_limit_of_length(context.cells[0].architecture)
     windows, trained = text.seen.shape[1:]
@@ -112,15 +116,17 @@ def extrapolation(
 
 
 def hidden(context: Context) -> HiddenText:
-    """The test text as training's evaluation hides it, batch by batch."""
+    """Return the test text with the tokens hidden that training's evaluation hides, batch by batch."""
     rates = {name: context.cells[0].training.objective.options[name] for name in ("rate", "hidden", "random")}
     batches = context.data.evaluation_batches(TEST, [cell.seed for cell in context.cells])
     return HiddenText(*(torch.cat(parts, 1) for parts in zip(*(corrupt(batch, **rates) for batch in batches))))
 
 
 def grade_windows(network: Network, text: HiddenText, classes: int, megabytes: int) -> tuple[Tensor, Tensor]:
-    """Loss at every target and whether the answer is right, both (K, N * M): as many windows at once as training evaluates, or fewer where
-    their attention weights would take more than `megabytes`."""
+    """Return the loss at every target and whether the answer is right, both (K, N * M).
+
+    The number of windows at once is that of training's evaluation, or fewer where their attention weights would exceed `megabytes`.
+    """
     members, _, length = text.seen.shape
     heads = max(getattr(block.attention, "heads", 1) for block in network.blocks)
     window = COPIES * members * heads * length**2 * next(network.parameters()).element_size()
@@ -131,14 +137,14 @@ def grade_windows(network: Network, text: HiddenText, classes: int, megabytes: i
 
 
 def means(text: HiddenText, losses: Tensor, right: Tensor) -> list[dict[str, Any]]:
-    """Of each member, over its targets."""
+    """Return each member's means over its targets."""
     asked = (text.wanted != -1).flatten(1).sum(1).tolist()
     sums = zip(right.sum(1).tolist(), losses.double().sum(1).tolist(), asked)
     return [{"accuracy": hits / count, "loss": loss / count, "targets": count} for hits, loss, count in sums]
 
 
 def compare_lengths(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each member's numbers beside those at the trained length; none where its outputs are not finite."""
+    """Return each member's numbers beside those at the trained length. Accuracy and loss are null where its outputs are not finite."""
     rows = []
     for now, then in zip(found, before):
         row = now | {f"{name}_trained": then[name] for name in ("accuracy", "loss")}
@@ -152,18 +158,18 @@ def compare_lengths(found: list[dict[str, Any]], before: list[dict[str, Any]]) -
 
 
 def tested_length(trained: int, times: float) -> int:
-    """A multiple of the trained length, or a whole part of it."""
+    """Return the tested length, a multiple or a divisor of the trained length."""
     length = round(times * trained)
     if length >= 1 and abs(length - times * trained) < 1e-6 and (length % trained == 0 or trained % length == 0):
         return length
     raise RankfallError(
-        f"extrapolation: times: {times:g} times the trained length {trained} is neither a multiple of it nor a whole part; "
+        f"extrapolation: times: {times:g} times the trained length {trained} is neither a multiple nor a divisor of it; "
         "use 1, 2, 4, ... or 0.5, 0.25, ..."
     )
 
 
 def find_limit_of_length(architecture: Architecture) -> str:
-    """Which part of a network cannot run beyond the trained length; empty if all can."""
+    """Return which component cannot run beyond the trained length; empty if all can."""
     for field, kind in parts(Architecture).items():
         component = getattr(architecture, field)
         unsaid = "trained" if kind == "position" else "any"

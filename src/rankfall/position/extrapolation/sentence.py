@@ -1,4 +1,4 @@
-"""What is kept on longer text, in a sentence."""
+"""Sentence on the accuracy kept on longer text."""
 
 from rankfall.report.page.question import ask_range
 from rankfall.report.page.sentences import percent

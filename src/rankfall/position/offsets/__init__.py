@@ -1,1 +1,1 @@
-"""What networks have learned about each offset of two tokens."""
+"""Learned terms for each offset between two tokens."""

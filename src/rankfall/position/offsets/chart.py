@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the learned terms by offset for the page."""
 
 from rankfall.report.page.chart import NETWORK, Chart
 

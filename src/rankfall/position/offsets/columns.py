@@ -1,10 +1,10 @@
-"""offsets.parquet: what networks have learned about each offset."""
+"""offsets.parquet: learned terms for each offset between two tokens."""
 
 from rankfall.report.schema import Column, Table
 
 
 def offsets() -> Table:
-    """One row a number of a Toeplitz matrix."""
+    """Declare the table: one row per entry of a Toeplitz matrix."""
     return Table(
         "offsets",
         "a cell x term x layer x head x offset",

@@ -1,4 +1,4 @@
-"""Learned terms by offset, one row a task and architecture: the bias B and the factors C, as matrices of one head and as a line a head."""
+"""Learned terms by offset: the bias B and the factors C, as a line per head and as the matrix of one head."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["offsets"]
 TITLES = {"B": "bias B of scores", "C": "factors C of weights"}
-NAMED = 6  # ranges that are said
-NEUTRAL = {"B": 0.0, "C": 1.0}  # what each starts from, and without effect
+NAMED = 6  # ranges listed in the caption
+NEUTRAL = {"B": 0.0, "C": 1.0}  # initial values, which have no effect
 
 
 def offsets(
@@ -29,14 +29,16 @@ def offsets(
     seed: int | None = None,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """One seed, the lowest unless named; the matrix is that of the head whose values differ most. `where`: only these cells, by any
-    column."""
+    """Draw the terms of one seed, by default the lowest. The matrix is that of the head whose values differ most.
+
+    `where`: only these cells, by any column.
+    """
     asked = {"training": training, "architecture": architectures}
     table, whole, (training,) = choose(read("offsets"), "offsets", where, **asked)
     common = table[table.layer.isna()]
     if common.empty:
         raise RankfallError(
-            "figure offsets: every layer has terms of its own, and what is drawn is shared by all layers"
+            "figure offsets: every layer has its own terms, but the figure draws terms that all layers share"
         )
     one = among(common, "offsets", "seed", [] if seed is None else [seed])
     one = one[one.seed == one.groupby(["task", "architecture"]).seed.transform("min")]
@@ -69,7 +71,7 @@ def offsets(
 
 
 def say_seed(one: DataFrame) -> str:
-    """The seed that is drawn, and those that are drawn of networks that have lost it."""
+    """Write the seed that is drawn, and the seeds drawn for networks that lack it."""
     seeds = one.groupby(["architecture", "task"]).seed.min()
     usual = int(seeds.mode().min())
     several = seeds.index.get_level_values("task").nunique() > 1
@@ -82,7 +84,7 @@ def say_seed(one: DataFrame) -> str:
 
 
 def ranges(table: DataFrame) -> str:
-    """From where to where the values of each kind and network go; kinds and tasks have no common scale to rank them by."""
+    """Write the range of values of each kind and network. They are not ranked, since kinds and tasks have no common scale."""
     spans = table.groupby(["which", "architecture", "task"]).value.agg(["min", "max"])
     several = table.task.nunique() > 1
     said = [
@@ -93,7 +95,7 @@ def ranges(table: DataFrame) -> str:
 
 
 def matrix(panel: Axes, part: DataFrame, which: str) -> None:
-    """The Toeplitz matrix of one head, colours symmetric around what has no effect."""
+    """Draw the Toeplitz matrix of one head, with colours symmetric around the value without effect."""
     head = part.groupby("of_head").value.std().idxmax()
     line = part[part.of_head == head].sort_values("offset").value.to_numpy()
     length = (len(line) + 1) // 2

@@ -1,6 +1,6 @@
 """Terms by offset: the bias B that a position adds to scores, and the factors C that URPE multiplies weights by (Luo et al. 2022).
 
-Both are Toeplitz matrices for each head, b_{i-j} and c_{i-j}, so one number for each offset i - j is all there is. They are read at the
+Both are Toeplitz matrices for each head, b_{i-j} and c_{i-j}, and thus have one number for each offset i - j. They are read at the
 length of training, sentinels included. A bias that is the same at all offsets has no effect under a softmax.
 """
 
@@ -21,7 +21,7 @@ USES = (("bias by offset", "factors by offset"),)
 
 @torch.no_grad()
 def offsets(context: Context) -> list[dict[str, Any]]:
-    """Every term of every head."""
+    """Return every term of every head."""
     network = context.network
     length = network.lift(context.data.test.inputs[:, :1]).shape[2]
     rows = []
@@ -41,7 +41,7 @@ def offsets(context: Context) -> list[dict[str, Any]]:
 
 
 def terms(network: Network, length: int) -> Iterator[tuple[str, int | None, Tensor]]:
-    """(name, layer or None where all share it, matrix (K, 1, H, T, T))"""
+    """Yield (name, layer or None if all layers share the term, matrix (K, 1, H, T, T))."""
     like = next(network.parameters())
     position = network.position
     if type(position).bias is not Position.bias:
@@ -56,7 +56,10 @@ def terms(network: Network, length: int) -> Iterator[tuple[str, int | None, Tens
 
 
 def by_offset(matrix: Tensor) -> Tensor:
-    """Toeplitz matrices (K, 1, H, T, T) to (K, H, 2T - 1): row 0 backwards has offsets 1 - T .. 0, column 0 has 0 .. T - 1."""
+    """Convert Toeplitz matrices (K, 1, H, T, T) to (K, H, 2T - 1), ordered by offset.
+
+    Row 0 backwards has the offsets 1 - T .. 0, column 0 has 0 .. T - 1.
+    """
     rows, columns = matrix[:, 0, :, 0].flip(-1), matrix[:, 0, :, 1:, 0]
     if not torch.equal(matrix[..., 1:, 1:], matrix[..., :-1, :-1]):
         raise RankfallError(

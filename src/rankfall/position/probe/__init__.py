@@ -1,1 +1,1 @@
-"""Which attention can tell equal tokens apart, by theory and at random weights."""
+"""Ability of attention to distinguish equal tokens, by theory and at random weights."""

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the positions that attention can distinguish for the page."""
 
 from rankfall.report.page.chart import COMPONENTS, Chart
 

@@ -1,10 +1,10 @@
-"""probe.parquet: which attention can tell equal tokens apart, by theory and at random weights."""
+"""probe.parquet: which attention can distinguish equal tokens, by theory and at random weights."""
 
 from rankfall.report.schema import Column, Table
 
 
 def probe() -> Table:
-    """One row an architecture; trained networks are in probe_trained."""
+    """Declare the table: one row per architecture. Trained networks are in probe_trained."""
     return Table(
         "probe",
         "attention x normaliser x position x mask x sentinels x depth x tokens",

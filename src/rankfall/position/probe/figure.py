@@ -1,4 +1,4 @@
-"""The probe as a matrix: which attention can tell equal tokens apart, by theory, at random weights, and trained."""
+"""The probe as a matrix: which attention can distinguish equal tokens, by theory, at random weights, and after training."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ TABLES = ["probe", "probe_trained"]
 ALL, SOME, ONE = KEEPS, KEEPS_SOME, LOSES
 APART = "#c1121f"  # theory and measurement differ
 
-DIFFER = ("fewer rows than theory allows", "more rows than theory allows")  # theory may be undecided, too
+DIFFER = ("fewer rows than theory allows", "more rows than theory allows")  # an undecided theory is no difference
 ATTENTIONS = {"gau": "gated", "linear": "linear"}
 
 
@@ -37,7 +37,10 @@ def probe(
     depth: int | None = None,
     attentions: list[str] = [],
 ) -> Picture:
-    """`tokens`, `depth`: of the untrained networks, the most that there are if null; `attentions`: those to show, all if none is named."""
+    """Draw the matrix.
+
+    `tokens`, `depth`: of the untrained networks, the largest available if null; `attentions`: those to show, by default all.
+    """
     table = chosen(chosen(read("probe"), "tokens", tokens), "depth", depth)
     if attentions:
         table = table[table.attention.map(lambda name: parts(name)[0]).isin(attentions)]
@@ -49,9 +52,9 @@ def probe(
     networks = read("probe_trained")
     learned, keys = match_trained(networks, table)
     rows, columns = order_names(table, "row"), order_names(table, "position")
-    place = table["mask"].fillna("none")  # what does not read masks stands where there is none
+    place = table["mask"].fillna("none")  # attention that reads no mask is shown under `none`
     masks, sentinels = simple_first(place), simple_first(table.sentinels)
-    # A page has room for as many columns of squares as sentinels and rows as masks: there are fewer sentinels.
+    # Sentinels run across and masks down, since there are fewer sentinels and a page is narrower than it is long.
     side = (WIDTH - 1.5) / max(len(columns) * len(sentinels), 26)
     figure, axes = canvas(
         len(masks), len(sentinels), WIDTH, (side * len(rows) + 0.3) * len(masks) + 1.9, sharex=True, sharey=True
@@ -83,7 +86,7 @@ def probe(
 
 
 def chosen(table: DataFrame, column: str, wanted: int | None) -> DataFrame:
-    """The rows with one value of a column: what is asked for, or the greatest there is."""
+    """Return the rows with the wanted value of a column, or with its largest value if none is wanted."""
     found = table[table[column] == (table[column].max() if wanted is None else wanted)]
     if found.empty:
         there = ", ".join(map(str, sorted(table[column].unique()))) or "nothing"
@@ -92,14 +95,14 @@ def chosen(table: DataFrame, column: str, wanted: int | None) -> DataFrame:
 
 
 def row_name(attention: str, normaliser: Any) -> str:
-    """The normaliser, behind the attention where that is another than multi-head."""
+    """Return the normaliser's name, after that of the attention unless it is multi-head."""
     name = parts(attention)[0]
     words = [] if name == "multihead" else [label(name) if label(name) != name else ATTENTIONS.get(name, name)]
     return " ".join(words + ([short(normaliser)] if isinstance(normaliser, str) else []))
 
 
 def short(component: str) -> str:
-    """A component's name in words, with its options."""
+    """Return a component's name in words, with its options."""
     name, options = parts(component)
     said = [key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"]
     word = label(name) if label(name) != name else NAMES.get(name, name.replace("_", " "))
@@ -107,7 +110,7 @@ def short(component: str) -> str:
 
 
 def order_names(table: DataFrame, column: str) -> list[str]:
-    """Names by how many rows can be told apart with them, so that like stands beside like."""
+    """Order names by how many rows can be distinguished with them, so that similar ones are adjacent."""
     mean = table.groupby(column).untrained_rows.mean().fillna(-1).sort_values(kind="stable")
     return [str(name) for name in mean.index]
 
@@ -117,8 +120,10 @@ def simple_first(values: Any) -> list[str]:
 
 
 def match_trained(table: DataFrame, shown: DataFrame) -> tuple[dict[Any, tuple[int, int]], set[str]]:
-    """Row of `shown` -> seeds that pass at the trained length, and seeds, of the trained networks made of the same components; and the keys
-    of these networks."""
+    """Match the rows of `shown` with trained networks of the same components.
+
+    Returns row of `shown` -> (seeds that pass at the longest trained length, seeds), and the keys of these networks.
+    """
     done = table[(table.status == "done") & ~table.beyond.fillna(True).astype(bool)]
     components = {name: factorize(shown[name], use_na_sentinel=False) for name in MADE_OF}
     found: dict[Any, tuple[int, int]] = {}
@@ -136,14 +141,16 @@ def match_trained(table: DataFrame, shown: DataFrame) -> tuple[dict[Any, tuple[i
 
 
 def is_same_component(cell: Any, asked: Any) -> bool:
-    """Whether a cell's component is the one of the matrix, which names only the options that it changes; null is only null."""
+    """Check whether a cell's component is that of the matrix, which names only the options that it changes. Null matches only null."""
     texts = isinstance(cell, str), isinstance(asked, str)
     return matches_in_table(cell, asked) if all(texts) else not any(texts)
 
 
 def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n: int) -> None:
-    """A square a kind of attention: its colour says how many rows are distinct at random weights, its number too where it is neither all
-    nor one."""
+    """Draw a square per kind of attention.
+
+    Its colour shows how many rows are distinct at random weights. The number is written where it is neither all nor one.
+    """
     shades = [ALL, SOME, ONE, UNKNOWN]
     shown = part.assign(shade=[shades.index(look(rows, n)) for rows in part.untrained_rows])
     grid = shown.pivot_table(index="row", columns="position", values="shade").reindex(index=rows, columns=columns)
@@ -165,13 +172,13 @@ def squares(panel: Axes, part: DataFrame, rows: list[str], columns: list[str], n
 
 
 def hatch(panel: Axes, places: list[tuple[int, int]]) -> None:
-    """Where theory has fewer rows than tokens."""
+    """Hatch the squares where theory allows fewer rows than tokens."""
     patches = [Rectangle(place, 1, 1) for place in places]
     panel.add_collection(PatchCollection(patches, facecolor="none", edgecolor="#ffffff", linewidth=0.6, hatch="/////"))
 
 
 def marks(panel: Axes, x: int, y: int, one: Any, passed: tuple[int, int] | None) -> None:
-    """Framed where measurement differs from theory, a dot where networks were trained."""
+    """Frame a square where measurement differs from theory, and draw a dot where networks were trained."""
     if one.agreement in DIFFER:
         panel.add_patch(Rectangle((x + 0.1, y + 0.1), 0.8, 0.8, fill=False, edgecolor=APART, linewidth=1.2))
     if passed is not None:
@@ -213,7 +220,7 @@ def key(figure: Figure, n: int, table: DataFrame, learned: bool) -> None:
 
 
 def caption(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]], seeds: str) -> str:
-    """What was found, with counts."""
+    """Write the caption, with counts."""
     measured = table[table.untrained_rows.notna()]
     whole, one = int((measured.untrained_rows == n).sum()), int((measured.untrained_rows == 1).sum())
     agree, differ = int((measured.agreement == "agree").sum()), int(measured.agreement.isin(DIFFER).sum())
@@ -231,7 +238,7 @@ def caption(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]], seeds
 
 
 def say_trained(table: DataFrame, n: int, learned: dict[Any, tuple[int, int]]) -> str:
-    """How many networks find the places, by what theory says of their kind."""
+    """Write how many networks identify the positions, grouped by what theory says of their kind."""
     words = {True: "where theory allows it", False: "where it does not", None: "where theory is undecided"}
     found: dict[bool | None, list[int]] = {}
     for index, pair in learned.items():

@@ -1,4 +1,4 @@
-"""How many places random weights tell apart."""
+"""Headline number: the positions distinguished at random weights."""
 
 from rankfall.annotations import Series
 from rankfall.report.cell_numbers import all_rows

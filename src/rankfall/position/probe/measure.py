@@ -1,10 +1,10 @@
-"""Which attention can tell n equal tokens apart: how many distinct rows, by theory and by networks at random weights.
+"""Ability of attention to distinguish n equal tokens: the number of distinct rows, by theory and in networks at random weights.
 
-The input is one symbol n times, the question how many different rows the last layer can have. Theory (`position/theory.py`) gives an upper
-bound for all weights, from what components say of themselves, and the argument that decides. The measured answer is the most that one
-of `draws` networks in float64 has, whose parameters are all drawn, also what usually starts symmetric: rows are equal if they differ by
-less than 1e-12 of their size (`position/rows.py`). Where all draws stay below theory, there are 16 times as many. A difference between the
-two has its reason in the table. Trained networks are measured by `probe_trained`.
+The input is one symbol n times, and the question is how many different rows the last layer can have. Theory (`position/theory.py`) gives
+an upper bound for all weights, from the declarations of components, and the argument that decides. The measured answer is the largest
+number of distinct rows among `draws` networks in float64. All of their parameters are drawn, including those that usually start
+symmetric. Rows are equal if they differ by less than 1e-12 of their size (`position/rows.py`). Where all draws stay below theory, 16
+times as many are drawn. The table gives a reason for a difference between the two. Trained networks are measured by `probe_trained`.
 """
 
 from collections.abc import Iterator
@@ -36,9 +36,11 @@ PARTS = {
     "sentinels": "sentinels",
 }
 
-MORE = 16  # times as many draws where the first show fewer rows than theory allows: weights of relu^2 may be zero in all of them
+MORE = (
+    16  # factor on the draws if they show fewer rows than theory allows: weights of relu^2 may be zero in all of them
+)
 
-# Attention and what trains with it.
+# The architecture around the attention that is probed.
 PROBED = attention_alone(
     "probed",
     residual=Component("add"),
@@ -90,18 +92,21 @@ def probe(
     tokens: int = 32,
     draws: int = 8,
 ) -> list[dict[str, Any]]:
-    """Attention x normaliser x position x mask x sentinels x depth. A normaliser or a mask that an attention does not read is null."""
+    """Probe every attention x normaliser x position x mask x sentinels x depth.
+
+    A normaliser or mask that the attention does not read is null.
+    """
     named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
-    parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
+    parts = {kind: [Component.parse(item) for item in items] for kind, items in named.items()}
     for kind, found in parts.items():
         for component in found:
-            components.load(kind, component.name)  # a file that cannot be imported stops the measure
+            components.load(kind, component.name)  # a file that cannot be imported stops the measure early
     shared = [(kind, component) for kind in ("mask", "sentinels") for component in parts[kind]]
     return context.rows(
         designs(parts, depths),
         lambda design: [entry(design, tokens, draws)],
-        # Each counts as made of all masks and sentinels, so that code is hashed and watched for 169 combinations and not for 2,028. An
-        # edit of a mask measures all again, which takes seconds.
+        # Each design depends on all masks and sentinels, so that code is hashed and watched for 169 combinations instead of 2,028.
+        # Editing a mask measures everything again, which takes seconds.
         made_of=lambda design: [*components_of(design), *shared],
     )
 
@@ -126,7 +131,7 @@ def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Ar
 
 
 def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
-    """The row of one architecture."""
+    """Return the row of one architecture."""
     about = {
         "attention": str(design.attention),
         "normaliser": None if design.normaliser is None else str(design.normaliser),

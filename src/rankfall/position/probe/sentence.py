@@ -1,4 +1,4 @@
-"""Which attention tells places apart, in a sentence."""
+"""Sentence on which attention distinguishes positions."""
 
 from rankfall.report.page.question import Read, TableQuestion
 

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the positions that trained networks name for the page."""
 
 from rankfall.report.page.chart import NETWORK, SHARE, Chart, Level
 

@@ -4,7 +4,7 @@ from rankfall.report.schema import Column, Table
 
 
 def probe_trained() -> Table:
-    """One row a cell and length."""
+    """Declare the table: one row per cell and length."""
     return Table(
         "probe_trained",
         "a cell x length",

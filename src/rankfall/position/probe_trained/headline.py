@@ -1,4 +1,4 @@
-"""How many places the trained network names."""
+"""Headline number: the positions that the trained network names."""
 
 from rankfall.annotations import DataFrame
 from rankfall.report.cell_numbers import plain

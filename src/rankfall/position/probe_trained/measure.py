@@ -1,8 +1,9 @@
-"""Trained networks on the probe: places of n equal tokens, inside and beyond the trained lengths, beside theory and random weights.
+"""Trained networks on the probe: positions of n equal tokens, within and beyond the trained lengths, beside theory and random weights.
 
-Each cell of the task `probe` is asked at every length of its splits, in float64, so that rounding tells nothing apart. Accuracy is over the
-places that have a learned answer; chance is that of the best single answer, and the ceiling that of the best answers with as many distinct
-rows as the network has. Where theory allows more than training reaches, `reason` says what failed.
+Each cell of the task `probe` is evaluated at every length of its splits, in float64, so that rounding does not distinguish tokens.
+Accuracy is over the positions that have a learned answer. Chance is the accuracy of the best single answer, and the ceiling that of the
+best answers with as many distinct rows as the network has. Where theory allows more than training reaches, `agreement_reason` says what
+failed.
 """
 
 import copy
@@ -27,7 +28,10 @@ LIMITS = {"draws": (1, None), "enough": (0, 1)}
 
 
 def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> list[dict[str, Any]]:
-    """`draws`: networks of the same architecture at random weights; `enough`: the accuracy that passes."""
+    """Measure each cell at each length.
+
+    `draws`: networks of the same architecture at random weights; `enough`: the accuracy that passes.
+    """
     network, data, cells = copy.deepcopy(context.network).double().cpu(), context.data, context.cells
     design, longest = cells[0].architecture, data.train.inputs.shape[2]
     if bool((data.train.inputs != data.train.inputs[..., :1]).any()):

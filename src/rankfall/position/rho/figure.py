@@ -1,4 +1,4 @@
-"""Accuracy against the share of repeated tokens, one panel a task, one line an architecture: from independent tokens to identical ones."""
+"""Accuracy against the share of repeated tokens, from independent to identical tokens: one panel per task, one line per architecture."""
 
 from collections.abc import Mapping
 from operator import itemgetter
@@ -35,8 +35,10 @@ def rho(
     architectures: list[str] = [],
     where: dict[str, Any] = {},
 ) -> Picture:
-    """Test accuracy at the end of training: of places, and of even tokens on the half that is not constant. `training`: the commonest
-    unless named; `architectures`: in this order, all unless named."""
+    """Draw the test accuracy at the end of training: of places, and of even tokens on the half that is not constant.
+
+    `training`: by default the most frequent; `architectures`: in this order, by default all.
+    """
     every = select_repeated(read("training"))
     table, training = one_of(ends(select_finished(every, "rho", where), read("cells")), "rho", "training", training)
     table = among(table, "rho", "architecture", architectures)
@@ -52,7 +54,7 @@ def rho(
     table = table.assign(panel=table.kind.map(titles), x=table.x.astype(float))
     grid = lines(
         table, "x", "value", "architecture", colours(names), col="panel", col_order=[titles[kind] for kind in kinds], height=2.5,
-        sizes={name: 1.2 + 1.3 * place for place, name in enumerate(reversed(names))}, bounds=SHARE,  # most lines lie on each other
+        sizes={name: 1.2 + 1.3 * place for place, name in enumerate(reversed(names))}, bounds=SHARE,  # most lines coincide
     )  # fmt: skip
     for kind in kinds:
         panel, part = grid.axes_dict[titles[kind]], table[table.kind == kind]
@@ -79,7 +81,7 @@ def rho(
 
 
 def select_repeated(course: DataFrame) -> DataFrame:
-    """The networks of tasks with a share of one symbol, and what their tasks are."""
+    """Return the networks of tasks with a share of one symbol, with the options of their tasks as columns."""
     found = course.task_component.map(parts)
     course = course.assign(kind=found.map(itemgetter(0)), options=found.map(itemgetter(1)))
     course = course[course.kind.isin(METRICS)]
@@ -90,7 +92,7 @@ def select_repeated(course: DataFrame) -> DataFrame:
 
 
 def ends(course: DataFrame, cells: DataFrame) -> DataFrame:
-    """One row a network: its accuracy on the test set after its last epoch, and chance."""
+    """Return one row per network: its test accuracy after the last epoch, and chance."""
     if course.empty:
         raise RankfallError("figure rho: no finished cell has a task places or even_tokens")
     last = course[(course.split == "test") & (course.epoch == course.groupby("key").epoch.transform("max"))]
@@ -100,7 +102,7 @@ def ends(course: DataFrame, cells: DataFrame) -> DataFrame:
 
 
 def references(panel: Axes, part: DataFrame, kind: str) -> None:
-    """The dashed line: chance, or the share of the most frequent symbol."""
+    """Draw the dashed line: chance, or the share of the most frequent symbol."""
     points = part.drop_duplicates("x").sort_values("x")
     values = (
         points.chance if kind == "places" else [most_frequent(p.length, p.symbols, p.rho) for p in points.itertuples()]
@@ -109,13 +111,13 @@ def references(panel: Axes, part: DataFrame, kind: str) -> None:
 
 
 def set_ticks(panel: Axes, part: DataFrame) -> None:
-    """Shares of repeated tokens, spaced by the logarithm of the number of others."""
+    """Set ticks at the shares of repeated tokens, spaced by the logarithm of the number of other tokens."""
     points = part.drop_duplicates("x").sort_values("x")
     panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
 
 
 def describe_finding(table: DataFrame, kinds: list[str], names: list[str], settings: Mapping[str, str]) -> str:
-    """Who still answers where all tokens are one symbol, or nearly all."""
+    """Write the accuracy of each architecture at the largest share of repeated tokens."""
     parts = []
     for kind in kinds:
         part = table[table.kind == kind]

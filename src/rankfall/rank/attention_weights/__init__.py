@@ -1,1 +1,1 @@
-"""How concentrated attention weights are, and how much of them the first token gets."""
+"""Concentration of attention weights, and the share of the first token."""

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the concentration of attention weights for the page."""
 
 from rankfall.rank.attention_weights.rows import of_layer
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart

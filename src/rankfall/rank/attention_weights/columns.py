@@ -1,10 +1,10 @@
-"""attention_weights.parquet: how concentrated the rows of attention weights are."""
+"""attention_weights.parquet: concentration of the rows of attention weights."""
 
 from rankfall.report.schema import Column, Table
 
 
 def attention_weights() -> Table:
-    """One row a cell, layer, head, quantity, and what is left out."""
+    """Declare the table: one row per cell, layer, head, quantity and excluded token."""
     return Table(
         "attention_weights",
         "a cell x layer x head x what is left out x quantity",

@@ -1,4 +1,4 @@
-"""How concentrated attention weights are, by layer, by length, or by any column of the grid."""
+"""Concentration of attention weights by layer, by length, or by any column of the grid."""
 
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ def attention_weights(
     x: str = "layer",
     where: dict[str, Any] = {},
 ) -> Picture:
-    """Means over heads and rows; options as those of figure `states`."""
+    """Draw means over heads and rows. Options are those of figure `states`."""
     table = read("attention_weights")
     what = TITLES[quantity] + ("" if left_out == "nothing" else " without the first token")
     chosen = {"quantity": quantity, "left_out": left_out}

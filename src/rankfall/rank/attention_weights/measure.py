@@ -1,8 +1,9 @@
-"""How concentrated attention weights are, by layer and head: entropy, inverse participation ratio, largest share, share of the first token.
+"""Concentration of attention weights by layer and head: entropy, inverse participation ratio, largest share, share of the first token.
 
-In float64 from the trained (or untrained) weights, over the first test samples, sentinels included; for each head, and as the mean over
-heads of the heads' numbers (not of the mean weights, which are flatter than any of them). A row whose weights are all zero, as `softpick`
-has, has no shares and is left out. Where what the attention reads is beyond the range of float64, or zero, there is a reason and no value.
+The quantities are computed in float64 over the first test samples, sentinels included, for each head and as the mean over heads of the
+heads' numbers (not of the mean weights, which are flatter than those of any head). A row whose weights are all zero, as `softpick` can
+give, has no shares and is left out. Where the input of the attention is zero or beyond the range of float64, the row has a reason and no
+value.
 """
 
 import copy
@@ -30,7 +31,10 @@ ALL_ZERO = "all weights are zero"
 
 @torch.no_grad()
 def attention_weights(context: Context, *, samples: int = 8, heads: bool = True) -> Rows:
-    """`heads`: also of each head by itself."""
+    """Measure every layer.
+
+    `heads`: also each head alone.
+    """
     made = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
@@ -45,7 +49,7 @@ def attention_weights(context: Context, *, samples: int = 8, heads: bool = True)
 
 
 def of_layer(weights: Tensor, why: str, heads: bool) -> Iterator[dict[str, Any]]:
-    """All rows of a layer's weights (B, H, T, T); `why`: what is wrong with what the attention has read."""
+    """Yield all rows of a layer's weights (B, H, T, T). `why`: what is wrong with the input of the attention."""
     for left_out, part in (("nothing", weights), ("first token", without_first(weights))):
         if part.shape[-1] == 0:
             empty = weights.new_full(weights.shape[:2], torch.nan)
@@ -63,7 +67,7 @@ def of_layer(weights: Tensor, why: str, heads: bool) -> Iterator[dict[str, Any]]
 
 
 def both(found: dict[str, Tensor], labels: dict[str, Any], reason: str, heads: bool) -> Iterator[dict[str, Any]]:
-    """Rows of numbers (B, H): of their mean over heads, and of each head."""
+    """Yield rows of numbers (B, H): of their mean over heads, and of each head."""
     for name, values in found.items():
         if name == "first_share" and labels["left_out"] == "first token":
             values, reason = torch.full_like(values, torch.nan), FIRST_LEFT_OUT

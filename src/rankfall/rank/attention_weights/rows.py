@@ -1,8 +1,8 @@
-"""Which rows are of a layer as a whole."""
+"""Selection of rows on a layer as a whole."""
 
 from rankfall.annotations import DataFrame, Series
 
 
 def of_layer(table: DataFrame) -> Series:
-    """The mean over heads, not one of them."""
+    """Check whether a row is the mean over heads and not a single head."""
     return table.attention_head.isna()

@@ -1,4 +1,4 @@
-"""Numbers of rows of attention weights (..., T, T), as pure functions."""
+"""Statistics of rows of attention weights (..., T, T), as pure functions."""
 
 import torch
 from torch import Tensor
@@ -7,19 +7,22 @@ QUANTITIES = ("entropy", "inverse_participation", "largest_share", "first_share"
 
 
 def without_first(weights: Tensor) -> Tensor:
-    """(..., T, T) -> (..., T - 1, T - 1)"""
+    """Drop the first row and column: (..., T, T) -> (..., T - 1, T - 1)."""
     return weights[..., 1:, 1:]
 
 
 def shares(weights: Tensor) -> Tensor:
-    """|a_ij| / sum_j |a_ij|; NaN in rows of zeros. By the largest first, so that no sum overflows or vanishes."""
+    """Return |a_ij| / sum_j |a_ij|; NaN in rows of zeros.
+
+    Rows are divided by their largest entry first, so that no sum overflows or vanishes.
+    """
     size = weights.abs()
     size = size / size.amax(-1, keepdim=True)
     return size / size.sum(-1, keepdim=True)
 
 
 def of_rows(weights: Tensor) -> dict[str, Tensor]:
-    """Each quantity (..., T) of every row of weights (..., T, T'); NaN for a row of zeros."""
+    """Return each quantity (..., T) of every row of weights (..., T, T'); NaN for a row of zeros."""
     p = shares(weights)
     return {
         "entropy": -torch.xlogy(p, p).sum(-1),

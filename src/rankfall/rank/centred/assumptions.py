@@ -1,7 +1,7 @@
-"""What centred forms assume of components, which users may write; each assumption is tested on random numbers.
+"""Assumptions of centred forms about components, which may be user-written; each is tested on random numbers.
 
-A wrong assumption would give a plausible but wrong residual. So each one is tested, and where it fails there is no centred form: `Unknown`,
-with the reason. In the end, `confirm` compares the states of a network with those of its ordinary forward pass.
+A wrong assumption would give a plausible but wrong residual. Where a test fails, there is no centred form: `Unknown`, with the reason.
+At the end, `confirm` compares the states of a network with those of its ordinary forward pass.
 """
 
 import sys
@@ -17,43 +17,44 @@ from rankfall.rank.centred.state import State
 from rankfall.rank.residual import relative_residual, residual
 from rankfall.rank.rounding import relative_difference, shaken
 
-SAME = 1e-12  # of the largest entry: how far two float64 computations of one value may differ
+SAME = 1e-12  # largest difference of two float64 computations of a value, relative to the largest entry
 NEAR, SLOPE = (
     1e-5,
     1e-2,
-)  # a step for difference quotients, and how far they may differ from the derivative, where a few entries have kinks
-RESOLVED = 1e-6  # a relative residual above this is resolved by an ordinary float64 pass,
+)  # step of difference quotients, and their tolerance to the derivative, which allows for kinks of a few entries
+RESOLVED = 1e-6  # an ordinary float64 pass resolves a relative residual above this,
 STEADY = 1e-5  # if rounding does not move it by more than this
-AGREES = 1e-3  # how far it may then differ from that of the centred form
-FAR_OUT = 100.0  # linear maps are tested with large numbers too, which shows clipping and saturation
+AGREES = 1e-3  # tolerance between this residual and that of the centred form
+FAR_OUT = 100.0  # linear maps are also tested with large numbers, which reveals clipping and saturation
 
 
 class Unknown(Exception):
-    """A component for which no centred form is known."""
+    """A component has no known centred form."""
 
 
 def unbound(component: Any) -> tuple[Any, dict[str, Any]]:
-    """A function and the options that are bound to it; a module, or a function without options, as it is."""
+    """Return a function and the options bound to it. A module, or a function without options, is returned as it is."""
     return (component.func, component.keywords) if isinstance(component, partial) else (component, {})
 
 
 def function_name(component: Any) -> str:
-    """The name of a function or of a module's class, the same in every run."""
+    """Return the name of a function or of a module's class, the same in every run."""
     made = unbound(component)[0]
     made = made if hasattr(made, "__qualname__") else type(made)
     return f"{made.__module__}:{made.__qualname__}"
 
 
 def draw_like(like: Tensor, seed: int = 0) -> Tensor:
-    """Numbers of sizes from 0.1 to 10 in the shape of another tensor, the same in every run."""
+    """Draw numbers of sizes from 0.1 to 10 in the shape of another tensor, the same in every run."""
     generator = torch.Generator().manual_seed(seed)
     sizes = 10 ** (2 * torch.rand(like.shape, generator=generator, dtype=torch.float64) - 1)
     return (sizes * torch.randn(like.shape, generator=generator, dtype=torch.float64)).to(like)
 
 
 def same(first: Tensor, second: Tensor, terms: Tensor | None = None) -> bool:
-    """Equal but for rounding, for each member (K, ...) by itself; NaN in one member does not affect the others. `terms`: of what the second
-    are sums, which may cancel.
+    """Check whether tensors are equal up to rounding, for each member (K, ...) separately. NaN in one member does not affect the others.
+
+    `terms`: the terms whose sum is `second`, if they may cancel.
     """
     if first.shape != second.shape:
         return False
@@ -62,7 +63,10 @@ def same(first: Tensor, second: Tensor, terms: Tensor | None = None) -> bool:
 
 
 def factors(join: Callable[[Tensor, Tensor], Tensor], like: Tensor) -> tuple[Tensor, Tensor]:
-    """keep and take (K, B, 1, D) of join(X, F) = keep X + take F, for states like (K, B, T, D)."""
+    """Return keep and take (K, B, 1, D) of join(X, F) = keep X + take F, for states like (K, B, T, D).
+
+    Raise `Unknown` if join is not linear.
+    """
     x, f, one, zero = (
         FAR_OUT * draw_like(like, 0),
         FAR_OUT * draw_like(like, 1),
@@ -77,7 +81,7 @@ def factors(join: Callable[[Tensor, Tensor], Tensor], like: Tensor) -> tuple[Ten
 
 
 def token_wise(function: Callable[[Tensor], Tensor], like: Tensor, kind: str) -> None:
-    """Raise unless a map of states like (K, B, T, D) treats each token alone and all alike, and torch can differentiate it."""
+    """Raise `Unknown` unless a map of states like (K, B, T, D) treats each token alone and all alike, and torch can differentiate it."""
     x, step = draw_like(like, 0), draw_like(like, 1)
     y, turned = function(x), function(x.roll((1, 1), (1, 2)))
     alone = function(x[:, :1, :1].expand_as(x).contiguous())
@@ -93,13 +97,13 @@ def token_wise(function: Callable[[Tensor], Tensor], like: Tensor, kind: str) ->
 
 
 def adds(bias: Callable[[Tensor], Tensor], share: Tensor) -> bool:
-    """Whether bias(L) = L + share, for scores like (K, 1, H, J, J)."""
+    """Check whether bias(L) = L + share, for scores like (K, 1, H, J, J)."""
     scores = FAR_OUT * draw_like(share)
     return same(bias(scores), scores + share)
 
 
 def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None, like: Tensor) -> bool:
-    """Whether rows of weights sum to the same constant for all scores, like (K, B, H, J, J)."""
+    """Check whether rows of weights sum to the same constant for all scores, like (K, B, H, J, J)."""
     scores = draw_like(like)
     scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
     weights = normaliser(scores)
@@ -108,8 +112,9 @@ def constant_sums(normaliser: Callable[[Tensor], Tensor], allowed: Tensor | None
 
 
 def keeps_form(component: Any, family: type | str, *methods: str) -> bool:
-    """Whether a component is of a class whose centred form is known and overrides none of these methods. A class may be given by name, as
-    of `find_imported`.
+    """Check whether a component is of a class whose centred form is known and overrides none of these methods.
+
+    A class may be given by name, as for `find_imported`.
     """
     known = find_imported(family) if isinstance(family, str) else family
     return (
@@ -120,15 +125,16 @@ def keeps_form(component: Any, family: type | str, *methods: str) -> bool:
 
 
 def find_imported(name: str) -> Any:
-    """The class or function `module:name`, None while nothing has imported it. A component that is known by name and not imported has its
-    code in the keys of networks that have it, and in no others.
+    """Return the class or function `module:name`, or None if its module is not imported.
+
+    Since the component is looked up by name and not imported, its code is only in the keys of networks that use it.
     """
     module, _, attribute = name.partition(":")
     return getattr(sys.modules.get(module), attribute, None)
 
 
 def confirm(network: Network, inputs: Tensor, states: list[State]) -> None:
-    """Raise unless R agrees with the ordinary pass in all layers where that resolves it."""
+    """Raise `Unknown` unless R agrees with the ordinary pass in all layers where that pass resolves it."""
     plain = network.states(inputs)
     with shaken(network):
         again = network.states(inputs)

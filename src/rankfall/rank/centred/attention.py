@@ -31,14 +31,14 @@ FORM = (
     "weights",
     "contexts",
     "mix",
-)  # methods that the centred form assumes to be the class's own
-VISIBLE = 0.5  # where the pairs' part of the scores exceeds this, ordinary weights are precise enough
+)  # methods that the centred form assumes not to be overridden
+VISIBLE = 0.5  # above this size of the pairs' part of the scores, ordinary weights are precise enough
 
 SEEN = 1e-10  # if rows of ordinary weights differ by less than this, relative to the weights, the difference is mostly rounding
 
 
 def attend(attention: Multihead, state: State) -> State:
-    """SA(X) as a split state, of an attention that keeps the methods of FORM."""
+    """Return SA(X) as a split state, for an attention that keeps the methods of FORM."""
     if not keeps_form(attention.position, Position, "context"):
         raise Unknown("the position adds to what attention makes of the values: no centred form")
     full = state.full()
@@ -63,18 +63,18 @@ def attend(attention: Multihead, state: State) -> State:
 
 
 def visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
-    """Raise where the terms of the common output row cancel, as they do where rows sum to zero: what is left is rounding."""
+    """Raise `Unknown` where the terms of the common output row cancel, as if rows sum to zero, and only rounding is left."""
     v = attention.split(attention.value(full)).abs().sum(-2, keepdim=True)  # (K, B, H, 1, d)
     size = usual(attention, full)[:, None, None] * (
         v.transpose(2, 3).flatten(-2) @ member(attention.output.weight.abs())
     )
     lost = output.mean(-2).abs().amax(-1) <= SEEN * size[..., 0, :].amax(-1)  # (K, B)
     if bool(lost.any()):
-        raise Unknown("what attention adds to all rows alike cancels but for rounding: no centred form")
+        raise Unknown("the attention's common output row cancels up to rounding: no centred form")
 
 
 def usual(attention: Multihead, full: Tensor) -> Tensor:
-    """The size of weights (K, 1) at scores of order one; there may be smaller ones by cancellation, which are as imprecise."""
+    """Return the size of weights (K, 1) at scores of order one. Weights that are small by cancellation are as imprecise as these."""
     logits = attention.logits(full)
     hidden = logits == -torch.inf
     return (
@@ -86,7 +86,7 @@ def usual(attention: Multihead, full: Tensor) -> Tensor:
 
 
 def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
-    """Weights by the normaliser's rule where rows are similar, ordinary weights where they differ by much."""
+    """Return weights by the normaliser's rule where rows are similar, and ordinary weights where rows differ by much."""
     rule = rule_of(attention.normaliser)
     if rule is None and not is_urpe(attention.normaliser) and single(attention.normaliser, attention.logits(full)):
         raise Unknown(f"{function_name(attention.normaliser)} computes in single precision: no centred form")
@@ -94,15 +94,15 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     apart = scores(attention, state)
     if apart is None:
         if rule is None and not is_urpe(attention.normaliser) and is_vanished(attention, ordinary, full):
-            raise Unknown("attention weights vanish but for rounding, and this position and mask have no centred form")
+            raise Unknown("attention weights vanish up to rounding, and this position and mask have no centred form")
         return bound_ordinary(ordinary)
     far = reach(apart.both) > VISIBLE  # (K, B)
     if rule is None:
         if is_urpe(attention.normaliser) or bool(far.all()):
-            return bound_ordinary(ordinary)  # its factors make rows differ at order one
+            return bound_ordinary(ordinary)  # URPE's factors make rows differ at order one
         rule = own_rule(attention, state, apart)
         if rule is None:
-            return bound_ordinary(ordinary)  # it treats positions differently
+            return bound_ordinary(ordinary)  # the normaliser treats positions differently
     close = rule(apart)
     if close.holds is not None:
         far = far | ~close.holds
@@ -113,7 +113,7 @@ def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
 
 
 def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
-    """The rule of a user's normaliser, written beside it or from its derivatives; None where it treats positions differently."""
+    """Return the rule of a user's normaliser, written beside it or from its derivatives; None where it treats positions differently."""
     function, name = on_tokens(attention.normaliser, state), function_name(attention.normaliser)
     shape = apart.both.unit.shape
     like = apart.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
@@ -127,12 +127,12 @@ def own_rule(attention: Multihead, state: State, apart: Scores) -> Rule | None:
         return partial(derive_weights, function, traits(function, like, apart.level))
     except (Unknown, MemoryError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # a component may raise anything when it is called in another way than a network does
+    except Exception as error:  # a component may raise any error when it is called differently than by a network
         raise Unknown(f"{name} cannot be tried ({describe_error(error)}): no centred form") from error
 
 
 def on_tokens(normaliser: Any, state: State) -> Map:
-    """The normaliser as a function of the tokens' rows (K, B, H, T, J); rows of sentinels, if any, are filled in for it."""
+    """Return the normaliser as a function of the tokens' rows (K, B, H, T, J). Rows of sentinels, if any, are filled in."""
     if not len(state.others):
         return lambda x: normaliser(x)
     rows = torch.zeros(len(state.tokens) + len(state.others), dtype=torch.long)
@@ -141,7 +141,7 @@ def on_tokens(normaliser: Any, state: State) -> Map:
 
 
 def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
-    """Ordinary weights, and row sums minus that of the first row."""
+    """Return ordinary weights, and row sums minus that of the first row."""
     logits = attention.logits(full)
     p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)
     rows: Scaled = plain(p)
@@ -155,13 +155,13 @@ def visible(attention: Multihead, state: State, full: Tensor) -> Weights:
 
 
 def is_vanished(attention: Multihead, ordinary: Weights, full: Tensor) -> bool:
-    """Whether weights are so small, beside what they are at other scores, that they may be what is left of a difference."""
+    """Check whether weights are so small, compared with those at other scores, that they may be the remainder of a cancellation."""
     size = ordinary.rows.log - usual(attention, full).log()  # (K, B)
     return bool((size <= math.log(SEEN)).any())
 
 
 def bound_ordinary(ordinary: Weights) -> Weights:
-    """Ordinary weights; an error where rows, or their sums, differ so little that the difference is rounding."""
+    """Return ordinary weights. Raise `Unknown` where rows, or their sums, differ so little that the difference is rounding."""
     p, size = ordinary.rows.unit, ordinary.rows.log  # the largest entry of p is one, unless all are zero
     hidden = (p - p[..., :1, :]).abs().flatten(2).amax(2) <= SEEN  # (K, B)
     if ordinary.sums is not None:

@@ -15,8 +15,8 @@ from rankfall.rank.centred.tokenwise import join, mlp, norm
 
 
 def step(block: Any, state: State) -> State:
-    """One block, in the order of `nets/blocks/attention.py`; any other by its derivatives, as a whole."""
-    if not hasattr(block, "attention"):  # a function that somebody hands in: called again, with what it may not expect
+    """Apply one block, in the order of `nets/blocks/attention.py`. Any other block is expanded by its derivatives, as a whole."""
+    if not hasattr(block, "attention"):  # a function of a user, which might not accept another call
         raise Unknown(f"no centred form of {function_name(block)}")
     if not keeps_form(block, Block, "forward"):
         return expand_map(block, state, f"the block {function_name(block)}")
@@ -30,16 +30,16 @@ def step(block: Any, state: State) -> State:
 
 
 def mix(attention: Any, state: State) -> State:
-    """Multi-head attention by the formulas of its parts, any other by its derivatives."""
+    """Apply multi-head attention by the formulas of its parts, any other attention by its derivatives."""
     if keeps_form(attention, Multihead, *FORM):
         return attend(attention, state)
     return expand_map(attention, state, f"the attention {function_name(attention)}")
 
 
 def propagate(network: Network, inputs: Tensor) -> list[State]:
-    """Split states at layers 0 .. L, for a float64 network."""
+    """Return split states at layers 0 .. L, for a float64 network."""
     if network.remembers:
-        raise Unknown("its layers read what earlier ones made: no centred form")
+        raise Unknown("its layers read the results of earlier layers: no centred form")
     states = [begin(network, network.lift(inputs))]
     for block in network.blocks:
         states.append(step(block, states[-1]))

@@ -2,12 +2,13 @@
 
     f(x + g_i) - f(x) = integral over t in [0, 1] of J_f(x + t g_i) g_i
 
-has full precision at any scale of g, because g is a factor. But terms that cancel must be left out, and three kinds may, which tests find
-(`traits.py`). With scores x_ij = c + r_j + a_i + E_ij (`scores.py`), c the same for all keys, r and a of order R, E of its
-square:
+has full precision at any scale of g, because g is a factor. But terms that cancel must be left out. There may be three kinds of them,
+which tests detect (`traits.py`). With scores x_ij = c + r_j + a_i + E_ij (`scores.py`), c the same for all keys, r and a of order R, E
+of its square:
 
 - for many normalisers a score a_i common to a row has no effect: then rows differ by E only;
-- or it has no effect where all scores of a row are equal, f(c 1 + a 1) = f(c 1): then it acts through a second derivative, along r and a;
+- or it has no effect where all scores of a row are equal, f(c 1 + a 1) = f(c 1): then it acts through a second derivative, along r and
+  a;
 - row sums may be constant, or stationary where all scores of a row are equal: then E acts through a second derivative, along r + t E and
   E, and a through a third, along r, r and a.
 
@@ -31,12 +32,12 @@ INVISIBLE = -20.0
 CLOSE, LOST = (
     1e-8,
     1e-12,
-)  # how far the plain difference may be off: relative to itself, and to the two values that it is a difference of
-CLEAR = 1e-5  # of the weights: a difference above it has enough digits by subtraction
+)  # error of the plain difference: relative to itself, and to the two values that it subtracts
+CLEAR = 1e-5  # relative to the weights: a difference above this has enough digits by subtraction
 
 
 def derive_weights(function: Map, traits: Traits, s: Scores) -> Weights:
-    """Weights in parts; `holds` where they agree with the ordinary ones."""
+    """Return weights in parts, with `holds` where they agree with the ordinary ones."""
     shape = s.both.unit.shape
     base, r = s.base.expand(shape), s.key.map(s.key.unit.expand(shape))
 
@@ -56,7 +57,7 @@ def derive_weights(function: Map, traits: Traits, s: Scores) -> Weights:
 
 
 def of_rows(f: Map, shift: str, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
-    """f(c + r + a + E) - f(c + r), in parts."""
+    """Yield the parts of f(c + r + a + E) - f(c + r)."""
     if shift == "forgotten":
         yield first(f, c + r.value(), e)
         return
@@ -65,7 +66,7 @@ def of_rows(f: Map, shift: str, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> I
 
 
 def of_sums(f: Map, traits: Traits, c: Tensor, r: Scaled, a: Scaled, e: Scaled) -> Iterator[Scaled]:
-    """The same for row sums."""
+    """Yield the parts of the difference of row sums."""
     if traits.sums != "level":
         yield from of_rows(f, traits.shift, c, r, a, e)
         return
@@ -83,14 +84,14 @@ def of_sums(f: Map, traits: Traits, c: Tensor, r: Scaled, a: Scaled, e: Scaled) 
 
 
 def first(f: Map, x: Tensor, g: Scaled) -> Scaled:
-    """f(x + G) - f(x)"""
+    """Return f(x + G) - f(x), by an integral over the first derivative."""
     total = sum(share * slope(f, x + t * g.value(), g.unit) for t, share in nodes(g))
     assert isinstance(total, Tensor)
     return g.map(total)
 
 
 def second(f: Map, c: Tensor, r: Scaled, a: Scaled) -> Scaled:
-    """f(c + r + a) - f(c + r) where f(c + a) = f(c)"""
+    """Return f(c + r + a) - f(c + r) if f(c + a) = f(c), by an integral over the second derivative."""
     total = sum(
         share * part * slope(f, c + t * a.value() + u * r.value(), r.unit, a.unit)
         for t, share in nodes(a)
@@ -101,14 +102,16 @@ def second(f: Map, c: Tensor, r: Scaled, a: Scaled) -> Scaled:
 
 
 def nodes(g: Scaled) -> list[tuple[float, float]]:
-    """Nodes in [0, 1] and their weights, for an integral along G."""
+    """Return nodes in [0, 1] and their weights, for an integral along G."""
     nodes_, shares = np.polynomial.legendre.leggauss(NODES if float(g.log.max()) > INVISIBLE else FEW)
     return [(float(node + 1) / 2, float(share) / 2) for node, share in zip(nodes_, shares)]
 
 
 def agrees(f: Map, s: Scores, found: Weights, constant: bool) -> Tensor:
-    """Where (K, B) the weights agree with the plain difference, within its precision; not where the slope of f changes too fast between
-    them. Weights whose sums are constant may be small because terms cancel in them: their precision is that of their usual size.
+    """Return where (K, B) the weights agree with the plain difference, within its precision.
+
+    They disagree where the slope of f changes too fast between rows. Weights whose sums are constant may be small because terms cancel
+    in them, so their precision is that of their usual size.
     """
     q = f((s.base + s.key.value()).expand_as(s.both.unit))
     x = s.base + s.key.value() + s.query.value() + s.both.value()
@@ -127,5 +130,5 @@ def agrees(f: Map, s: Scores, found: Weights, constant: bool) -> Tensor:
 
 
 def largest(x: Tensor) -> Tensor:
-    """The largest absolute value of the entries (K, B)."""
+    """Return the largest absolute value of the entries (K, B)."""
     return x.abs().flatten(2).amax(2)

@@ -1,17 +1,17 @@
-"""A split state (`state.py`) through any smooth map of states, an attention or a block of one's own: by derivatives of the map itself.
+"""A split state (`state.py`) through any smooth map of states, such as a custom attention or block, by derivatives of the map itself.
 
 With C, which subtracts the mean of the token rows, and g(t) = C f(1 x^T + t R), R of size e^r,
 
     g(1) = sum_{k < p} g^(k)(0) / k!  +  integral over t in [0, 1] of (1 - t)^(p - 1) / (p - 1)! g^(p)(t)
 
-where g^(p) is the p-th derivative of f along R. What rows share cancels in C: g(0) = 0 if equal rows come out equal, and higher ones
-vanish as well where an attention contracts faster, up to the second for softmax. By subtraction they would be rounding, which outweighs
-the integral once R is small. So they are left out: p is the first derivative that does not vanish, the layer's order of contraction, and
-the integral has full precision at any scale, because R^p is a factor.
+where g^(p) is the p-th derivative of f along R. The part that rows share cancels in C: g(0) = 0 if equal rows come out equal. Higher
+terms vanish as well where an attention contracts faster, up to the second for softmax. By subtraction these terms would be rounding,
+which outweighs the integral once R is small. So they are left out: p is the first derivative that does not vanish, the layer's order of
+contraction, and the integral has full precision at any scale, because R^p is a factor.
 
-A derivative counts as zero if its rows differ by less than TINY of its size. It must differ by more than CLEAR if it is not, or few digits
-are left. Rows that differ at order one (p = 0), and those that are far apart, are subtracted. Where the two ways disagree, as where a kink
-lies between rows, subtraction counts if it has digits enough; else there is no centred form.
+A derivative counts as zero if its rows differ by less than TINY of its size. Otherwise they must differ by more than CLEAR, or too few
+digits are left. Rows that differ at order one (p = 0), and rows that are far apart, are subtracted. Where the two methods disagree, for
+example because a kink lies between rows, subtraction is used if it has enough digits; otherwise there is no centred form.
 """
 
 import math
@@ -27,42 +27,42 @@ from rankfall.rank.centred.scaled import Scaled, normal, plain, where
 from rankfall.rank.centred.state import State
 from rankfall.rank.centred.traits import Map, slope
 
-MOST = 4  # derivatives that are looked at: each takes twice the time of the one before
+MOST = 4  # highest derivative considered: each takes twice the time of the one before
 TINY, CLEAR = 1e-12, 1e-8
 NODES, FEW, INVISIBLE = (
     8,
     3,
     -20.0,
-)  # nodes of the integral; FEW where the scale is below e^INVISIBLE, and R^p is all that counts
+)  # nodes of the integral; FEW where the scale is below e^INVISIBLE and only R^p matters
 APART = 1e-4  # rows that differ by more, relative to their size, are subtracted
 LOST, CLOSE = (
     1e-12,
     1e-6,
-)  # how far subtraction may be off, where the integral holds: relative to rows, and to their difference
-STEP = 1e-7  # of difference quotients: small enough to see numbers of single precision
+)  # tolerance between subtraction and the integral: relative to rows, and to their difference
+STEP = 1e-7  # of difference quotients: small enough to reveal single precision
 
 
 def expand_map(function: Callable[[Tensor], Tensor], state: State, name: str) -> State:
-    """f(X) as a split state; `name` is what a reason calls it."""
+    """Return f(X) as a split state. `name` is the name of the map in error messages."""
     try:
         return expansion(function, state)
     except Unknown as reason:
         raise Unknown(f"{name}: {reason}") from reason
     except (MemoryError, torch.OutOfMemoryError, RankfallError):
         raise
-    except Exception as error:  # a component may raise anything when it is called in another way than a network does
+    except Exception as error:  # a component may raise any error when it is called differently than by a network
         raise Unknown(f"{name}: it cannot be differentiated ({describe_error(error)}): no centred form") from error
 
 
 def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     full = state.full()
-    there = state.rest.log.isfinite()  # (K, B), where rows differ at all
+    there = state.rest.log.isfinite()  # (K, B): where rows differ at all
     base = state.assemble(state.common.expand_as(state.rest.unit), state.sentinels)  # (K, B, S + T, D)
     along = state.assemble(state.rest.unit, torch.zeros_like(state.sentinels))
     size = base.abs().flatten(2).amax(2).view(*base.shape[:2], 1, 1)  # (K, B, 1, 1)
     away = base + 0.1 * size * draw_like(base).clamp(
         -3, 3
-    )  # rows that differ by much: what vanishes there as well is no effect of equal rows
+    )  # rows that differ by much: a term that vanishes here too does not vanish because rows are equal
 
     def f(x: Tensor) -> Tensor:
         return function(x)[..., state.tokens, :]
@@ -71,13 +71,13 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     output = function(full)
     usual = torch.maximum(largest(f(base)), largest(f(away)))  # (K, B)
     if bool((largest(output[..., state.tokens, :].mean(-2, keepdim=True)) <= CLOSE**2 * usual).any()):
-        raise Unknown("what it adds to all rows alike cancels but for rounding: no centred form")
+        raise Unknown("its common output row cancels up to rounding: no centred form")
     order = first_order(f, base, away, along, there)
     direct = plain(center_rows(output[..., state.tokens, :]))
     if order == 0:
         return state.advance(output, direct)
     rest = remainder(f, base, state, along, order)
-    difference = direct.log.exp()  # (K, B), of the largest entry
+    difference = direct.log.exp()  # (K, B): size of the largest entry
     good = largest(direct.value() - rest.value()) <= LOST * usual + CLOSE * difference
     if not bool((good | (difference > CLEAR * usual)).all()):
         raise Unknown("its derivatives change too fast between similar rows: no centred form")
@@ -85,7 +85,7 @@ def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
 
 
 def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, there: Tensor) -> int:
-    """The first derivative along R that differs between rows, the same for all members and samples."""
+    """Return the order of the first derivative along R that differs between rows, the same for all members and samples."""
     for order in range(MOST + 1):
         looked_at = there if order else torch.ones_like(there)
         here = slope(f, base, *[along] * order)
@@ -98,17 +98,17 @@ def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, there: Tensor
             continue
         if not bool((share[looked_at] > CLEAR).all()):
             raise Unknown(
-                f"derivative {order} differs between rows by {float(share[looked_at].min()):.0e} of its size, too little to tell from "
-                "rounding: no centred form"
+                f"derivative {order} differs between rows by {float(share[looked_at].min()):.0e} of its size, too little to distinguish "
+                "from rounding: no centred form"
             )
         return order
     if not bool(there.any()):
-        return 1  # nothing to follow: rows are equal, and stay so
+        return 1  # rows are equal and stay so
     raise Unknown(f"rows do not differ in its first {MOST} derivatives: no centred form")
 
 
 def remainder(f: Map, base: Tensor, state: State, along: Tensor, order: int) -> Scaled:
-    """The integral, for rows (K, B, T, D)."""
+    """Return the integral, for rows (K, B, T, D)."""
     log = state.rest.log
     deep = not bool((log > INVISIBLE).any())
     nodes, shares = (
@@ -124,7 +124,7 @@ def remainder(f: Map, base: Tensor, state: State, along: Tensor, order: int) -> 
 
 
 def check_slopes(f: Map, base: Tensor, away: Tensor, along: Tensor) -> None:
-    """Raise unless f is smooth enough at both places, with all the digits of its input."""
+    """Raise `Unknown` unless f is smooth enough at both places, with all the digits of its input."""
     seen = [(f(x + STEP * along) - f(x - STEP * along)) / (2 * STEP) for x in (base, away)]
     size = torch.maximum(*(one.flatten(1).norm(dim=1) for one in seen))  # (K,); at equal rows alone it may vanish
     for x, one in zip((base, away), seen):
@@ -140,5 +140,5 @@ def center_rows(rows: Tensor) -> Tensor:
 
 
 def largest(x: Tensor) -> Tensor:
-    """The largest absolute value of the entries (K, B)."""
+    """Return the largest absolute value of the entries (K, B)."""
     return x.abs().flatten(2).amax(2)

@@ -8,21 +8,21 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Scaled:
-    """unit * e^log, with one scale for each member and sample. A zero has log -inf."""
+    """The value unit * e^log, with one scale for each member and sample. Zero has log -inf."""
 
     unit: Tensor  # (K, B, ...)
     log: Tensor  # (K, B)
 
     @property
     def scale(self) -> Tensor:
-        """e^log, shaped to multiply `unit`; it may underflow to zero, which is harmless in a sum with a number of order one."""
+        """e^log, shaped to multiply `unit`. It may underflow to zero, which is harmless in a sum with a number of order one."""
         return spread(self.log, self.unit).exp()
 
     def value(self) -> Tensor:
         return self.unit * self.scale
 
     def map(self, unit: Tensor) -> "Scaled":
-        """Another tensor at the same scale."""
+        """Return another tensor at the same scale."""
         return normal(unit, self.log)
 
     def divide_by(self, other: Tensor) -> "Scaled":
@@ -30,7 +30,7 @@ class Scaled:
 
 
 def normal(unit: Tensor, log: Tensor) -> Scaled:
-    """The same value, scaled so that the largest entry of `unit` is one."""
+    """Return the value unit * e^log, scaled so that the largest entry of `unit` is one."""
     size = unit.abs().flatten(2).amax(2)  # (K, B)
     there = size > 0
     safe = torch.where(there, size, torch.ones_like(size))
@@ -38,12 +38,12 @@ def normal(unit: Tensor, log: Tensor) -> Scaled:
 
 
 def plain(value: Tensor) -> Scaled:
-    """An ordinary tensor (K, B, ...)."""
+    """Convert an ordinary tensor (K, B, ...)."""
     return normal(value, value.new_zeros(value.shape[:2]))
 
 
 def add(*terms: Scaled) -> Scaled:
-    """The sum; as in any floating-point sum, terms far smaller than the largest are lost."""
+    """Return the sum. As in any floating-point sum, terms far smaller than the largest are lost."""
     top = torch.stack([term.log for term in terms]).amax(0)  # (K, B)
     finite = torch.where(top.isfinite(), top, torch.zeros_like(top))
     total = sum(term.unit * spread((term.log - finite).exp(), term.unit) for term in terms)
@@ -56,7 +56,7 @@ def times(first: Scaled, second: Scaled) -> Scaled:
 
 
 def expm1(x: Scaled) -> Scaled:
-    """e^x - 1, as a multiple of the scale of x."""
+    """Return e^x - 1, as a multiple of the scale of x."""
     scale = x.scale
     small = scale < 1e-20  # there e^x - 1 = x to the last digit, while x itself may not be representable
     safe = torch.where(small, torch.ones_like(scale), scale)
@@ -64,11 +64,11 @@ def expm1(x: Scaled) -> Scaled:
 
 
 def where(condition: Tensor, first: Scaled, second: Scaled) -> Scaled:
-    """`first` where the condition (K, B) holds, else `second`."""
+    """Return `first` where the condition (K, B) holds, else `second`."""
     unit = torch.where(spread(condition, first.unit), first.unit, second.unit)
     return Scaled(unit, torch.where(condition, first.log, second.log))
 
 
 def spread(x: Tensor, like: Tensor) -> Tensor:
-    """(K, B) -> (K, B, 1, ...) with as many dimensions as `like`."""
+    """Reshape (K, B) to (K, B, 1, ...) with as many dimensions as `like`."""
     return x.reshape(*x.shape, *[1] * (like.dim() - x.dim()))

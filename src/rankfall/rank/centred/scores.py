@@ -1,4 +1,4 @@
-"""Attention scores in four parts: one common to all rows, one of each key, one of each query, and one of each pair.
+"""Attention scores in four parts: common to all rows, of each key, of each query, and of each pair.
 
 With q_i = q + rho_i and k_j = k + kappa_j (rho, kappa from R; q, k from x),
 
@@ -35,12 +35,13 @@ class Scores:
     query: Scaled  # (K, B, H, T, J)
     both: Scaled  # (K, B, H, T, J)
     shared: bool  # whether query is the same for all keys
-    level: bool  # whether base is, too
+    level: bool  # whether base is also the same for all keys
 
 
 def scores(attention: Multihead, state: State) -> Scores | None:
-    """The parts of the scores, rows of tokens only. None where rows differ for identical states too: a mask, a rotation, or a bias that
-    depends on the query's position.
+    """Return the parts of the scores, rows of tokens only.
+
+    None where rows differ even for identical states: a mask, a rotation, or a bias that depends on the query's position.
     """
     position = attention.position
     allowed = attention.mask(len(state.tokens) + len(state.others), state.common.device)
@@ -51,7 +52,7 @@ def scores(attention: Multihead, state: State) -> Scores | None:
     normaliser: Any = attention.normaliser
     prepares = hasattr(normaliser, "prepare")
     if prepares and not any(keeps_form(normaliser, one, "prepare") for one in PREPARING):
-        raise Unknown("the normaliser prepares queries and keys in a way of its own: no centred form")
+        raise Unknown("the normaliser prepares queries and keys in an unknown way: no centred form")
     bias = key_bias(attention, state)
     if bias is None:
         return None
@@ -60,15 +61,13 @@ def scores(attention: Multihead, state: State) -> Scores | None:
     q, k = split(query(state.common)), split(key(state.common))  # (K, B, H, 1, d)
     rho, kappa = split(state.rest.unit @ member(query.weight)), split(state.rest.unit @ member(key.weight))
     k_other = split(key(state.sentinels)) if len(state.others) else k[..., :0, :]  # (K, B, H, S, d)
-    if (
-        prepares
-    ):  # each query and key by itself: q + rho_i and k + kappa_j become others, with increments of the order of R again
+    if prepares:  # each query and key is mapped separately, and the increments of q + rho_i and k + kappa_j are again of the order of R
         to_q, to_k = (lambda x: normaliser.prepare(x, x)[0]), (lambda x: normaliser.prepare(x, x)[1])
         rho, kappa = (increment(f, x, Scaled(y, state.rest.log)) for f, x, y in ((to_q, q, rho), (to_k, k, kappa)))
         q, k, k_other = to_q(q), to_k(k), to_k(k_other)
 
     def columns(tokens: Tensor, others: Tensor) -> Tensor:
-        """(K, B, H, rows, T or 1) and (K, B, H, rows, S) to (K, B, H, rows, J)."""
+        """Merge (K, B, H, rows, T or 1) and (K, B, H, rows, S) to (K, B, H, rows, J)."""
         tokens = tokens.expand(*tokens.shape[:-1], len(state.tokens))
         return state.assemble(tokens.transpose(-1, -2), others.transpose(-1, -2)).transpose(-1, -2) * shrink
 
@@ -87,7 +86,7 @@ def scores(attention: Multihead, state: State) -> Scores | None:
 
 
 def key_bias(attention: Multihead, state: State) -> Tensor | None:
-    """What the position adds to the scores (K, 1, H, 1, J) if that is the same for all queries, else None."""
+    """Return the position's addition to the scores (K, 1, H, 1, J) if it is the same for all queries, else None."""
     position, weight = attention.position, attention.query.weight
     count = len(state.tokens) + len(state.others)
     zero = weight.new_zeros(weight.shape[0], 1, attention.heads, count, count)
@@ -99,5 +98,5 @@ def key_bias(attention: Multihead, state: State) -> Tensor | None:
 
 
 def reach(x: Scaled) -> Tensor:
-    """The absolute value of the largest entry (K, B)."""
+    """Return the absolute value of the largest entry (K, B)."""
     return torch.where(x.log > 700, torch.inf, x.log.clamp(-700, 700).exp())

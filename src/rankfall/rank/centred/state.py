@@ -1,6 +1,6 @@
 """Split states: X = 1 x^T + R, the row x that all tokens share and the rest R, with the rows of sentinels kept separately.
 
-The row of a sentinel differs from x by more than R, so it is no part of the split.
+The row of a sentinel differs from x by more than R, so it is not part of the split.
 """
 
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ class State:
     others: Tensor  # (S,) positions of the sentinels
 
     def full(self) -> Tensor:
-        """X (K, B, S + T, D) as an ordinary tensor: exact unless R is far smaller than x."""
+        """Return X (K, B, S + T, D) as an ordinary tensor, which is exact unless R is far smaller than x."""
         return self.assemble(self.common + self.rest.value(), self.sentinels)
 
     def assemble(self, tokens: Tensor, sentinels: Tensor) -> Tensor:
-        """Rows of tokens and sentinels in the order of the sequence; (K, B, H, T, d) works as well."""
+        """Merge rows of tokens and sentinels in the order of the sequence; (K, B, H, T, d) works as well."""
         if not len(self.others):
             return tokens
         shape = list(tokens.shape)
@@ -36,23 +36,23 @@ class State:
         return x
 
     def advance(self, full: Tensor, rest: Scaled) -> "State":
-        """The state after a step: x and the sentinels are those of the full output, from the ordinary computation; R is `rest`."""
+        """Return the state after a step: x and the sentinels are those of the full output, from the ordinary computation; R is `rest`."""
         common = full[..., self.tokens, :].mean(-2, keepdim=True)
         return replace(self, common=common, rest=centre(rest), sentinels=full[..., self.others, :])
 
 
 def member(weight: Tensor) -> Tensor:
-    """(K, in, out) -> (K, 1, in, out), to multiply (K, B, T, in)."""
+    """Reshape (K, in, out) to (K, 1, in, out), to multiply (K, B, T, in)."""
     return weight.unsqueeze(1)
 
 
 def centre(rest: Scaled) -> Scaled:
-    """R minus its column means."""
+    """Return R minus its column means."""
     return normal(rest.unit - rest.unit.mean(-2, keepdim=True), rest.log)
 
 
 def begin(network: Network, x: Tensor) -> State:
-    """The split state of an embedded batch (K, B, S + T, D)."""
+    """Split the state of an embedded batch (K, B, S + T, D)."""
     tokens = torch.arange(x.shape[2], device=x.device)
     if network.sentinels is not None:
         tokens = network.sentinels.strip(tokens.view(1, 1, -1, 1)).flatten()
@@ -63,5 +63,5 @@ def begin(network: Network, x: Tensor) -> State:
 
 
 def rescale(state: State, log: Tensor) -> State:
-    """The same direction of R at another scale; `log` is its natural logarithm, (K, B) or with fewer axes."""
+    """Return the state with R at another scale. `log` is its natural logarithm, (K, B) or with fewer axes."""
     return replace(state, rest=Scaled(state.rest.unit, log.expand_as(state.rest.log)))

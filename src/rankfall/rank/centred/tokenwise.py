@@ -19,14 +19,14 @@ from rankfall.rank.centred.assumptions import Unknown, factors, keeps_form, toke
 from rankfall.rank.centred.scaled import Scaled, add, spread
 from rankfall.rank.centred.state import State, centre, member
 
-ENTRYWISE = (functional.relu, functional.gelu)  # functions of one number each
-NODES = 8  # of the quadrature; enough for full precision where it is used
+ENTRYWISE = (functional.relu, functional.gelu)  # functions that act on each entry alone
+NODES = 8  # of the quadrature: enough for full precision where it is used
 VISIBLE = 0.05  # for larger differences subtraction loses at most two digits
 INVISIBLE = -20.0  # log of a scale; below it the slope is constant along R in float64
 
 
 def join(residual: Callable[[Any, Any], Any], state: State, branch: State) -> State:
-    """residual(X, F(X)): linear in both, so two factors determine it."""
+    """Return residual(X, F(X)), which is linear in both and thus determined by two factors."""
     keep, take = factors(residual, state.full())
     rest = [x.map(x.unit * factor) for x, factor in ((state.rest, keep), (branch.rest, take))]
     return replace(
@@ -38,7 +38,7 @@ def join(residual: Callable[[Any, Any], Any], state: State, branch: State) -> St
 
 
 def mlp(function: Any, state: State) -> State:
-    """The MLP on a split state: for two linear maps from the difference of the activation, for others from the slope along R."""
+    """Apply the MLP to a split state: two linear maps by the difference of the activation, other MLPs by the slope along R."""
     full = function(state.full())
     two_maps = keeps_form(function, Mlp, "forward")
     if not (two_maps and function.activation in ENTRYWISE):
@@ -52,7 +52,7 @@ def mlp(function: Any, state: State) -> State:
 
 
 def activation_step(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Scaled:
-    """f(x + G) - f(x), entry by entry: relu exactly, smooth functions from their mean slope between the two."""
+    """Return f(x + G) - f(x), entry by entry: relu exactly, smooth functions from their mean slope between the two."""
     scale = g.scale.clamp_min(1e-300)
     y = x + g.value()
     direct = (f(y) - f(x)) / scale
@@ -64,7 +64,7 @@ def activation_step(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Scal
 
 
 def mean_slope(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Tensor:
-    """Integral over t in [0, 1] of J_f(x + t G) applied to G's unit: f(x + G) - f(x) as a multiple of the scale of G."""
+    """Return the integral over t in [0, 1] of J_f(x + t G) applied to G's unit: f(x + G) - f(x) as a multiple of the scale of G."""
     nodes, shares = np.polynomial.legendre.leggauss(NODES if float(g.log.max()) > INVISIBLE else 1)
     total = torch.zeros(())
     for node, share in zip((nodes + 1) / 2, shares / 2):
@@ -74,22 +74,22 @@ def mean_slope(f: Callable[[Tensor], Tensor], x: Tensor, g: Scaled) -> Tensor:
 
 
 def difference(f: Callable[[Tensor], Tensor], state: State) -> Scaled:
-    """f(x + R_i) - f(x) of any smooth function of one token's state (..., D); `token_wise` tests that it is one."""
+    """Return f(x + R_i) - f(x) for any smooth function of one token's state (..., D), as tested by `token_wise`."""
     return state.rest.map(increment(f, state.common, state.rest))
 
 
 def increment(f: Callable[[Tensor], Tensor], common: Tensor, rest: Scaled) -> Tensor:
-    """f(x + R_i) - f(x) at the scale of R, for x with one row (K, B, ..., 1, D)."""
+    """Return f(x + R_i) - f(x) at the scale of R, for x with one row (K, B, ..., 1, D)."""
     x = common.expand_as(rest.unit)
     slope = mean_slope(f, x, rest)
-    # Where R is not small compared with x the quadrature is inexact, and subtraction is precise.
+    # Where R is not small compared with x, the quadrature is inexact and subtraction is precise.
     near = rest.log < math.log(VISIBLE) + common.abs().flatten(2).amax(2).log()
     direct = (f(x + rest.value()) - f(x)) / rest.scale.clamp_min(1e-300)
     return torch.where(spread(near, slope), slope, direct)
 
 
 def norm(function: Any, state: State) -> State:
-    """N(X) as a split state."""
+    """Return N(X) as a split state."""
     if unbound(function)[0] is none:
         return state
     full = function(state.full())
@@ -110,9 +110,9 @@ def norm(function: Any, state: State) -> State:
 
 
 def shrunk(state: State, eps: float, centred: bool) -> Scaled:
-    """y_i / sqrt(v_i) - y / sqrt(v) with v_i = mean(y_i^2) + eps, y_i = y + R_i (features centred or not)
+    """Return y_i / sqrt(v_i) - y / sqrt(v) with v_i = mean(y_i^2) + eps, y_i = y + R_i (features centred or not).
 
-    = R_i / sqrt(v_i) - y d_i / (sqrt(v_i v) (sqrt(v_i) + sqrt(v))),   d_i = v_i - v = mean(2 y R_i + R_i^2)
+    This equals R_i / sqrt(v_i) - y d_i / (sqrt(v_i v) (sqrt(v_i) + sqrt(v))) with d_i = v_i - v = mean(2 y R_i + R_i^2).
     """
     y, r = state.common, state.rest.unit
     if centred:
@@ -127,10 +127,10 @@ def shrunk(state: State, eps: float, centred: bool) -> Scaled:
 
 
 def columns(rest: Scaled, eps: float) -> Scaled:
-    """R / sqrt(mean over tokens of R^2 + eps): of order one for any R above sqrt(eps)."""
+    """Return R / sqrt(mean over tokens of R^2 + eps), of order one for any R above sqrt(eps)."""
     variance = rest.unit.square().mean(-2, keepdim=True)
     half = 0.5 * math.log(eps) if eps > 0 else -math.inf
-    top = rest.log.clamp_min(half)  # (K, B), where neither R nor eps under- or overflows
+    top = rest.log.clamp_min(half)  # (K, B): a scale at which neither R nor eps under- or overflows
     top = torch.where(top.isfinite(), top, torch.zeros_like(top))
     size = variance * spread((2 * (rest.log - top)).exp(), variance) + spread((2 * (half - top)).exp(), variance)
     unit = torch.where(size > 0, rest.unit / size.clamp_min(torch.finfo(size.dtype).tiny).sqrt(), 0.0)

@@ -1,6 +1,6 @@
-"""Properties of a normaliser that its centred form depends on, found by tests on random numbers.
+"""Properties of a normaliser that its centred form depends on, detected by tests on random numbers.
 
-Changes below TINY, relative to the others, count as none: adding 1e-14 to a denominator, for example, is not noticed.
+Changes below TINY, relative to the others, count as zero: adding 1e-14 to a denominator, for example, is not detected.
 """
 
 from collections.abc import Callable
@@ -13,19 +13,19 @@ from rankfall.rank.centred.assumptions import NEAR, SLOPE, Unknown, draw_like, s
 
 Map = Callable[[Tensor], Tensor]
 
-TINY = 1e-13  # of a slope; smaller ones are rounding
-FAR = 30.0  # a common score that shows what is added to a denominator, or where scores are capped
-STEP = 1e-6  # away from equal scores, to find a kink there
+TINY = 1e-13  # relative to a slope; smaller changes are rounding
+FAR = 30.0  # a common score that reveals a term added to a denominator, or a cap on scores
+STEP = 1e-6  # step away from equal scores, to detect a kink there
 
 
 @dataclass(frozen=True)
 class Traits:
-    shift: str  # a score common to a row has no effect ("forgotten"), none where scores are equal ("level"), or an effect ("felt")
+    shift: str  # effect of a score common to a row: none ("forgotten"), none where scores are equal ("level"), or some ("felt")
     sums: str  # row sums are "constant", stationary where scores are equal ("level"), or change at first order ("felt")
 
 
 def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
-    """The derivative of f at x along these directions, one order for each."""
+    """Return the derivative of f at x along these directions, one order for each."""
     if not along:
         return f(x)
     *rest, last = along
@@ -34,7 +34,7 @@ def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
 
 
 def treats_rows_alike(f: Map, like: Tensor) -> bool:
-    """Whether f treats all rows of scores like (K, B, H, T, J) alike, and each independently of other rows and samples."""
+    """Check whether f treats all rows of scores like (K, B, H, T, J) alike, and each independently of other rows and samples."""
     x = draw_like(like)
     y = f(x)
     alone = x[:, :1, :, :1].expand_as(x).contiguous()
@@ -42,13 +42,13 @@ def treats_rows_alike(f: Map, like: Tensor) -> bool:
 
 
 def single(f: Map, like: Tensor) -> bool:
-    """Whether f computes in less than float64, so that rows differ by its rounding, for scores like (K, B, H, T, J)."""
+    """Check whether f computes in less than float64 and so rounds rows, for scores like (K, B, H, T, J)."""
     y = f(draw_like(like) / 10)
     return bool((y == y.float().double()).all())
 
 
 def traits(f: Map, base: Tensor, level: bool) -> Traits:
-    """The properties of a normaliser that treats rows alike, near the scores that all rows share (K, B, H, T, J)."""
+    """Detect the properties of a normaliser that treats rows alike, near the scores that all rows share (K, B, H, T, J)."""
     x, along = draw_like(base), draw_like(base, 1)
     common = draw_like(base[..., :1], 2).expand_as(base)  # a score for each row
     y = f(x / 10)
@@ -68,7 +68,7 @@ def traits(f: Map, base: Tensor, level: bool) -> Traits:
         return f(z).sum(-1, keepdim=True)
 
     def still(g: Map, direction: Tensor, *points: Tensor) -> bool:
-        """Whether the slope of g in this direction is zero, compared with that of f."""
+        """Check whether the slope of g in this direction is zero, compared with that of f."""
         return all(is_rounding(slope(g, z, direction), slope(f, z, along)) for z in points)
 
     anywhere, everywhere_level = (x, x / 10, base), (common, common / 10, base + common)
@@ -86,6 +86,6 @@ def traits(f: Map, base: Tensor, level: bool) -> Traits:
 
 
 def is_rounding(change: Tensor, beside: Tensor) -> bool:
-    """Whether a change is rounding compared with another, for each member (K, ...); NaN counts as zero."""
+    """Check whether a change is rounding compared with another, for each member (K, ...); NaN counts as zero."""
     size = TINY * beside.nan_to_num().flatten(1).abs().amax(1)
     return bool((change.nan_to_num().flatten(1).abs().amax(1) <= size).all())

@@ -1,8 +1,8 @@
 """Attention weights in two parts, P_ij = q_j + D_ij, with D and its row sums at full relative precision, however similar the rows are.
 
-Each normaliser needs its own algebra, because terms cancel that differ from one to the next: a score common to a row has no effect on
-softmax or l2, and the row sums of l2 do not change to first order. What cancels must be left out of the formula. A rule is given the parts
-of the scores (`scores.py`) and returns `Weights`. Where rows differ by much, ordinary weights are used instead (`attention.py` chooses).
+Each normaliser needs its own algebra, because different terms cancel: a score common to a row has no effect on softmax or l2, and the
+row sums of l2 do not change to first order. Terms that cancel must be left out of the formula. A rule takes the parts of the scores
+(`scores.py`) and returns `Weights`. Where rows differ by much, ordinary weights are used instead (`attention.py` chooses).
 """
 
 import math
@@ -32,10 +32,10 @@ NORMALISERS = "rankfall.nets.normalisers."  # known by name (`find_imported`)
 
 
 def rule_of(normaliser: Any) -> Rule | None:
-    """The rule for a network's normaliser, None where there is none."""
+    """Return the rule for a network's normaliser, or None if there is none."""
     if is_urpe(normaliser):
         excess = normaliser.excess
-        # Equal factors scale every weight alike; unequal ones make rows differ at order one, which needs no rule.
+        # Equal factors scale every weight alike. Unequal factors make rows differ at order one, which needs no rule.
         same = bool((excess == excess[..., :1]).all())
         return partial(scaled_softmax, factor=1 + excess[..., :1].unsqueeze(-1)) if same else None
     rules: dict[str, Callable[..., Weights]] = {
@@ -52,7 +52,10 @@ def rule_of(normaliser: Any) -> Rule | None:
 
 
 def sums_to_one(normaliser: Any) -> bool:
-    """Whether rows sum to the same constant for all scores, exactly: computed sums would differ by rounding."""
+    """Check, by the normaliser's form, whether rows sum to the same constant for all scores.
+
+    Computed sums would differ by rounding.
+    """
     if is_urpe(normaliser):
         return bool((normaliser.excess == normaliser.excess[..., :1]).all())
     return ours(normaliser) == "softmax"
@@ -63,23 +66,26 @@ def is_urpe(normaliser: Any) -> bool:
 
 
 def ours(normaliser: Any) -> str:
-    """The name of a function among Rankfall's normalisers, empty for any other component, whatever it calls itself."""
+    """Return the name of a function among Rankfall's normalisers; empty for any other component, whatever its name."""
     function, name = unbound(normaliser)[0], function_name(normaliser).rpartition(":")[2]
     return name if find_imported(f"{NORMALISERS}{name}:{name}") is function else ""
 
 
 def columns(s: Scores) -> Tensor:
-    """lambda_j, the part of the scores that all rows share (K, B, H, 1, J)."""
+    """Return lambda_j, the part of the scores that all rows share (K, B, H, 1, J)."""
     return s.base + s.key.value()
 
 
 def differences(s: Scores, shift_cancels: bool) -> Scaled:
-    """G_ij, what row i adds to lambda_j. A score common to a row is left out where it has no effect on the normaliser."""
+    """Return G_ij, the addition of row i to lambda_j, without a score common to a row if it has no effect on the normaliser."""
     return s.both if s.shared and shift_cancels else add(s.query, s.both)
 
 
 def softmax_rule(s: Scores) -> Weights:
-    """P_ij / q_j = e^{G_ij} / sum_k q_k e^{G_ik}, so D_ij = q_j (u_ij - m_i) / (1 + m_i), u = e^G - 1, m_i = sum_k q_k u_ik."""
+    """Return the weights of softmax.
+
+    P_ij / q_j = e^{G_ij} / sum_k q_k e^{G_ik}, so D_ij = q_j (u_ij - m_i) / (1 + m_i), u = e^G - 1, m_i = sum_k q_k u_ik.
+    """
     common = columns(s).softmax(-1)
     return Weights(softmax_rows(common, expm1(differences(s, True))), None)
 
@@ -90,13 +96,13 @@ def softmax_rows(common: Tensor, u: Scaled) -> Scaled:
 
 
 def scaled_softmax(s: Scores, factor: Tensor) -> Weights:
-    """URPE with equal factors: (K, 1, H, 1, 1) times softmax."""
+    """Return the weights of URPE with equal factors: (K, 1, H, 1, 1) times softmax."""
     found = softmax_rule(s)
     return Weights(found.rows.map(found.rows.unit * factor), None)
 
 
 def off_by_one_rule(s: Scores) -> Weights:
-    """A softmax with one more key, of score zero in every row, whose weight is what row sums lack of one."""
+    """Return the weights of a softmax with one more key, of score zero in every row. Its weight is what row sums lack of one."""
     g = differences(s, False)
     silent = torch.zeros_like(g.unit[..., :1])
     common = torch.cat([columns(s), torch.zeros_like(s.base[..., :1])], -1).softmax(-1)
@@ -105,18 +111,18 @@ def off_by_one_rule(s: Scores) -> Weights:
 
 
 def entrywise(rows: Scaled) -> Weights:
-    """Normalisers without a denominator: row sums differ by the sums of D."""
+    """Return weights for normalisers without a denominator, whose row sums differ by the sums of D."""
     return Weights(rows, rows.map(rows.unit.sum(-1, keepdim=True)))
 
 
 def exp_rule(s: Scores) -> Weights:
-    """D_ij = e^{lambda_j} (e^{G_ij} - 1)"""
+    """Return the weights of exp: D_ij = e^{lambda_j} (e^{G_ij} - 1)."""
     u = expm1(differences(s, False))
     return entrywise(u.map(columns(s).exp() * u.unit))
 
 
 def sigmoid_rule(s: Scores, shift: float | None = None) -> Weights:
-    """sigma(y) - sigma(x) = sigma(x) sigma(-y) (e^{y-x} - 1)"""
+    """Return the weights of sigmoid: sigma(y) - sigma(x) = sigma(x) sigma(-y) (e^{y-x} - 1)."""
     g = differences(s, False)
     return entrywise(sigmoid_step(columns(s) + (-math.log(g.unit.shape[-1]) if shift is None else shift), g))
 
@@ -127,7 +133,7 @@ def sigmoid_step(x: Tensor, g: Scaled) -> Scaled:
 
 
 def relu2_rule(s: Scores, tokens: int | None = None) -> Weights:
-    """(y+)^2 - (x+)^2 = (y+ - x+) (y+ + x+), and y+ - x+ = G wherever neither is clipped"""
+    """Return the weights of relu^2: (y+)^2 - (x+)^2 = (y+ - x+) (y+ + x+), and y+ - x+ = G wherever neither is clipped."""
     g, x = differences(s, False), columns(s)
     y = x + g.value()
     scale = g.scale.clamp_min(1e-300)
@@ -137,7 +143,7 @@ def relu2_rule(s: Scores, tokens: int | None = None) -> Weights:
 
 
 def l2_rule(s: Scores) -> Weights:
-    """P_ij = e^{lambda_j + G_ij} / sqrt(sum_k e^{2 (lambda_k + G_ik)})"""
+    """Return the weights of l2: P_ij = e^{lambda_j + G_ij} / sqrt(sum_k e^{2 (lambda_k + G_ik)})."""
     u = expm1(differences(s, True))
     f = (columns(s) - columns(s).amax(-1, keepdim=True)).exp()
     spread = expm1(s.key) if s.level else None  # f_j / f_0 - 1, at the scale of R
@@ -145,10 +151,11 @@ def l2_rule(s: Scores) -> Weights:
 
 
 def swish_l2_rule(s: Scores) -> Weights:
-    """P_ij = f(b_ij) / sqrt(sum_k f(b_ik)^2) with f(b) = b sigma(b).
+    """Return the weights of swish_l2: P_ij = f(b_ij) / sqrt(sum_k f(b_ik)^2) with f(b) = b sigma(b).
 
-    A factor common to a row cancels. Where base is level, so does f(c + a_i) / f(c), and what is left is, with b_ij = c + r_j + a_i + E_ij,
-    1 + w_ij = f(c+r+a+E) f(c) / (f(c+r) f(c+a)): a second difference of log f = log b + log sigma(b), computed for each of the two terms.
+    A factor common to a row cancels. Where base is level, f(c + a_i) / f(c) cancels too. With b_ij = c + r_j + a_i + E_ij, the remaining
+    part is 1 + w_ij = f(c+r+a+E) f(c) / (f(c+r) f(c+a)): a second difference of log f = log b + log sigma(b), computed for each of the
+    two terms.
     """
     x = columns(s)
     if not s.level:
@@ -164,24 +171,26 @@ def swish_l2_rule(s: Scores) -> Weights:
     curve = curve.divide_by((1 + odds * rho) * (1 + odds * alpha))
     w = add(linear, negative(curve)).divide_by(1 + curve.value())
     found = unit_rows(silu(x), w, silu_step(c, r).divide_by(silu(c)))
-    # If the common score of a row changes sign, so do all its weights, and the factor does not cancel.
+    # If the common score of a row changes sign, all its weights do, and the factor does not cancel.
     return replace(found, holds=(a.value().abs() < 0.5 * c.abs()).flatten(2).all(2))
 
 
 def silu_step(x: Tensor, g: Scaled) -> Scaled:
-    """f(x + G) - f(x) = G sigma(x + G) + x (sigma(x + G) - sigma(x)), f(x) = x sigma(x)"""
+    """Return f(x + G) - f(x) = G sigma(x + G) + x (sigma(x + G) - sigma(x)) for f(x) = x sigma(x)."""
     return add(g.map(g.unit * (x + g.value()).sigmoid()), times(sigmoid_step(x, g), plain_like(x, g)))
 
 
 def unit_rows(f: Tensor, u: Scaled, spread: Scaled | None) -> Weights:
-    """Rows f_j (1 + u_ij) divided by their length: P_ij = q_j (1 + u_ij) / n_i, q = f / |f|, n_i^2 = sum_k q_k^2 (1 + u_ik)^2.
+    """Return rows f_j (1 + u_ij) divided by their length.
 
-    With n_i - 1 = (2 mu_i + sum_k q_k^2 u_ik^2) / (1 + n_i) and mu_i = sum_k q_k^2 u_ik,
-    D_ij = q_j (u_ij - (n_i - 1)) / n_i. Row sums need care: where all f are equal their first-order change vanishes, because equal
-    entries have the largest sum of all rows of length one. With S = sum_j q_j,
-    n_i sum_j D_ij = sum_j q_j (1 - S q_j) u_ij - S (sum_k q_k^2 u_ik^2 - mu_i (n_i - 1)) / (2 + (n_i - 1)),
-    where 1 - S q_j = sum_k f_k (f_k - f_j) / sum_k f_k^2. `spread`, f_j / f_0 - 1 for a constant f_0,
-    keeps its precision when f is nearly constant.
+    P_ij = q_j (1 + u_ij) / n_i, q = f / |f|, n_i^2 = sum_k q_k^2 (1 + u_ik)^2. With n_i - 1 = (2 mu_i + sum_k q_k^2 u_ik^2) / (1 + n_i)
+    and mu_i = sum_k q_k^2 u_ik, D_ij = q_j (u_ij - (n_i - 1)) / n_i. Row sums need care: where all f are equal their first-order change
+    vanishes, because equal entries have the largest sum of all rows of length one. With S = sum_j q_j,
+
+        n_i sum_j D_ij = sum_j q_j (1 - S q_j) u_ij - S (sum_k q_k^2 u_ik^2 - mu_i (n_i - 1)) / (2 + (n_i - 1)),
+
+    where 1 - S q_j = sum_k f_k (f_k - f_j) / sum_k f_k^2. `spread`, f_j / f_0 - 1 for a constant f_0, keeps its precision when f is
+    nearly constant.
     """
     q = f / f.norm(dim=-1, keepdim=True)
     share, total = q.square(), q.sum(-1, keepdim=True)
@@ -207,5 +216,5 @@ def negative(x: Scaled) -> Scaled:
 
 
 def plain_like(x: Tensor, like: Scaled) -> Scaled:
-    """An ordinary tensor, expanded to the members and samples of another."""
+    """Convert an ordinary tensor, expanded to the members and samples of another."""
     return plain(x.expand(*like.unit.shape[:2], *x.shape[2:]))

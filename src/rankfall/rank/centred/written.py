@@ -1,7 +1,7 @@
 """Centred forms that a user writes beside a normaliser: a function `sharp_centred` beside `sharp`, or a method `centred` of its class.
 
-It is called with the parts of the scores (`scores.py`) and the normaliser's options, and returns `Weights` (`weights.py`). Before it is
-used it is tested on rows that differ enough for subtraction to be precise.
+Such a form takes the parts of the scores (`scores.py`) and the normaliser's options, and returns `Weights` (`weights.py`). Before it is
+used, it is tested on rows that differ enough for subtraction to be precise.
 """
 
 import inspect
@@ -19,12 +19,12 @@ from rankfall.rank.centred.scaled import Scaled, plain
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.weights import Weights
 
-NEAR = math.log(1e-3)  # of what a query or a key adds to a score; of what a pair adds, twice that
-DIGITS = 1e-5  # how far the differences in the test may deviate
+NEAR = math.log(1e-3)  # log size of a query's or key's part of a score in the test; a pair's part has twice this log
+DIGITS = 1e-5  # relative tolerance of the differences in the test
 
 
 def find_written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
-    """The rule written beside a normaliser, with its options bound; None where there is none."""
+    """Return the rule written beside a normaliser, with its options bound, or None if there is none."""
     if hasattr(type(normaliser), "centred"):
         rule: Callable[[Scores], Weights] = normaliser.centred
         return rule
@@ -36,7 +36,7 @@ def find_written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
 
 
 def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor], s: Scores, name: str) -> None:
-    """Raise unless a rule agrees with subtraction on how rows of f, and their sums, differ."""
+    """Raise `Unknown` unless a rule agrees with subtraction on the differences of rows of f and of their sums."""
     trial = replace(s, key=at(s.key, NEAR), query=at(s.query, NEAR), both=at(s.both, 2 * NEAR))
     p = f(trial.base + trial.key.value() + trial.query.value() + trial.both.value())
     found = rule(trial)
@@ -49,5 +49,5 @@ def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor],
 
 
 def at(x: Scaled, log: float) -> Scaled:
-    """The same direction at another scale; zeros stay zero."""
+    """Return the same direction at another scale; zeros stay zero."""
     return Scaled(x.unit, x.log.clamp(log, log).where(x.log.isfinite(), x.log))

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of products of attention matrices for the page."""
 
 from rankfall.report.page.chart import MODEL, POSITIVE, Chart
 

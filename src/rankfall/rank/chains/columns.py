@@ -5,7 +5,7 @@ from rankfall.report.schema import Column, Table
 
 
 def chains() -> Table:
-    """One row a path."""
+    """Declare the table: one row per path."""
     return Table(
         "chains",
         "a model x phase x seed x chain length x repeat",

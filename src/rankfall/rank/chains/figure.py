@@ -1,4 +1,4 @@
-"""Products of attention matrices along random paths: how close to rank one, against the number of matrices, one line a model and phase."""
+"""Products of attention matrices along random paths: distance from rank one against the number of matrices."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ TABLES = ["chains"]
 
 
 def chains(read: Read, *, models: list[str] | None = None) -> Picture:
-    """Median over paths with the middle half as a band; values that are rounding are left out."""
+    """Draw the median over paths with the middle half as a band. Values that are rounding noise are left out."""
     table = select_models(read("chains"), "chains", models)
     shown = table.assign(line=name_measurements(table))[~table.floor]
     grid = lines(
@@ -35,7 +35,7 @@ def chains(read: Read, *, models: list[str] | None = None) -> Picture:
 
 
 def describe_finding(points: DataFrame) -> str:
-    """By which factor a further matrix multiplies the median, of a straight line through its logarithm."""
+    """Write the factor by which a further matrix multiplies the median, from a straight line through its logarithm."""
     paces = {
         name: np.exp(np.polyfit(line.chain, np.log(line["50%"]), 1)[0])
         for name, line in points.groupby("line")

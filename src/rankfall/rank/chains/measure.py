@@ -1,4 +1,4 @@
-"""Products of a model's attention matrices along random paths, and how close to rank one they are."""
+"""Products of a model's attention matrices along random paths, and their distance from rank one."""
 
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ def chains(
     length: int = 128,
     optional: bool = False,
 ) -> list[dict[str, Any]]:
-    """`repeats` paths of every length; each draws its text among `samples`, its layers and its heads."""
+    """Measure `repeats` random paths of every length. Each path draws its text among `samples`, its layers and its heads."""
     from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.texts import Texts

@@ -1,7 +1,7 @@
-"""The attention matrices of a model, and products of them along random paths.
+"""Attention matrices of a model, and products of them along random paths.
 
-A path takes one head in each of k layers; the product P_k ... P_1 is what moves tokens along it. How near it is to rank one (all rows
-equal, up to their size) is the share of its composite norm that is left when its best rank-one part is taken off.
+A path takes one head in each of k layers; the product P_k ... P_1 moves tokens along it. Its distance from rank one (all rows equal up
+to their size) is the share of its composite norm that remains when its best rank-one part is subtracted.
 """
 
 import math
@@ -23,7 +23,7 @@ from rankfall.streams import stream
 
 
 class _Catch(TorchFunctionMode):
-    """Keeps every softmax over tokens, in order: one a layer."""
+    """Torch function mode that keeps every softmax over tokens, in order: one per layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class _Catch(TorchFunctionMode):
 
 
 def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
-    """P_h of every layer of the whole model, skips and all: (B, H, T, T) each, rows summing to one."""
+    """Return P_h of every layer of the whole model, skips included: (B, H, T, T) each, with rows that sum to one."""
     catch = _Catch()
-    with catch, Wide():  # the inner mode sees a call first and hands it on
+    with catch, Wide():  # the inner mode sees a call first and passes it on
         run_model(subject.loaded.model, subject.inputs(start, stop))
     if len(catch.found) != subject.anatomy.layers:
         raise RankfallError(
@@ -49,7 +49,10 @@ def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
 
 
 def chains(request: Request, seeds: Sequence[int], repeats: int) -> list[dict[str, Any]]:
-    """`repeats` random paths of every length 1..L: a text, a head in each of `length` layers, layers in increasing order."""
+    """Return a row for each of `repeats` random paths of every length 1..L.
+
+    A path is a text and a head in each of `length` layers, in increasing order of layers.
+    """
     rows: list[dict[str, Any]] = []
     for subject in subjects(request, seeds):
         labels = subject.labels()
@@ -92,7 +95,7 @@ def _paths(subject: Subject, repeats: int) -> list[tuple[int, int, int, list[tup
 
 
 def chain(maps: Tensor, path: Sequence[tuple[int, int]]) -> Tensor:
-    """P_k ... P_1 for (layer, head) pairs from first to last; maps (L, H, T, T)."""
+    """Return P_k ... P_1 for (layer, head) pairs from first to last; maps (L, H, T, T)."""
     product = maps[path[0]]
     for step in path[1:]:
         product = maps[step] @ product
@@ -100,10 +103,10 @@ def chain(maps: Tensor, path: Sequence[tuple[int, int]]) -> Tensor:
 
 
 def rank_one_residual(matrix: Tensor) -> float:
-    """||A - sigma_1 u v^T|| / ||A||, composite norm."""
+    """Return ||A - sigma_1 u v^T|| / ||A||, composite norm."""
     matrix = unit(matrix)
     u, s, vh = torch.linalg.svd(matrix, full_matrices=False)
-    rest = (u[:, 1:] * s[1:]) @ vh[1:]  # summed from the small parts: nothing is subtracted
+    rest = (u[:, 1:] * s[1:]) @ vh[1:]  # sum of the small parts, which avoids subtraction
     return float(or_nan(res.share(res.matrix_norm(rest, "composite"), res.matrix_norm(matrix, "composite")), matrix))
 
 

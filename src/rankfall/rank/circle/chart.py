@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the distance of two points on the circle for the page."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 

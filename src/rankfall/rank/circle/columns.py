@@ -4,7 +4,7 @@ from rankfall.report.schema import Column, Table
 
 
 def circle() -> Table:
-    """One row a step of a token."""
+    """Declare the table: one row per step and token."""
     return Table(
         "circle",
         "a cell x step x token of the roll-out",

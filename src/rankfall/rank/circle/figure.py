@@ -1,4 +1,4 @@
-"""Two points that a network moves along a circle, or towards each other: paths in the plane, time as colour, and their distance below."""
+"""Two points that a network moves along a circle, or towards each other: paths in the plane, and their distance."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 TABLES = ["circle"]
 LIMITS = {"limit": (0.001, None)}
 MARKERS = ("o", "s")  # first and second token
-ITS_OWN = ("task", "task_component", "width", "head_width", "mlp_width")  # parts of a setting that have panels or lines
-NAMED = 8  # architectures whose roll-outs are counted one by one
-MET = 0.05  # of the distance at the start: closer than this counts as having met
+ITS_OWN = ("task", "task_component", "width", "head_width", "mlp_width")  # parts of a setting shown as panels or lines
+NAMED = 8  # architectures listed in the caption
+MET = 0.05  # share of the initial distance below which the points have met
 
 
 def circle(
@@ -37,8 +37,10 @@ def circle(
     where: dict[str, Any] = {},
     columns: int = 5,
 ) -> Picture:
-    """A pair of panels a task x architecture (all that the table has of the commonest training, unless named); the plane shows one
-    seed at one width, the lowest. `where`: only these cells, by any column."""
+    """Draw a pair of panels per task and architecture, by default all of the most frequent training.
+
+    The plane shows one seed at one width, by default the lowest. `where`: only these cells, by any column.
+    """
     asked = {"training": training, "task": tasks, "architecture": architectures}
     table, whole, (training,) = choose(read("circle"), "circle", where, **asked)
     pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
@@ -101,7 +103,7 @@ def circle(
 
 
 def count_meetings(table: DataFrame) -> DataFrame:
-    """By task, architecture and width: how many roll-outs end with both points in one place, and how far off the circle they are."""
+    """Count, by task, architecture and width, the roll-outs that end with both points in one place, with their distance from the circle."""
     end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
     end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
     by = ["task", "architecture", "training", "width"]
@@ -116,7 +118,7 @@ def count_meetings(table: DataFrame) -> DataFrame:
 
 
 def each(last: DataFrame, settings: Mapping[str, str]) -> str:
-    """How many of each architecture do, and on which task where there are several; and how many have left all numbers."""
+    """Write the counts of each architecture, and of each task if there are several, and how many roll-outs are not finite."""
     by = ["architecture", *(["task"] if last.task.nunique() > 1 else [])]
     counts = last.groupby(by)[["met", "roll_outs"]].sum()
     places = [at if isinstance(at, tuple) else (at,) for at in counts.index]
@@ -133,7 +135,7 @@ def each(last: DataFrame, settings: Mapping[str, str]) -> str:
 
 
 def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
-    """Both tokens' places, those outside the frame left out."""
+    """Draw the positions of both tokens, without those outside the frame."""
     panel.set(xlim=(-limit, limit), ylim=(-limit, limit))
     panel.set_aspect("equal")
     if table.empty:

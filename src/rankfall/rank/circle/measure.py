@@ -1,8 +1,8 @@
-"""Roll-out on the circle: a network that predicts the next positions of two opposite points, applied repeatedly to its own output
-(Dong et al. 2021, figure 3).
+"""Roll-out on the circle (Dong et al. 2021, figure 3).
 
-If attention loses rank, the two points approach each other: with two tokens, their distance is twice the residual of the state in the
-plane. `tasks/circle.advance` defines how the input and the output of a step are combined.
+A network that predicts the next positions of two opposite points is applied repeatedly to its own output. If attention loses rank, the
+two points approach each other: with two tokens, their distance is twice the residual of the state in the plane. `tasks/circle.advance`
+defines how the input and the output of a step are combined.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.tasks.circle import advance, place
+from rankfall.tasks.circle import advance, point_at
 
 TABLE = "circle"
 NEEDS = "cells"
@@ -21,10 +21,10 @@ LIMITS = {"steps": (1, None)}
 
 @torch.no_grad()
 def circle(context: Context, *, steps: int = 300) -> list[dict[str, Any]]:
-    """The first training sample and `steps` - 1 applications, as published: `steps` points for each token."""
+    """Roll out the first training sample by `steps` - 1 applications, as published: `steps` points for each token."""
     options = context.cells[0].task.task.options
     skip = options.get("skip", "none")
-    state = context.data.train.inputs[:, :1]  # (K, 1, T, 2); the first sample is the same with the published skip
+    state = context.data.train.inputs[:, :1]  # (K, 1, T, 2); with the published skip, the first sample is the same
     drawn = [state]
     for _ in range(steps - 1):
         state, point = advance(state, context.network(state), skip)
@@ -44,8 +44,8 @@ def circle(context: Context, *, steps: int = 300) -> list[dict[str, Any]]:
 
 
 def orbit(start: Tensor, steps: int, points: int) -> Tensor:
-    """Where points (K, 1, T, 2) should be after 0, 1, ... steps along their circle: (K, S, T, 2)."""
-    turned = place(torch.arange(steps), points, 1.0)  # (S, 2): cosine and sine of the angle so far
+    """Return the true positions of points (K, 1, T, 2) after 0, 1, ... steps along their circle: (K, S, T, 2)."""
+    turned = point_at(torch.arange(steps), points, 1.0)  # (S, 2): cosine and sine of the angle so far
     cosine, sine = turned[:, 0].view(1, -1, 1), turned[:, 1].view(1, -1, 1)
     x, y = start[..., 0], start[..., 1]  # (K, 1, T)
     return torch.stack([cosine * x - sine * y, sine * x + cosine * y], -1)

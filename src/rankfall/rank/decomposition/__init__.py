@@ -1,1 +1,1 @@
-"""The exact contribution of paths of each length to the output."""
+"""Exact contribution of paths of each length to the output."""

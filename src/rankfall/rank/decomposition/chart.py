@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the output by the length of paths for the page."""
 
 from rankfall.rank.decomposition.rows import PATHS
 from rankfall.report.page.chart import Chart

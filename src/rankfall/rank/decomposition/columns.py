@@ -4,7 +4,7 @@ from rankfall.report.schema import Column, Table
 
 
 def decomposition() -> Table:
-    """One row a cell and path length, and one for the biases."""
+    """Declare the table: one row per cell and path length, and one for the biases."""
     return Table(
         "decomposition",
         "a cell x path length; the bias term as its own row",

@@ -1,4 +1,4 @@
-"""The exact contribution to the output of the paths of each length, and the number of these paths."""
+"""Exact contribution of the paths of each length to the output, and the number of these paths."""
 
 from math import comb
 from typing import Any
@@ -32,8 +32,10 @@ def decomposition(
     architecture: str | None = None,
     where: dict[str, Any] = {},
 ) -> Picture:
-    """Of the deepest networks, a column of panels a training; the task and architecture that most cells have, unless named.
-    `where`: only these cells, by any column."""
+    """Draw the deepest networks, a column of panels per training, by default of the task and architecture with the most cells.
+
+    `where`: only these cells, by any column.
+    """
     asked = {"task": task, "architecture": architecture}
     table, whole, (task, architecture) = choose(read("decomposition"), "decomposition", where, **asked)
     table = deepest(table, "decomposition", ["training"])
@@ -50,7 +52,9 @@ def decomposition(
     guesses = {name: chances(part, cells) for name, part in table.groupby("training")}
     chance = say_span((guess for each in guesses.values() for guess in each), "{:.2f}".format)
     for (row, training), panel in grid.axes_dict.items():
-        if row == "share":  # of the output, whose terms may point away from it, a share may be negative; norms are none
+        if (
+            row == "share"
+        ):  # a share of the output may be negative, since terms may point away from it; a share of norms is not
             cut(panel, SHARE, LINES["norm_share"][2])
         else:
             cut(panel, SHARE)

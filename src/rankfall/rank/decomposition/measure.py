@@ -1,15 +1,14 @@
-"""The exact path decomposition, and the contribution of paths of each length (Dong et al. 2021, theorem 2.1), for networks without MLP and
-norm.
+"""Exact path decomposition: the contribution of paths of each length (Dong et al. 2021, theorem 2.1), for networks without MLP and norm.
 
-With every P_h frozen at its value in the full forward pass, a layer is linear, X -> a X + c (sum_h P_h X W_h + bias terms), where a and c
-are the two factors of its residual connection. The output is then the sum over all (1 + H)^L paths, and the sum over the paths of one
+With every P_h frozen at its value in the full forward pass, a layer is linear, X -> a X + c (sum_h P_h X W_h + bias terms), where a and
+c are the two factors of its residual connection. The output is then the sum over all (1 + H)^L paths, and the sum over the paths of one
 length follows layer by layer,
 
     S_k <- a S_k + c sum_h P_h S_{k-1} W_h,
 
-without listing them. Biases are added in every layer; their total contribution is one more term, without a length. For each term: its
-size; its share of the output, signed, <S_k, X> / <X, X>, which add up to one; its relative residual; and loss and accuracy with this term
-(and the bias term) alone, and without it.
+without listing them. Biases are added in every layer; their total contribution is one more term, without a length. Each term has its
+size; its signed share of the output, <S_k, X> / <X, X>, which adds up to one; its relative residual; and loss and accuracy with this
+term (and the bias term) alone, and without it.
 """
 
 import copy
@@ -38,12 +37,12 @@ REQUIRES = [
 LIMITS = {"samples": (1, None)}
 BIAS = "bias"
 OF_OUTPUT = ("size", "norm_share", "output_share", "relative_residual", "error")
-EXACT = 1e-8  # of the largest entry; larger errors are not rounding
+EXACT = 1e-8  # relative to the largest entry; larger errors are not rounding
 
 
 @torch.no_grad()
 def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any]]:
-    """A row for each path length and for the bias term, over the first test samples."""
+    """Return a row for each path length and for the bias term, over the first test samples."""
     made, test = copy.deepcopy(context.network).double(), context.data.test
     refuse(made)
     inputs, targets = test.inputs[:, :samples], test.targets[:, :samples]
@@ -55,8 +54,8 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
     error = torch.where(known, (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3)), torch.nan)
     if bool((error > EXACT).any()):  # for example a user's residual connection that is not a X + c F(X)
         raise RankfallError(
-            f"decomposition: paths miss the output by {float(error.max()):.1g} of it, so a component of this network is not linear "
-            "where the theorem takes it to be; leave these cells out"
+            f"decomposition: paths miss the output by {float(error.max()):.1g} of it: a component of this network is not linear "
+            "where the theorem assumes it; leave these cells out"
         )
     objective = values if targets.is_floating_point() else classes
 
@@ -98,7 +97,7 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
 
 
 def refuse(network: Network) -> None:
-    """A norm or an MLP between layers is not linear, so the theorem does not apply."""
+    """Raise an error if the network has a norm or an MLP, which is not linear, so that the theorem does not apply."""
     for block in network.blocks:
         if block.mlp is not None:
             raise RankfallError(
@@ -111,7 +110,7 @@ def refuse(network: Network) -> None:
 
 
 def path_terms(network: Network, inputs: Tensor) -> tuple[list[Tensor], Tensor]:
-    """What paths of each length 0 .. L and the biases contribute to the last state: (K, B, T, D) each."""
+    """Return the contributions of paths of each length 0 .. L and of the biases to the last state: (K, B, T, D) each."""
     states = network.states(inputs)
     terms, bias = [states[0]], torch.zeros_like(states[0])
     one, zero = torch.ones((), dtype=bias.dtype), torch.zeros((), dtype=bias.dtype)
@@ -129,6 +128,6 @@ def path_terms(network: Network, inputs: Tensor) -> tuple[list[Tensor], Tensor]:
 
 
 def linear_mix(attention: Any, weights: Tensor, x: Tensor) -> Tensor:
-    """sum_h P_h X W_h, without biases."""
+    """Return sum_h P_h X W_h, without biases."""
     values = attention.split(x @ attention.value.weight.unsqueeze(1))  # (K, B, H, T, d)
     return (weights @ values).transpose(2, 3).flatten(-2) @ attention.output.weight.unsqueeze(1)

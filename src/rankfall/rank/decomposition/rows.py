@@ -1,3 +1,3 @@
-"""Which rows of the table are of paths; the others are of biases."""
+"""Selection of rows on paths; the others are on biases."""
 
 PATHS = {"term": "paths"}

@@ -1,1 +1,1 @@
-"""Gradients of the loss by the weights of each layer's queries, keys and values, and by what enters the layer."""
+"""Gradients of the loss with respect to each layer's queries, keys, values and input."""

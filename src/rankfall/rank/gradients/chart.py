@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of gradients of the loss by layer for the page."""
 
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart
 

@@ -4,7 +4,7 @@ from rankfall.report.schema import Column, Table
 
 
 def gradients() -> Table:
-    """One row a cell, layer, and what the gradient is by."""
+    """Declare the table: one row per cell, layer and variable of the gradient."""
     return Table(
         "gradients",
         "a cell x layer x what the gradient is by",

@@ -1,10 +1,11 @@
-"""Norms of the loss's gradient by layer: by the weights of queries, keys and values, and by the state that enters the layer.
+"""Norms of the loss's gradient by layer: for the weights of queries, keys and values, and for the state that enters the layer.
 
 The loss is that of the cell's own objective, as training evaluates it: on the first test samples, without dropout, with the places that
-masked language modelling hides drawn from the cell's seed. Everything is in float64, by autograd, of the weights that the cell has now, so
-that at birth this is the gradient that training would meet. A mixer that has no such weights has a reason in place of a norm.
+masked language modelling hides drawn from the cell's seed. Gradients are computed in float64 by autograd, at the cell's current weights,
+so that at initialisation they are the gradients at the start of training. A mixer without such weights has a reason in place of a norm.
 
-Where tokens have collapsed, gradients of queries and keys vanish, and what is computed is rounding: `floor` says so, by a second pass.
+Where tokens have collapsed, gradients of queries and keys vanish and the computed values are rounding. `floor` marks them by means of a
+second pass.
 """
 
 import copy
@@ -36,7 +37,10 @@ NO_WAY = "the loss does not depend on them"
 
 @dataclass(frozen=True)
 class Found:
-    """Of one network: the loss, the gradients by layer and what they are by, and the layers from whose input on states have no size."""
+    """Loss and gradients of one network, by layer and variable.
+
+    `lost`: for each layer, whether a state up to its input has no size.
+    """
 
     loss: float
     gradients: list[dict[str, list[Tensor]]]
@@ -44,7 +48,7 @@ class Found:
 
 
 def gradients(context: Context, *, samples: int = 32) -> Rows:
-    """Over the first test samples."""
+    """Measure the first test samples."""
     names = weights_by_role(context.network)
     made = copy.deepcopy(context.network).double()
     test = context.data.test
@@ -67,7 +71,7 @@ def gradients(context: Context, *, samples: int = 32) -> Rows:
 
 
 def weights_by_role(network: Network) -> list[dict[str, list[str]]]:
-    """For each layer the names of the parameters of its attention that make queries, keys and values, without biases."""
+    """Return, for each layer, the names of its attention's weights for queries, keys and values, without biases."""
     found = []
     for number, block in enumerate(network.blocks):
         named = [(f"blocks.{number}.attention.{name}", one.initial) for name, one in block.attention.named_parameters()]
@@ -81,7 +85,7 @@ def weights_by_role(network: Network) -> list[dict[str, list[str]]]:
 
 
 def gradients_of(network: Network, loss: Any, batch: Samples, names: list[dict[str, list[str]]], shake: bool) -> Found:
-    """Of a stack of one member."""
+    """Return the gradients of a stack of one member."""
     entered: list[Tensor] = []
 
     def keep(_: Any, given: tuple[Any, ...]) -> None:

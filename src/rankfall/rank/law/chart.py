@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the residual without a rounding floor for the page."""
 
 from rankfall.rank.law.rows import clear
 from rankfall.report.page.chart import Chart

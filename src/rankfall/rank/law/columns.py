@@ -4,11 +4,11 @@ from rankfall.report.schema import Column, Table
 
 
 def size(name: str, meaning: str, unit: str = "log10") -> Column:
-    """A number that may be missing, most often a log10."""
+    """Declare a number that may be missing, most often a log10."""
     return Column(name, "float", meaning, unit=unit, nullable=True)
 
 
-# The bounds on one layer; model_law has the same. Null from log10_factor on unless `condition`, and `theory_reason` says so.
+# The bounds on one layer, shared with model_law. From log10_factor on they are null unless `condition`; `theory_reason` says so.
 ONE_LAYER = (
     size("score_range", "largest spread within a row of E = R W_QK R^T / sqrt(d), over heads; 0 below 1e-308", ""),
     Column("condition", "bool", "whether that is at most 1.256, as the bounds require", nullable=True),
@@ -30,7 +30,7 @@ ONE_LAYER = (
 
 
 def law() -> Table:
-    """One row a cell, layer and test sample."""
+    """Declare the table: one row per cell, layer and test sample."""
     return Table(
         "law",
         "a cell x layer x test sample",

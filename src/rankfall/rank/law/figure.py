@@ -1,4 +1,4 @@
-"""The law of rank collapse, without a rounding floor: residuals by layer, and how loose the bounds are."""
+"""The law of rank collapse without a rounding floor: residuals by layer, and the looseness of the bounds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from rankfall.report.style import WIDTH, Picture, canvas, power, space_ticks, to
 TABLES = ["law"]
 BOUNDS = {"lemma_slack": "published lemma with γ", "proven_slack": "bound with a proof, no γ"}
 PLAIN = "plain float64"
-MARKED = 40  # layers: more marks than that hide the line
+MARKED = 40  # layers: with more, markers would hide the line
 NUMBERS = ("log10_residual", "exponent", "lemma_slack", "proven_slack", "log10_float64", "log10_float32")
 
 
@@ -33,14 +33,18 @@ def law(
     architectures: list[str] = [],
     where: dict[str, Any] = {},
 ) -> Picture:
-    """The architectures' cells of one training at their greatest depth: all there are of the task and training that most cells have,
-    unless named. `where`: only these cells, by any column."""
+    """Draw the deepest networks of one task and training, by default those with the most cells.
+
+    `architectures`: by default all. `where`: only these cells, by any column.
+    """
     asked = {"task": task, "training": training, "architecture": architectures}
     table, whole, (task, training) = choose(read("law"), "law", where, **asked)
     table = deepest(table, "law", ["architecture"])
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     resolved = table[clear(table, ["architecture"])]
-    noise = table.drop(resolved.index).groupby("architecture").layer.min()  # where any sample of any seed is rounding
+    noise = (
+        table.drop(resolved.index).groupby("architecture").layer.min()
+    )  # the first layer at which a sample of a seed is rounding
     methods = table.groupby("architecture").method.agg(lambda found: "centred" if (found == "centred").all() else PLAIN)
     figure, axes = canvas(1, 2, WIDTH, 3.5, width_ratios=[1.25, 1])
     left, right = axes[0]
@@ -79,7 +83,7 @@ def law(
 
 
 def mean_by_seed(table: DataFrame, *columns: str) -> DataFrame:
-    """A row a seed and layer: mean over samples."""
+    """Return a row per seed and layer: mean over samples."""
     return (
         table.assign(**{name: table[name].astype(float) for name in columns})
         .groupby(["architecture", "layer", "seed"])[list(columns)]
@@ -89,7 +93,7 @@ def mean_by_seed(table: DataFrame, *columns: str) -> DataFrame:
 
 
 def twice(log10: Any) -> Any:
-    """log10(-log10 residual)"""
+    """Return log10(-log10 residual)."""
     return np.log10(-np.minimum(log10, -1e-3))
 
 
@@ -115,7 +119,7 @@ def decay(panel: Axes, each: DataFrame, names: list[str], methods: Any, cut: set
 
 
 def label_towers(panels: Sequence[Axes], lowest: float) -> None:
-    """Labels for heights of `twice`, down to the lowest log10 of a residual: 0.9, 10^-1, 10^-10, 10^-100, with the large at the top."""
+    """Label heights of `twice`, down to the lowest log10 of a residual: 0.9, 10^-1, 10^-10, 10^-100, with the large at the top."""
     marks = space_ticks(0, int(np.log10(max(10.0, -lowest if lowest == lowest else 0.0))))
     high = [0.9, 0.99] if len(marks) > marks[-1] else []  # where there is room between the marks
     for panel in panels:
@@ -127,7 +131,7 @@ def label_towers(panels: Sequence[Axes], lowest: float) -> None:
 
 
 def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
-    """A line of slope log10(3) a layer, which is cubing on these axes, beside the first architecture; and where plain passes end."""
+    """Draw reference lines: a slope of log10(3) per layer, which is cubing on these axes, and the ends of plain passes."""
     first = next((name for name in names if name in set(each.architecture)), None)
     if first is None:
         return
@@ -152,7 +156,7 @@ def references(panel: Axes, each: DataFrame, names: list[str]) -> None:
 
 
 def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
-    """A bound is null wherever its condition fails."""
+    """Draw the excess of each bound over the residual. A bound is null wherever its condition fails."""
     panel.set(xlabel="layer", ylabel="decades above the residual")
     long = table.melt(["architecture", "layer", "seed"], list(BOUNDS), "bound", "slack").dropna(subset="slack")
     if long.empty:
@@ -173,11 +177,11 @@ def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
         style_order=list(dashes),
         dashes=dashes,
     )
-    panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # a bound that is broken is seen
+    panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))  # keeps a violated bound visible
 
 
 def describe_finding(each: DataFrame, names: list[str], settings: dict[str, str]) -> str:
-    """Who loses rank most, and with which local exponent d log out / d log in at its last layer; and whose residual is left."""
+    """Write which architectures have the local exponent 3 at their last layer, and which residuals are largest and smallest there."""
     last = each[each.layer == each.groupby("architecture").layer.transform("max")].groupby("architecture")
     exponents = last.exponent.mean()
     rounded = exponents.dropna().round(2)
@@ -193,7 +197,7 @@ def describe_finding(each: DataFrame, names: list[str], settings: dict[str, str]
 
 
 def say_ends_of(deepest: DataFrame) -> str:
-    """Whose residual is smallest and whose largest, of networks of one setting, each at its last layer that has one."""
+    """Write which residuals are smallest and largest among networks of one setting, each at its last layer that has one."""
     layers = deepest.groupby("architecture").layer.max().astype(int)
     last = (
         f"after {many(layers.iloc[0], 'layer')}" if layers.nunique() == 1 else "each after its last layer that has one"

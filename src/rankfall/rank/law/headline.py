@@ -1,4 +1,4 @@
-"""The residual at the last layer without a rounding floor."""
+"""Headline number: the residual at the last layer without a rounding floor."""
 
 from rankfall.annotations import DataFrame
 from rankfall.rank.law.rows import has_no_residual
@@ -7,7 +7,7 @@ from rankfall.report.headlines import Headline
 
 
 def beyond_range(rows: DataFrame) -> dict[str, str]:
-    """Networks whose state leaves the range of float64 in a sample, and from which layer on: that is no rounding, and no 0."""
+    """Return the networks whose state leaves the range of float64 in a sample, with the layer. This is neither rounding nor 0."""
     if "value_reason" not in rows:
         return {}
     gone = rows[rows.log10_residual.isna() & rows.value_reason.fillna("").str.startswith("the state")]
@@ -16,7 +16,7 @@ def beyond_range(rows: DataFrame) -> dict[str, str]:
 
 
 def log_residual(rows: DataFrame) -> DataFrame:
-    """No number from the first layer on at which a sample's rows are equal to the last digit, or rounding noise."""
+    """Return the numbers, without those from the first layer at which a sample's rows are identical to the last digit or rounding noise."""
     last = at_last(rows).groupby("key").log10_residual.mean()
     gone = rows[has_no_residual(rows)].groupby("key").layer.min().astype(float)
     found = last.where(~last.index.isin(gone.index)).rename("number").to_frame().join(gone.rename("gone"))

@@ -1,17 +1,17 @@
 """The law of rank collapse without a floor: log residual by layer at any depth, its local exponent, and the theorems' bounds.
 
 The residual is relative, |res(X)| / |X| in the composite norm about the token mean, by centred propagation in float64 (`centred/`). The
-local exponent of a layer is d log|res out| / d log|res in|: by how much the residual after the layer changes when the rows before it are a
-little more similar. It is 3 where the cubic law holds, 1 where decay is exponential, 0 where rows come out different however similar they
-went in. The same residual from plain float64 and float32 passes shows where their floors are. A network for which no centred form is known
-is measured by the plain float64 pass, with the reason in `method_reason`. `floor` is true where the value is rounding: below what float64
-resolves, or changed by a tenth in a pass that rounds differently. `value_reason` says why there is no residual: rows are identical, or the
-state has left the range of float64, also after powers of two were taken out of it (`rank/carried.py`).
+local exponent of a layer is d log|res out| / d log|res in|: how much the residual after the layer changes when the rows before it are
+slightly more similar. It is 3 where the cubic law holds, 1 where decay is exponential, and 0 where rows come out different however
+similar they are at the input. The residual from plain float64 and float32 passes shows where their floors are. A network without a known
+centred form is measured by the plain float64 pass, with the reason in `method_reason`. `floor` is true where the value is rounding:
+below the resolution of float64, or changed by a tenth in a pass that rounds differently. `value_reason` says why there is no residual:
+rows are identical, or the state has left the range of float64 even after powers of two were factored out (`rank/carried.py`).
 
-A bound is given only where its proof applies: for a layer, where scores spread over at most 1.256 within a row (`condition`); over
-all layers, where they do so in every layer (`condition_all`). Elsewhere it is null and `theory_reason` says why. Its slack is its
-right side divided by its left side, in decades. The published bounds are about the residual from the minimiser of the norm. The measured
-one is about the token mean and up to 2 (1 - 1/T) times as large for T tokens; `log10_proven` includes this factor.
+A bound has a value only where its proof applies: for a layer, where scores spread over at most 1.256 within a row (`condition`); over
+all layers, where they do so in every layer (`condition_all`). Elsewhere it is null and `theory_reason` says why. Its slack is its right
+side divided by its left side, in decades. The published bounds are about the residual from the minimiser of the norm. The measured
+residual is about the token mean and up to 2 (1 - 1/T) times as large for T tokens; `log10_proven` includes this factor.
 """
 
 import copy
@@ -50,7 +50,7 @@ NEEDS = "cells"
 
 @torch.no_grad()
 def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
-    """A row for each layer of each of the first test samples."""
+    """Return a row for each layer of each of the first test samples."""
     inputs = context.data.test.inputs[:, :samples]
     exact, single = copy.deepcopy(context.network).double(), copy.deepcopy(context.network).float()
     given = as_dtype(inputs, torch.float64)
@@ -75,24 +75,24 @@ def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
             for sample in range(inputs.shape[1]):
                 picked = {name: pick(value, member, sample) for name, value in found.items()}
                 picked["value_reason"] = why = none_reason(found["log10_residual"][member, sample])
-                if why == OUT:  # nor are there bounds on it
+                if why == OUT:  # without a residual there are no bounds on it
                     picked |= {name: None for name in (*ONE_LAYER, *ALL_LAYERS) if name in picked}
                 rows.append({"member": member, "layer": layer, "sample": sample} | withhold(picked))
     return rows
 
 
 def strip_sentinels(network: Network) -> Callable[[Tensor], Tensor]:
-    """Takes sentinels off states (K, B, T', D)."""
+    """Return a function that strips sentinels from states (K, B, T', D)."""
     return network.sentinels.strip if network.sentinels is not None else lambda x: x
 
 
 def relative(state: Carried) -> Tensor:
-    """The relative residual (K, B), NaN where the state is lost."""
+    """Return the relative residual (K, B), NaN where the state is lost."""
     return state.mask_lost(relative_residual(state.unit))
 
 
 def plainly(network: Network, inputs: Tensor) -> list[Tensor]:
-    """Relative residuals (K, B) by layer, from a plain forward pass: NaN from where a state leaves the range of its format."""
+    """Return relative residuals (K, B) by layer from a plain forward pass: NaN from where a state leaves the range of its format."""
     strip, lost, found = strip_sentinels(network), torch.zeros(()).bool(), []
     for x in map(strip, network.states(inputs)):
         lost = lost | ~measurable(x)
@@ -101,10 +101,10 @@ def plainly(network: Network, inputs: Tensor) -> list[Tensor]:
 
 
 def noisy(network: Network, inputs: Tensor, carried: list[Carried]) -> list[Tensor]:
-    """Where these residuals are rounding (K, B)."""
+    """Return where these residuals are rounding (K, B), by layer."""
     with shaken(network):
         other = map(strip_sentinels(network), network.states(inputs))
-        # Where powers of two were taken out, only the floor is known: a state that has underflowed has no second pass.
+        # Where powers of two were factored out, only the floor is known: a state that has underflowed has no second pass.
         return [
             at_floor(relative(state), state.unit.dtype)
             | ((state.exponent == 0) & (relative_difference(residual(state.unit), residual(y), "composite") > NOISE))
@@ -113,7 +113,7 @@ def noisy(network: Network, inputs: Tensor, carried: list[Carried]) -> list[Tens
 
 
 def centred_columns(network: Network, states: list[State]) -> list[dict[str, Any]]:
-    """The table's columns by layer, each a text or a tensor (K, B)."""
+    """Return the table's columns by layer, each a text or a tensor (K, B)."""
     lost = ~measurable(tokens_of(states[0]))
     rows = [columns_of(states[0], lost) | leave_theory_empty("the input")]
     start = log10_norm(states[0].rest, "composite")  # (K, B)
@@ -140,7 +140,10 @@ def tokens_of(state: State) -> Tensor:
 
 
 def columns_of(state: State, lost: Tensor) -> dict[str, Any]:
-    """`lost` (K, B): where the row that tokens share is, or was, out of range; what follows from it is not known."""
+    """Return the residual's columns of one state.
+
+    `lost` (K, B): where the row that tokens share is, or was, out of range, so that all later values are unknown.
+    """
     absolute = torch.where(lost, torch.nan, log10_norm(state.rest, "composite"))
     size = matrix_norm(tokens_of(state), "composite").log10()
     return {
@@ -165,7 +168,7 @@ def plain_columns(value: Tensor, floor: Tensor, reason: str) -> dict[str, Any]:
 
 
 def all_layers(largest: Tensor, start: Tensor, layer: int, log10_left: Tensor) -> dict[str, Any]:
-    """The theorem's columns after `layer` layers, from the largest factors so far (2, K, B) and the input's residual (K, B)."""
+    """Return the theorem's columns after `layer` layers, from the largest factors so far (2, K, B) and the input's residual (K, B)."""
     published, no_gamma = theorem(largest, start, layer)
     return {
         "log10_theorem": published,

@@ -1,4 +1,4 @@
-"""How small the residual becomes, in a sentence."""
+"""Sentence on the size of the residual."""
 
 from rankfall.annotations import DataFrame
 from rankfall.report.labels import many

@@ -1,1 +1,1 @@
-"""The law of collapse on a real model's weights."""
+"""The law of rank collapse on a real model's weights."""

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the residual of real models without a rounding floor for the page."""
 
 from rankfall.report.page.chart import MODEL, Chart
 

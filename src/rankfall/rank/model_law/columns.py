@@ -6,7 +6,7 @@ from rankfall.report.schema import Column, Table
 
 
 def model_law() -> Table:
-    """One row a state."""
+    """Declare the table: one row per state."""
     return Table(
         "model_law",
         "a model x phase x seed x variant x layer x sample",

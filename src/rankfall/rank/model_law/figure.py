@@ -1,4 +1,4 @@
-"""The law of collapse on real weights: log10 of -log10 residual against layer, where a cubic law is a straight line of slope log10 3."""
+"""The law of rank collapse on real weights: log10 of -log10 residual against layer, where a cubic law is a line of slope log10 3."""
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from rankfall.report.ranking import gather, say_ends
 from rankfall.report.style import Picture, power
 
 TABLES = ["model_law"]
-NAMED = 4  # panels of which the end is said
-FLOORS = {"float64": 16, "float32": 7}  # decimal digits, about
+NAMED = 4  # panels listed in the caption
+FLOORS = {"float64": 16, "float32": 7}  # approximate decimal digits
 
 
 def model_law(read: Read, *, variants: list[str] = []) -> Picture:
-    """Medians over seeds and samples; the values of an ordinary float64 pass are drawn too, which stay at their floor. `variants`: which
-    ones, in order; all that were measured, unless named."""
+    """Draw medians over seeds and samples, with the values of an ordinary float64 pass, which stay at their floor.
+
+    `variants`: which ones, in order; by default all that were measured.
+    """
     whole = read("model_law")
     measured = [name for name in VARIANTS if name in set(whole.variant)]
     if not measured:
@@ -71,14 +73,14 @@ def model_law(read: Read, *, variants: list[str] = []) -> Picture:
 
 
 def describe_finding(known: DataFrame, points: DataFrame) -> str:
-    """Which variant of each model ends lowest, and the median local exponent of what ends so once it is below 0.01."""
+    """Write which variant of each model ends lowest, and its median local exponent once it is below 0.01."""
     said = [f"{say_end(part, points[points.panel == name])} ({name})" for name, part in known.groupby("panel")]
     more = f"; so for {len(said) - NAMED} more panels" if len(said) > NAMED else ""
     return f"At the end the residual is {'; '.join(said[:NAMED])}{more}."
 
 
 def say_end(known: DataFrame, points: DataFrame) -> str:
-    """Of one model and phase, whose variants have all been followed to one layer or less."""
+    """Write the end of one model and phase, at the last layer that any of its variants reaches."""
     last = int(known.layer.max())
     end = known[known.layer == last]
     each = end.groupby(["variant", "seed"], dropna=False).log10_residual.median().astype(float).reset_index()
@@ -92,7 +94,7 @@ def say_end(known: DataFrame, points: DataFrame) -> str:
 
 
 def slope(panel: Axes, points: DataFrame) -> None:
-    """A line of slope log10 3 through the last point of the lowest curve."""
+    """Draw a line of slope log10 3 through the last point of the lowest curve."""
     ends = points[points.layer == points.layer.max()].log10_residual.astype(float)
     if ends.empty or not ends.min() < -1:
         return

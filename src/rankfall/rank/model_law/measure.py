@@ -1,8 +1,8 @@
-"""The law of collapse on a real model's weights: residuals without a rounding floor, local exponents, and the slack of the bounds.
+"""The law of rank collapse on a real model's weights: residuals without a rounding floor, local exponents, and the slack of the bounds.
 
-Row l is about the step from row l - 1 through layer l. The bounds are about its attention alone, so their left side is the residual after
-attention and before the norm (`log10_attention`); where scores spread over more than 1.256 within a row they are null and `theory_reason`
-says so.
+Row l is about the step from row l - 1 through layer l. The bounds are about its attention alone, so their left side is the residual
+after attention and before the norm (`log10_attention`). Where scores spread over more than 1.256 within a row they are null and
+`theory_reason` says so.
 """
 
 from typing import Any, Literal
@@ -40,7 +40,10 @@ def model_law(
     length: int = 128,
     optional: bool = False,
 ) -> list[dict[str, Any]]:
-    """No rows for models whose layers are not plain post-norm attention (BERT, RoBERTa, DistilBERT, ALBERT are)."""
+    """Measure the variants of a model.
+
+    There are no rows for models whose layers are not plain post-norm attention (those of BERT, RoBERTa, DistilBERT and ALBERT are).
+    """
     from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource
     from rankfall.models.texts import Texts

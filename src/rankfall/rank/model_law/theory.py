@@ -1,9 +1,9 @@
-"""Rows of `model_law`: the true residual of a real model below every floor, and the one-layer bounds on its real weights.
+"""Rows of `model_law`: the residual of a real model below every floor, and the one-layer bounds on its weights.
 
-Residuals are propagated apart from what tokens share (`rank/centred/`), so 1e-100 is as exact as 0.1. Beside it stands what the
-same arithmetic gives in the ordinary way, and the bounds on one attention layer without skip (rank/bounds.py). They speak of
-the attention alone, the norm that follows it in these models being outside, so they are set beside what the attention leaves before
-that norm. Where scores spread too far for their proof they are null, with the reason.
+Residuals are propagated apart from the part that tokens share (`rank/centred/`), so 1e-100 is as exact as 0.1. They are listed with the
+residuals of an ordinary forward pass and with the bounds on one attention layer without skip (rank/bounds.py). The bounds are about the
+attention alone, since the norm follows outside it in these models, so they are compared with the attention's output before that norm.
+Where scores spread too far for their proof they are null, with the reason.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from rankfall.rank.powers import or_nan
 
 
 def law(request: Request, seeds: Sequence[int], samples: int) -> list[dict[str, Any]]:
-    """All rows of a model; none where it has no form in our own blocks."""
+    """Return all rows of a model; none if it cannot be converted to Rankfall's blocks."""
     rows: list[dict[str, Any]] = []
     for subject in subjects(request, seeds):
         if not convertible(subject):
@@ -52,7 +52,7 @@ def _variant(subject: Subject, variant: Variant, start: Tensor) -> list[dict[str
 
 
 def _rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row a sample, from columns (1, B) of what the layer did."""
+    """Return a row per sample, from columns (1, B) of a layer."""
     found = {"log10_residual": log10_relative(state)} | found
     found["direct"] = res.relative_residual(ordinary)  # (1, B)
     return [
@@ -63,18 +63,18 @@ def _rows(layer: int, state: State, ordinary: Tensor, found: dict[str, Any]) -> 
 
 
 def log10_relative(state: State) -> Tensor:
-    """log10 of ||res(X)|| / ||X||, (1, B), at any scale."""
+    """Return log10 of ||res(X)|| / ||X||, (1, B), at any scale."""
     x = state.full()
     return or_nan(log10_norm(state.rest, "composite") - res.matrix_norm(x, "composite").log10(), x)
 
 
 def attention_alone(block: Any) -> Any:
-    """The block as the lemma sees it: its attention and its skip, without what follows them."""
+    """Return the block as the lemma sees it: its attention and its skip, without what follows them."""
     return SimpleNamespace(attention=block.attention, residual=block.residual, norm1=no_norm, mlp=None)
 
 
 def _theory(block: Any, before: State) -> dict[str, Any]:
-    """Bounds on what the block's attention makes of a state, beside what it does make of it, each (1, B)."""
+    """Return bounds on the attention's output for a state, beside its actual residual, each (1, B)."""
     alone = attention_alone(block)
     stopped = refusal_of_attention(alone, before)
     if stopped:

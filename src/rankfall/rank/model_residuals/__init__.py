@@ -1,1 +1,1 @@
-"""How far the tokens of a real model are from being equal, layer by layer."""
+"""Residual of a real model's tokens, layer by layer."""

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the residual by layer of real models for the page."""
 
 from rankfall.rank.model_residuals.rows import RESIDUAL
 from rankfall.rank.residuals.chart import TALL

@@ -1,4 +1,4 @@
-"""model_residuals.parquet: how far the tokens of a real model are from being equal, layer by layer."""
+"""model_residuals.parquet: residual of a real model's tokens, layer by layer."""
 
 from rankfall.report.schema import Column, Table
 
@@ -20,7 +20,7 @@ MODEL_COLUMNS = (
 
 
 def model_residuals() -> Table:
-    """One row a number."""
+    """Declare the table: one row per number."""
     return Table(
         "model_residuals",
         "a model x phase x definition x seed x variant x layer x sample x metric x centre",

@@ -1,4 +1,4 @@
-"""Residuals by layer of one Hugging Face model, initialised over seeds or pretrained, with parts of it removed."""
+"""Residuals by layer of a Hugging Face model, initialised over seeds or pretrained, with parts of it removed."""
 
 from functools import partial
 from typing import Any, Literal
@@ -35,10 +35,11 @@ def model_residuals(
     streamed: bool = False,
     optional: bool = False,
 ) -> list[dict[str, Any]]:
-    """`optional`: no rows, instead of an error, where the model comes from a package that is not installed.
+    """Measure the variants of a model.
 
-    `streamed`: weights layer by layer, for models larger than memory.
-    `best_samples`: so many samples also get the residual from the true minimiser of each norm; slow for large models.
+    `optional`: no rows, instead of an error, if the model's package is not installed. `streamed`: load weights layer by layer, for
+    models larger than memory. `best_samples`: number of samples that also get the residual from the true minimiser of each norm; slow
+    for large models.
     """
     from rankfall.measure.models import by_seed, make_request
     from rankfall.models.source import ModelSource

@@ -1,4 +1,4 @@
-"""Rows of `model_residuals`: what is left of the differences between tokens, layer by layer, in every variant of a model."""
+"""Rows of `model_residuals`: the remaining differences between tokens, layer by layer, in every variant of a model."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +27,9 @@ def profile(
     parts: bool = False,
     say: Callable[[str], None] = print,
 ) -> list[dict[str, Any]]:
-    """All rows of a model: every seed, variant, layer, sample and metric. `parts`: also without the first token, and without the largest
-    channels. `say` is told what is found and done.
+    """Return all rows of a model: every seed, variant, layer, sample and metric.
+
+    `parts`: also without the first token, and without the largest channels. `say`: called with progress messages.
     """
     rows: list[dict[str, Any]] = []
     for subject in subjects(request, seeds):
@@ -45,13 +46,13 @@ def profile(
             collect = _Collector(subject, labels, variants, start, norms, best_samples, spectrum_samples, parts, rows)
             subject.run(variants, start, stop, collect)
             del collect
-        del subject  # or two models would be in memory while the next seed's is built
+        del subject  # frees the model before that of the next seed is built
     return rows
 
 
 @dataclass
 class _Collector:
-    """Turns states into rows as they come."""
+    """Callback that turns states into rows as they arrive."""
 
     subject: Subject
     labels: dict[str, Any]
@@ -64,10 +65,10 @@ class _Collector:
     rows: list[dict[str, Any]]
     lost: dict[str, Tensor] = field(
         default_factory=dict
-    )  # variant -> samples (B,) whose state has left the range of its format
+    )  # variant -> (B,), True for samples whose state has left the range of its format
 
     def __call__(self, layer: int, states: Tensor) -> None:
-        """states: (V, B, T, D), in whatever format the pass is computed in; metrics are always in float64."""
+        """Add the rows of a layer from states (V, B, T, D). Metrics are computed in float64, whatever the format of the forward pass."""
         few = (self.best_samples - self.start, self.spectrum_samples - self.start)
         for variant, state in zip(self.variants, states):
             about = {**self.labels, "variant": variant.name, "layer": layer}
@@ -99,8 +100,11 @@ class _Collector:
 def metrics(
     state: Tensor, norms: Sequence[str], best: int, spectrum: int, parts: bool = False
 ) -> Iterator[tuple[str, str, Tensor | None, Tensor]]:
-    """(metric, centre, absolute, relative or value) of states (B, T, D); the slow ones for the first `best`, `spectrum` samples."""
-    # One sample after another: its state stays in the processor's cache from the first norm to the last.
+    """Yield (metric, centre, absolute, relative or value) of states (B, T, D).
+
+    Slow metrics are computed for the first `best` and `spectrum` samples only.
+    """
+    # One sample after another, so that its state stays in the processor's cache for all norms.
     found, sizes = [], exponent_of(state)
     for one in state.split(1):
         one = unit(one)
@@ -120,14 +124,14 @@ def metrics(
             yield name, "mean", shift(rest, sizes), res.share(rest, res.matrix_norm(part, "composite"))
     if spectrum > 0:
         few = unit(state[:spectrum])
-        values = torch.linalg.svdvals(few.mT)  # the same numbers; LAPACK takes half as long for columns of tokens
+        values = torch.linalg.svdvals(few.mT)  # transposed, which halves LAPACK's time and gives the same numbers
         second = values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
         yield "sigma_ratio", "none", shift(second, sizes[:spectrum]), res.share(second, values[..., 0])
         yield "stable_rank", "none", None, (values / values[..., :1]).square().sum(-1)
 
 
 def parts_of(state: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """States (B, T, D) without what can hide all the rest: the first token, and each sample's channels of the largest mean square."""
+    """Yield states (B, T, D) without parts that can dominate: the first token, and each sample's channels of the largest mean square."""
     if state.shape[1] > 2:
         yield WITHOUT_FIRST, state[:, 1:]
     if state.shape[2] > 2 * LARGEST:
@@ -137,5 +141,5 @@ def parts_of(state: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 def number_or_none(values: Tensor, lost: Tensor) -> list[float | None]:
-    """Values (B,) as plain numbers, None where they are none."""
+    """Return values (B,) as plain numbers, None where they are lost or not finite."""
     return [value if math.isfinite(value) else None for value in torch.where(lost, torch.nan, values).tolist()]

@@ -1,3 +1,3 @@
-"""Which rows of the table are the residual, as of networks of ours."""
+"""Selection of the residual, defined as for cells."""
 
 RESIDUAL = {"metric": "composite", "centre": "mean"}

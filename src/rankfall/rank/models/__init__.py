@@ -1,1 +1,1 @@
-"""The picture of rank collapse in real models."""
+"""Figure of rank collapse in real models."""

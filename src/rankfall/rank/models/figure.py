@@ -1,8 +1,8 @@
-"""The rank-collapse picture for real models: relative residual against layer, four variants, one panel a model and phase.
+"""Rank collapse in real models: relative residual against layer, four variants, one panel per model and phase.
 
-Two bands, never mixed: the filled one is one standard deviation over seeds (of means over samples), the dotted lines are
-one standard deviation over samples (within a seed). A published curve is a thin dashed line of the same colour, and only where the
-model that was measured has the sizes of the published one.
+Two bands are kept apart: the filled band is one standard deviation over seeds (of means over samples), the dotted lines are one standard
+deviation over samples (within a seed). A published curve is a thin dashed line of the same colour, drawn only where the measured model
+has the sizes of the published one.
 """
 
 import math
@@ -26,12 +26,12 @@ TABLES = ["model_residuals"]
 DATA = ["rank/model_residuals/rank_by_layer.csv"]
 VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 SIZES = ["layers", "heads", "width"]
-PUBLISHED = {  # name -> name of its curves, and the sizes of the model that they are of
+PUBLISHED = {  # name -> name of its published curves, and the sizes of the published model
     "bert-base-cased": ("BERT", (12, 12, 768)),
     "albert-base-v2": ("ALBERT", (12, 12, 768)),
     "xlnet-base-cased": ("XLNet", (12, 12, 768)),
 }
-LOST = 0.01  # of a residual: what is below counts as lost
+LOST = 0.01  # a residual below this counts as lost
 
 
 def models(
@@ -44,7 +44,10 @@ def models(
     log: bool = False,
     columns: int = 3,
 ) -> Picture:
-    """`models`: which ones, in order; default all. `log`: logarithmic, with what is below the floor of its format shown hollow."""
+    """Draw the residual by layer.
+
+    `models`: which ones, in order; by default all. `log`: logarithmic axis, with values below the floor of their format shown hollow.
+    """
     table = read("model_residuals")
     table = select(table, {"metric": metric, "centre": centre})
     if definition is not None:
@@ -75,7 +78,7 @@ def models(
             for edge in (line["mean"] - line.samples, line["mean"] + line.samples):
                 (dotted,) = panel.plot(
                     line.layer,
-                    edge.clip(lower=0.0),  # on a logarithmic axis 0 is not drawn
+                    edge.clip(lower=0.0),  # 0 is not drawn on a logarithmic axis
                     color=colour(str(variant)),
                     linewidth=0.6,
                     linestyle=":",
@@ -122,23 +125,23 @@ def models(
 
 
 def floors_of(rows: DataFrame) -> dict[str, float]:
-    """The floor of each number format in which some value is rounding."""
+    """Return the floor of each number format in which some value is rounding."""
     return {str(name): 16 * float(np.finfo(str(name)).eps) for name in sorted(rows["dtype"].unique())}
 
 
 def summary(table: DataFrame, by: "list[str] | tuple[str, ...]" = ("variant", "layer")) -> DataFrame:
-    """By variant and layer: mean, deviation over seeds, deviation over samples (mean over seeds), share at the floor."""
+    """Return, by variant and layer, the mean, deviation over seeds, deviation over samples (mean over seeds), and share at the floor."""
     by = list(by)
     seeded = table.assign(seed=table.seed.fillna(-1), floor=table.floor.astype(float))
     each = seeded.groupby([*by, "seed"]).agg(mean=("value", "mean"), within=("value", "std"), floor=("floor", "mean"))
     result = each.groupby(by).agg(
         mean=("mean", "mean"), seeds=("mean", "std"), samples=("within", "mean"), floor=("floor", "mean")
     )
-    return result.fillna({"seeds": 0.0, "samples": 0.0}).reset_index()  # a mean that is null stays so
+    return result.fillna({"seeds": 0.0, "samples": 0.0}).reset_index()  # a null mean stays null
 
 
 def describe_finding(points: DataFrame) -> str:
-    """In which panels SAN is lost and where, and the least that a whole model keeps."""
+    """Write in which panels SAN loses rank and from which layer on, and the least residual that a whole model keeps."""
     san = points[points.variant == "SAN"]
     lost = san[san["mean"] < LOST].groupby("panel").layer.min()
     parts = [f"{title}: from layer {layer}" for title, layer in lost.items()]
@@ -150,7 +153,7 @@ def describe_finding(points: DataFrame) -> str:
 
 
 def down(value: float) -> float:
-    """With two digits, and never more than it is."""
+    """Round down to two digits."""
     if value <= 0:
         return value
     digits = 1 - math.floor(math.log10(value))
@@ -159,7 +162,7 @@ def down(value: float) -> float:
 
 
 def say_sizes(panels: DataFrame) -> str:
-    """The sizes of each model as it was measured, and those of the published one where they are others."""
+    """Write the sizes of each measured model, and those of the published model where they differ."""
     names = name_models(panels.model)
     said = []
     for model, *sizes in panels[["model", *SIZES]].drop_duplicates().itertuples(index=False, name=None):
@@ -171,7 +174,7 @@ def say_sizes(panels: DataFrame) -> str:
 
 
 def published() -> DataFrame:
-    """Curves read off the published figure: model, phase, variant, layer, mean, std."""
+    """Return the curves of the published figure: model, phase, variant, layer, mean, std."""
     from importlib.resources import files
 
     with files("rankfall").joinpath(DATA[0]).open() as handle:

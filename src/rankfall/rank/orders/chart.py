@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the order of contraction for the page."""
 
 from rankfall.rank.orders.rows import OF_ATTENTION
 from rankfall.report.page.chart import COMPONENTS, Chart

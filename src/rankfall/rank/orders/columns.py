@@ -1,10 +1,10 @@
-"""orders.parquet: how fast architectures lose rank."""
+"""orders.parquet: the rate at which architectures lose rank."""
 
 from rankfall.report.schema import Column, Table
 
 
 def orders() -> Table:
-    """One row an architecture and quantity."""
+    """Declare the table: one row per architecture and quantity."""
     return Table(
         "orders",
         "block x attention x normaliser x position x mask x sentinels x heads x biases x quantity",

@@ -1,4 +1,4 @@
-"""What an order is measured on: networks of one layer with random weights, and states of nearly identical rows, X = 1 x^T + R."""
+"""Inputs of the measurement of orders: networks of one layer with random weights, and states of nearly identical rows, X = 1 x^T + R."""
 
 import math
 from dataclasses import replace
@@ -16,7 +16,7 @@ from rankfall.streams import stream
 
 
 def networks(design: Architecture, tokens: int, draws: int, biases: bool, seed: int = 0) -> Network:
-    """One network a draw, in float64; parameters of one name and shape are the same in every design."""
+    """Build one network per draw, in float64. Parameters of equal name and shape are the same in every design."""
     made = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), draws, torch.float64)
     made.init = drawing(biases)
     made.initialise([seed + draw for draw in range(draws)])
@@ -24,7 +24,7 @@ def networks(design: Architecture, tokens: int, draws: int, biases: bool, seed: 
 
 
 def drawing(biases: bool) -> Any:
-    """Weights under which states keep sizes of order one, positions with a visible effect, and biases if they are wanted."""
+    """Return an initialiser under which states keep sizes of order one and positions have a visible effect, with biases if wanted."""
 
     def draw(rng: np.random.Generator, role: str, kind: str, shape: tuple[int, ...], fan_in: int) -> np.ndarray:
         if kind == "bias":
@@ -37,7 +37,7 @@ def drawing(biases: bool) -> Any:
 
 
 def start(network: Any, draws: int, tokens: int, seed: int = 0) -> State:
-    """Each draw's x and direction of R, one sample (K, 1, ...)."""
+    """Draw x and the direction of R for each draw, one sample (K, 1, ...)."""
     width = network.embedding.map.weight.shape[2]
     rngs = [stream(seed + draw, "orders", tokens, width) for draw in range(draws)]
     content = torch.from_numpy(np.stack([rng.normal(size=(1, 1, width)) for rng in rngs]))
@@ -46,13 +46,13 @@ def start(network: Any, draws: int, tokens: int, seed: int = 0) -> State:
 
 
 def wake(network: Any, state: State) -> None:
-    """Change signs of queries, and lengthen them up to four times, until the score of the common row with itself is at least 0.6.
+    """Scale queries by up to four, and flip their signs, until the score of the common row with itself is at least 0.6.
 
     Where scores are negative, relu^2 gives weights of zero, and nothing could be measured. All normalisers get the same queries.
     """
     block = network.blocks[0]
     if not isinstance(block.attention, Heads):
-        return  # queries and keys of a gated unit start equal, features of linear attention are positive
+        return  # not needed: queries and keys of a gated unit start equal, features of linear attention are positive
     attention: Any = block.attention
     x = norm(block.norm1, state).common if block.placement == "pre" else state.common
     q, k = attention.split(attention.query(x)), attention.split(attention.key(x))  # (K, 1, H, 1, d)
@@ -63,7 +63,7 @@ def wake(network: Any, state: State) -> None:
 
 
 def at(state: State, scales: np.ndarray) -> State:
-    """The same state once for each scale of R: the scales take the place of samples."""
+    """Repeat the state for each scale of R; scales take the place of samples."""
     many = len(scales)
     log = torch.from_numpy(scales * math.log(10))
     wide = replace(

@@ -1,4 +1,4 @@
-"""The order table as a picture: which architectures lose rank doubly exponentially (3), exponentially (1), or not at all (0)."""
+"""The table of orders as a picture: which architectures lose rank doubly exponentially (3), exponentially (1), or not at all (0)."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["orders"]
 
-# Blue keeps and orange loses, the darker the faster; lightness differs too, for print and colour-blind readers.
+# Blue means that rank is kept and orange that it is lost, darker if faster. Lightness differs too, for print and colour-blind readers.
 FAST, MIDDLE, SLOW, NEVER = LOSES_FASTEST, LOSES_FASTER, LOSES, KEEPS
 NAMES = {
     "softmax": "softmax",
@@ -64,7 +64,10 @@ def orders(
     heads: int | None = None,
     biases: bool = True,
 ) -> Picture:
-    """`quantity`: res or sigma_ratio, for attention of so many heads (the most that was measured, unless given), with or without biases."""
+    """Draw the orders as two matrices.
+
+    `quantity`: res or sigma_ratio; `heads`: number of attention heads, by default the largest measured; `biases`: with or without.
+    """
     everything = read("orders")
     there = sorted({int(count) for count in everything.heads.dropna()})
     if not len(everything) or (heads is not None and heads not in there):
@@ -72,7 +75,7 @@ def orders(
             f"figure orders: no entry has {heads or 'any'} heads; there is: {', '.join(map(str, there)) or 'nothing'}"
         )
     heads = heads or (there[-1] if there else 1)
-    # What does not read masks stands where there is none; the numbers beside the picture have it as it is.
+    # Attention that reads no mask is drawn under `none`; the picture's numbers keep the null.
     masks = everything["mask"]
     everything = everything.assign(normaliser=name_rows(everything), mask=masks.fillna("none"))
     table = everything[(everything.quantity == quantity) & ((everything.heads == heads) | everything.heads.isna())]
@@ -84,7 +87,7 @@ def orders(
     columns = sorted({(str(r.sentinels), str(r.mask), str(r.position)) for r in entries(grid)}, key=column_order)
     blocks = [name for name in block_order(everything) if name in set(around.block)]
     wide = [max(9, len(columns)), max(8, len(blocks))]  # room for titles and legend where there are few
-    side = (WIDTH - 1.7) / sum(wide)  # of a square, in inches
+    side = (WIDTH - 1.7) / sum(wide)  # side of a square, in inches
     figure, axes = canvas(1, 2, WIDTH, side * len(rows) + 2.2, gridspec_kw={"width_ratios": wide}, sharey=True)
     left, right = axes[0]
     names = [word(column[2]) for column in columns]
@@ -108,12 +111,12 @@ def orders(
 
 
 def word(name: str) -> str:
-    """A component's name as words: its label in the configuration, or ours."""
+    """Return a component's name in words: its label in the configuration, or the default."""
     return NAMES.get(name, name) if label(name) == name else label(name)
 
 
 def row_words(name: str) -> str:
-    """A row's name as words."""
+    """Return a row's name in words."""
     attention, _, normaliser = name.partition(" ")
     if attention in NAMES or not normaliser:
         return (
@@ -126,7 +129,7 @@ def row_words(name: str) -> str:
 
 
 def name_rows(table: DataFrame) -> list[str]:
-    """What a row of the picture is called: the normaliser, behind the attention where that is another than multi-head."""
+    """Return the name of each row of the picture: the normaliser, after the attention unless it is multi-head."""
     names = []
     for attention, normaliser in zip(table.attention, table.normaliser):
         words = [
@@ -142,7 +145,7 @@ def entries(table: DataFrame) -> list:  # type: ignore[type-arg]
 
 
 def row_order(name: str) -> tuple[str, int]:
-    """Normalisers of one attention in the order of `NAMES`."""
+    """Return a sort key: normalisers of one attention in the order of `NAMES`."""
     attention, _, normaliser = name.partition(" ")
     return attention, list(NAMES).index(normaliser) if normaliser in NAMES else len(NAMES)
 
@@ -154,7 +157,7 @@ def column_order(column: tuple[str, str, str]) -> tuple[int, int, int]:
 
 
 def block_order(table: DataFrame) -> list[str]:
-    """By how fast the residual decays, the same in the pictures of both quantities."""
+    """Order blocks by how fast the residual decays, the same in the pictures of both quantities."""
     fastest = table[table.quantity == "res"].groupby("block", sort=False).order.max().round()
     return [str(name) for name in fastest.sort_values(ascending=False, kind="stable").index]
 
@@ -162,7 +165,7 @@ def block_order(table: DataFrame) -> list[str]:
 def squares(
     panel: Axes, rows: list[str], names: list[str], columns: int, orders: "dict[tuple[str, int], float]"
 ) -> None:
-    """One square an entry, with its number."""
+    """Draw one square per entry, with its number."""
     shades = [FAST, MIDDLE, SLOW, NEVER, UNKNOWN]
     numbers, words = np.full((len(rows), columns), np.nan), np.full((len(rows), columns), "", dtype=object)
     for (name, x), order in orders.items():
@@ -182,7 +185,7 @@ def squares(
 
 
 def look(order: float) -> tuple[str, str, str]:
-    """Colour, ink and text of an entry."""
+    """Return the colour, ink and text of an entry."""
     if order != order:
         return UNKNOWN, "#777777", "–"
     number = f"{order:.0f}" if abs(order - round(order)) < 0.05 else f"{order:.1f}"
@@ -192,7 +195,7 @@ def look(order: float) -> tuple[str, str, str]:
 
 
 def groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
-    """Brackets over the columns that share a mask and a sentinel."""
+    """Draw brackets over the columns that share a mask and a sentinel."""
     shared = [column[:2] for column in columns]
     for group in dict.fromkeys(shared):
         places = [i for i, each in enumerate(shared) if each == group]
@@ -205,7 +208,7 @@ def groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
 
 
 def key(figure: object, quantity: str, colours: set[str]) -> None:
-    """What the colours mean, of those that occur."""
+    """Draw the legend of the colours that occur."""
     what = "residual" if quantity == "res" else "σ₂/σ₁"
     meanings = {
         FAST: f"3: {what} cubed by every layer, doubly exponential collapse",
@@ -223,7 +226,7 @@ def key(figure: object, quantity: str, colours: set[str]) -> None:
 
 
 def caption(grid: DataFrame, both: DataFrame, quantity: str, heads: int) -> str:
-    """What was found, with counts and agreement with theory; everything else is in the numbers."""
+    """Write the caption, with counts and agreement with theory."""
     near = grid.order.round()
     cubic = [row_words(name) for name in sorted(set(grid[near == 3].normaliser))]
     counts = [int((near == p).sum()) for p in (3, 1, 0)]
@@ -241,7 +244,7 @@ def caption(grid: DataFrame, both: DataFrame, quantity: str, heads: int) -> str:
 
 
 def say_theory(shown: DataFrame) -> str:
-    """How far measured orders are from what the facts of components let one expect, and of which components where that is no rounding."""
+    """Write the distance of measured orders from theory, and the components for which it is more than rounding."""
     stated = shown[shown.theory.notna() & shown.order.notna()]
     if not len(stated):
         return ""

@@ -1,4 +1,4 @@
-"""The order of a power law, fitted to points in logarithms: a slope for each draw of weights, and its spread over draws."""
+"""Fit of the order of a power law to points in logarithms: a slope for each draw of weights, and its spread over draws."""
 
 import math
 from collections import Counter
@@ -11,7 +11,10 @@ SHARP = 0.05  # an order with a larger uncertainty is not reported
 
 
 def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) -> dict[str, Any]:
-    """Slope of `logs` (K, B) over `scales` (B,), for each draw and over draws."""
+    """Fit slopes of `logs` (K, B) over `scales` (B,), for each draw, and combine them over draws.
+
+    `last`: number of points used, the last ones.
+    """
     slopes, errors, starts, decades, identical = [], [], [], [], 0
     for line in logs.numpy():
         kept = np.flatnonzero(np.isfinite(line))[-last:] if last else np.flatnonzero(np.isfinite(line))
@@ -53,6 +56,6 @@ def fit(scales: np.ndarray, logs: Tensor, method: str, last: int | None = None) 
 
 
 def leave_order_empty(method: str, reason: str, identical: int = 0) -> dict[str, Any]:
-    """A result without an order, with the reason."""
+    """Return a result without an order, with the reason."""
     empty = dict.fromkeys(("order", "uncertainty", "decades", "log10_constant"))
     return {"method": method, "identical_draws": identical, "reason": reason} | empty

@@ -1,4 +1,4 @@
-"""The order of contraction of an architecture's attention, and of its block."""
+"""Headline numbers: the order of contraction of an architecture's attention, and of its block."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ def with_biases(table: DataFrame) -> DataFrame:
 
 
 def of_attention(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A position that enters the states is no part of the attention."""
+    """Return the components of the attention alone. A position that acts on the states is not part of it."""
     about = parts_of(row) | {"block": BARE}
     return about | {"position": "none"} if in_states(row["position"]) else about
 
@@ -31,17 +31,17 @@ def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
 
 
 def in_states(position: str) -> bool:
-    """Whether a position enters the states alone."""
+    """Check whether a position acts on the states alone."""
     return tuple(components.facts_of("position", position.partition("(")[0]).get("TOUCHES", ())) == ("states",)
 
 
 def block_of(row: Mapping[str, Any]) -> str | None:
-    """The name that the table `orders` has for what surrounds the attention."""
+    """Return the name in the table `orders` of the parts around the attention, or None if the table has no such block."""
     names = {part: str(row[part]).partition("(")[0] for part in ("residual", "norm", "mlp")}
     alike = names["mlp"] == "none" or row["mlp_residual"] == row["residual"]
     usual = all(
         notation(part, row[part]) == notation(part, name) for part, name in names.items()
-    )  # orders are of these
+    )  # orders are measured with default options
     if row["block"] != "attention" or not alike or not usual:
         return None
     stands = "" if names["norm"] == "none" else row["norm_placement"]

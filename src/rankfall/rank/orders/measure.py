@@ -1,11 +1,11 @@
-"""Order of contraction: p in res_out ~ C res_in^p for nearly identical rows, one number for how an architecture loses rank with depth.
+"""Order of contraction: p in res_out ~ C res_in^p for nearly identical rows, the rate at which an architecture loses rank with depth.
 
-p > 1: rank is lost doubly exponentially in depth; p = 1: exponentially; p = 0: rows come out different however similar they went in. It is
-measured for res (relative, Frobenius) and for sigma_2 / sigma_1, which stays zero when rows differ by a factor only.
+p > 1: rank is lost doubly exponentially in depth; p = 1: exponentially; p = 0: rows come out different however similar they are at the
+input. It is measured for res (relative, Frobenius) and for sigma_2 / sigma_1, which stays zero when rows differ by a factor only.
 
-One block, many random draws of weights, of the common row x and of the direction of R. p is the slope of log against log, fitted for each
-draw (`slopes.py`); its uncertainty combines the standard error of the fit and the spread over draws. An architecture that cannot be built
-or measured has rows without an order, with the reason.
+Each entry is measured on one block with many random draws of weights, of the common row x and of the direction of R. p is the slope of
+log against log, fitted for each draw (`slopes.py`). Its uncertainty combines the standard error of the fit and the spread over draws. An
+architecture that cannot be built or measured has rows without an order, with the reason.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,9 +36,9 @@ PARTS = {
     "sentinels": "sentinels",
 }
 
-# One layer of attention and nothing else.
+# A single layer of attention.
 ALONE = attention_alone("alone", init=Component("published"), heads=2, width=8)
-# What may surround the attention. Norms have eps = 0, because an eps in the variance would bend the slopes.
+# The blocks around the attention. Norms have eps = 0, because an eps in the variance would bend the slopes.
 BLOCKS: dict[str, dict[str, Any]] = {
     "attention alone": {},
     "MLP": {"mlp": Component("gelu")},
@@ -55,7 +55,7 @@ BLOCKS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Composition:
-    """One entry of the table."""
+    """One architecture of the table, with the name of its block."""
 
     design: Architecture
     block: str
@@ -98,17 +98,19 @@ def orders(
     tokens: int = 6,
     width: int = 8,
 ) -> list[dict[str, Any]]:
-    """Attention alone for attention x normaliser x position x mask x sentinels; every block (all, if none is named) for attention x
-    normaliser. A field that an attention does not read, such as the normaliser, is null. Masks that an attention cannot have are left
-    out, and for one that needs a mask the blocks, which have none."""
+    """Measure attention alone for attention x normaliser x position x mask x sentinels, and every block for attention x normaliser.
+
+    `blocks`: by default all. A field that an attention does not read, such as the normaliser, is null. Masks that an attention does not
+    support are left out. An attention that needs a mask is not measured in blocks, which have none.
+    """
     for count in heads:
         if width % count:
             raise RankfallError(f"orders: {count} heads do not divide the width {width}")
     named = dict(zip(PARTS.values(), (attentions, normalisers, positions, masks, sentinels)))
-    parts = {kind: [Component.of(item) for item in items] for kind, items in named.items()}
+    parts = {kind: [Component.parse(item) for item in items] for kind, items in named.items()}
     for kind, found in parts.items():
         for component in found:
-            components.load(kind, component.name)  # a file that cannot be imported stops the measure
+            components.load(kind, component.name)  # a file that cannot be imported stops the measure early
     return context.rows(
         compositions(parts, list(blocks or BLOCKS), heads, width),
         lambda one: entry(one, draws, tokens),
@@ -137,7 +139,7 @@ def compositions(
 def bases(
     attentions: list[Component], normalisers: list[Component], heads: list[int], width: int
 ) -> Iterator[Architecture]:
-    """An attention with each normaliser and number of heads; what it does not read, the mask too, is null."""
+    """Yield an attention with each normaliser and number of heads. Fields that it does not read, including the mask, are null."""
     for attention in attentions:
         ignored = fact(attention, "IGNORES") or ()
         alone = replace(ALONE, attention=attention, width=width)
@@ -156,20 +158,20 @@ def fact(attention: Component, name: str) -> Any:
 
 
 def allowed_masks(attention: Component, masks: list[Component]) -> list[Component]:
-    """The masks with which there is such an attention, by its fact REQUIRES."""
+    """Return the masks that the attention supports, by its fact REQUIRES."""
     needed = [wanted["mask"] for wanted, _ in fact(attention, "REQUIRES") or () if "mask" in wanted]
     options = [one if isinstance(one, list | tuple) else [one] for one in needed]
     return [mask for mask in masks if all(any(matches(mask, item) for item in one) for one in options)]
 
 
 def has_what_it_reads(kind: str, component: Component, offers: Sequence[str]) -> bool:
-    """Whether the attention has what the position or normaliser acts on."""
+    """Check whether the attention offers what the position or normaliser acts on."""
     found, unsaid = components.describe(kind, component.name), ("queries", "scores") if kind == "position" else ()
     return found is not None and set(found.facts.get("TOUCHES", unsaid)) <= {"states", *offers}
 
 
 def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
-    """The rows of one architecture: res and sigma_2 / sigma_1."""
+    """Return the rows of one architecture: res and sigma_2 / sigma_1."""
     design = one.design
     about = {
         "attention": str(design.attention),
@@ -183,7 +185,7 @@ def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
         "draws": draws,
     }
     if design.normaliser is not None and design.normaliser.name == "urpe":
-        # With all factors equal URPE is softmax, so they are drawn at random unless the options say otherwise.
+        # With equal factors URPE is softmax, so they are drawn at random unless the options say otherwise.
         design = replace(design, normaliser=Component("urpe", {"random": True} | design.normaliser.options))
     theory, why = expect_order(design, one.biases)
     known = {"theory": None if theory is None else float(theory), "theory_reason": why}
@@ -192,7 +194,7 @@ def entry(one: Composition, draws: int, tokens: int) -> list[dict[str, Any]]:
     except (MemoryError, torch.OutOfMemoryError):  # not the architecture's fault
         raise
     except Exception as error:  # anything that a component may raise
-        known_kind = isinstance(error, RankfallError | Unknown)  # whose text says all
+        known_kind = isinstance(error, RankfallError | Unknown)  # their text is complete without the type's name
         res = ratio = leave_order_empty(
             "none", describe_error(error).partition(": ")[2] if known_kind else describe_error(error)
         )

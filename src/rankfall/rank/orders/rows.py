@@ -1,11 +1,11 @@
-"""Which rows of the table are of attention by itself, and by which block a network's is known."""
+"""Selection of rows on attention alone, and the block that the table names for a network."""
 
 BARE = "attention alone"
-NEAR = 0.1  # orders that differ by less are one
+NEAR = 0.1  # orders that differ by less count as equal
 ORDER = {"quantity": "res", "biases": True}
 OF_ATTENTION = {**ORDER, "block": BARE}
-PLAIN = {"position": "none", "mask": "none", "sentinels": "none"}  # without any of them
-BLOCKS = {  # residual, norm, where it stands, mlp -> the block of the table `orders`
+PLAIN = {"position": "none", "mask": "none", "sentinels": "none"}  # no position, mask or sentinel
+BLOCKS = {  # (residual, norm, norm placement, mlp) -> the block of the table `orders`
     ("none", "none", "", "none"): BARE,
     ("none", "none", "", "gelu"): "MLP",
     ("none", "layer", "post", "none"): "post-norm",

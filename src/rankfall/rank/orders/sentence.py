@@ -1,4 +1,4 @@
-"""Which attention loses rank, in a sentence."""
+"""Sentence on which attention loses rank."""
 
 from rankfall.rank.orders.rows import NEAR, OF_ATTENTION, PLAIN
 from rankfall.report.joins import MADE_OF

@@ -1,13 +1,13 @@
 """Orders of contraction as slopes: log of res, or of sigma_2 / sigma_1, after one layer against log of |R| before it.
 
-res is the relative Frobenius residual. R, the rest of the state X = 1 x^T + R, is scaled over decades far below the smallest floating-point
-number; centred propagation (`rank/centred/`) takes it through the layer without loss of digits. To leading order
+res is the relative Frobenius residual. R, the rest of the state X = 1 x^T + R, is scaled over decades far below the smallest
+floating-point number. Centred propagation (`rank/centred/`) takes it through the layer without loss of digits. To leading order
 
     sigma_2 / sigma_1 = |R (I - x x^T / |x|^2)|_2 / (sqrt(T) |x|).
 
-Its numerator is the part of R at right angles to x. Where all rows become multiples of one vector, this part is an ever smaller share of R
-and is lost in the rounding of R; then the fit uses larger R over fewer decades (`middle_ratio`). Where that fails too, or where there is
-no centred form, the fit uses plain float64 outputs (`near_fit`).
+The numerator is the part of R at right angles to x. Where all rows become multiples of one vector, this part is an ever smaller share of
+R and is lost in the rounding of R; then the fit uses larger R over fewer decades (`middle_ratio`). Where that fails too, or where there
+is no centred form, the fit uses plain float64 outputs (`near_fit`).
 """
 
 import math
@@ -33,7 +33,7 @@ MIDDLE = np.linspace(-2.0, -12.0, 21)  # log10 of |R|, for `middle_ratio`
 ENOUGH = 7  # scales of MIDDLE (three decades) that every draw must have above rounding
 NEAR = np.linspace(-1.5, -7.0, 12)  # log10 of |R|, for plain float64 outputs
 FLOOR = 1e-12  # singular values of a float64 output below this, relative to the first, are rounding
-FITTED = 7  # points of a fit on NEAR: the smallest ones above the floor
+FITTED = 7  # points of a fit on NEAR: the smallest above the floor
 BESIDE = 1e-4  # the share of R that must be at right angles to x at all scales of FAR
 RESOLVED = 1e-13  # the same share for MIDDLE: a thousand times the rounding of R
 
@@ -41,7 +41,7 @@ RESOLVED = 1e-13  # the same share for MIDDLE: a thousand times the rounding of 
 def measure_slopes(
     design: Architecture, biases: bool, draws: int, tokens: int, seed: int = 0
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fits of res and of sigma_2 / sigma_1; the first of the draws is `seed`."""
+    """Return the fits of res and of sigma_2 / sigma_1. The draws have the seeds from `seed` on."""
     network = networks(design, tokens, draws, biases, seed)
     state = start(network, draws, tokens, seed)
     wake(network, state)
@@ -56,7 +56,7 @@ def measure_slopes(
 
 
 def log10_res(state: State) -> Tensor:
-    """log10 of |R|_F / |X|_F (K, B); -inf where rows are identical to the last digit."""
+    """Return log10 of |R|_F / |X|_F (K, B); -inf where rows are identical to the last digit."""
     tokens = len(state.tokens)
     rest = state.rest.log + state.rest.unit.square().sum((2, 3)).sqrt().log()
     rest = torch.where(state.rest.log.isfinite(), rest, -torch.inf)
@@ -65,8 +65,8 @@ def log10_res(state: State) -> Tensor:
 
 
 def log10_second_ratio(state: State) -> tuple[Tensor, Tensor]:
-    """log10 of sigma_2 / sigma_1 to leading order (K, B), and the share of R at right angles to x (one where R is zero)."""
-    size = length(state.common).unsqueeze(-1).clamp_min(1e-300)  # zero where all weights are
+    """Return log10 of sigma_2 / sigma_1 to leading order (K, B), and the share of R at right angles to x (1 where R is zero)."""
+    size = length(state.common).unsqueeze(-1).clamp_min(1e-300)  # zero if all weights are zero
     x = state.common / size
     beside = state.rest.unit - (state.rest.unit * x).sum(-1, keepdim=True) * x
     second = torch.linalg.svdvals(beside)[..., 0]
@@ -77,7 +77,7 @@ def log10_second_ratio(state: State) -> tuple[Tensor, Tensor]:
 
 
 def far_ratio(state: State) -> dict[str, Any] | None:
-    """The fit of sigma_2 / sigma_1 on the scales of FAR; None where rounding hides it there."""
+    """Fit sigma_2 / sigma_1 on the scales of FAR; None where rounding hides it there."""
     res = log10_res(state)
     beside, share = log10_second_ratio(state)
     if bool((res < -5).all()):
@@ -87,9 +87,11 @@ def far_ratio(state: State) -> dict[str, Any] | None:
 
 
 def middle_ratio(state: State) -> dict[str, Any] | None:
-    """The same where rows are nearly multiples of one vector v, of whatever lengths: X = w v^T + B, with B at right angles to v, and
+    """Fit sigma_2 / sigma_1 where rows are nearly multiples of one vector v, of any lengths; None where rounding hides it.
 
-    sigma_2 / sigma_1 = |(I - w w^T / |w|^2) B|_2 / |w|
+    X = w v^T + B, with B at right angles to v, and
+
+        sigma_2 / sigma_1 = |(I - w w^T / |w|^2) B|_2 / |w|
 
     to leading order, from the scales at which B is small compared with X and large compared with the rounding of R.
     """
@@ -115,17 +117,17 @@ def middle_ratio(state: State) -> dict[str, Any] | None:
 
 
 def relative(x: Tensor) -> Tensor:
-    """|R|_F / |X|_F (...), about the token mean; NaN where X has no size."""
+    """Return |R|_F / |X|_F (...), about the token mean; NaN where X has no size."""
     x = unit(torch.where(measurable(x)[..., None, None], x, 0.0))
     rest = x - x.mean(-2, keepdim=True)
     return rest.norm(dim=(-2, -1)) / x.norm(dim=(-2, -1))
 
 
 def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
-    """The fit on ordinary float64 outputs: for each draw on the smallest scales whose value is still above the floor."""
+    """Fit ordinary float64 outputs, for each draw on the smallest scales whose value is above the floor."""
     near = at(state, NEAR)
     try:
-        output = step(block, near).full()[..., state.tokens, :]  # as exact as the plain pass, or more where x is small
+        output = step(block, near).full()[..., state.tokens, :]  # at least as exact as the plain pass
         noise = torch.zeros(output.shape[:2], dtype=torch.bool)
     except Unknown:
         x = near.full()
@@ -133,7 +135,7 @@ def near_fit(block: Any, state: State, measure: Any) -> dict[str, Any]:
             block(given)[..., state.tokens, :] for given in (x, x * (1 + UNITS * torch.finfo(x.dtype).eps))
         )
         noise = relative_difference(residual(output), residual(other), "frobenius") > NOISE
-    finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps makes 0 / 0 of equal rows
+    finite = output.isfinite().all(-1).all(-1)  # (K, B); a norm over tokens without eps gives 0 / 0 for equal rows
     if not bool(finite.any()):
         return leave_order_empty("float64", "the output is not finite")
     if not bool(measurable(output).any()):

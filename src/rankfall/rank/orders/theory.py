@@ -1,4 +1,4 @@
-"""The expected order of contraction of res for nearly identical rows, and the reason. X = 1 x^T + R with |R| = eps.
+"""Expected order of contraction of res for nearly identical rows, and the reason. X = 1 x^T + R with |R| = eps.
 
 The new R of attention is the difference between rows of P V, V = 1 v^T + R W:
 
@@ -8,26 +8,26 @@ In bidirectional attention without position, rows differ only by their queries, 
 
 - softmax, also with log n, of cosines or over normalised keys, l2, swish with l2, relu^2 over its sum: a score common to a row cancels
   (for the last two, a factor), so rows of P differ by E = R W_QK R^T = O(eps^2), and the second term is O(eps^3). Row sums are 1 for
-  softmax; for rows of length one they are largest, hence stationary, at equal weights: with O(eps) scores and O(eps^2) differences between
+  softmax. For rows of length one they are largest, hence stationary, at equal weights: with O(eps) scores and O(eps^2) differences between
   rows they differ by O(eps^3). So p = 3.
-- softmax - 1/n, whose rows sum to zero: as softmax, but a mask alone leaves all weights O(eps), and p = 2. And v cancels in the common row
-  too, which is left with O(eps^2), or O(eps) where scores depend on the position, and the output bias. Without that bias p is less by as
-  much.
+- softmax - 1/n, whose rows sum to zero: as softmax, except that a mask alone leaves all weights O(eps), and p = 2. In the common row, v
+  cancels too, which leaves O(eps^2), or O(eps) where scores depend on the position, and the output bias. Without that bias p is smaller
+  by the same exponent.
 - exp, sigmoid, relu^2, off-by-one: the query's own O(eps) score changes the row sum. So p = 1.
-- A sentinel is a key that differs from the others, so its weight changes with the query by O(eps): p = 1 for all of them.
-- A mask, a bias or a rotation makes rows of P differ at order one. If rows sum to one and no sentinel is there, the second term is O(eps):
-  p = 1. Otherwise outputs differ however similar the rows were: p = 0. Unequal factors of URPE alone have this effect, and so have
-  positions that act on the values (Shaw et al.). Positions in the states are part of R.
-- A skip connection passes R on: p is at most 1. Norms of single tokens and MLPs are smooth maps of each row: they leave p.
+- A sentinel is a key that differs from the others, so its weight changes with the query by O(eps): p = 1 for all normalisers.
+- A mask, a bias or a rotation makes rows of P differ at order one. If rows sum to one and there is no sentinel, the second term is O(eps):
+  p = 1. Otherwise outputs differ however similar the rows were: p = 0. Unequal factors of URPE alone have this effect, as do positions
+  that act on the values (Shaw et al.). Positions that act on the states are part of R.
+- A skip connection passes R on: p is at most 1. Norms of single tokens and MLPs are smooth maps of each row and do not change p.
 - A gate (`nets/attentions/gau.py`, `gated.py`) differs between rows by O(eps) and multiplies a term of order one: p is at most 1, for
   softmax too.
-- Differential attention has two softmaxes, whose rows differ each by R W R^T and sum to one: as softmax.
-- Softpick, where all scores are positive, has rows that sum to one, and at equal scores a change common to a row cancels: as softmax. Where
-  a position changes their signs it is not worked out.
-- Recurrent mixers (`nets/attentions/_recurrent.py`) see what came before, and what they sum to differs from place to place: p = 0. Of one
-  whose rows have one sum, p = 1, as with a mask.
+- Differential attention has two softmaxes, each with rows that differ by R W R^T and sum to one: as softmax.
+- Softpick has rows that sum to one where all scores are positive, and at equal scores a change common to a row cancels: as softmax. The
+  case in which a position changes the signs of scores is not worked out.
+- Recurrent mixers (`nets/attentions/_recurrent.py`) see earlier tokens only, and their row sums differ between positions: p = 0. If all
+  rows have the same sum, p = 1, as with a mask.
 - Linear attention (`nets/attentions/linear.py`) has rows of weights that sum to one and whose common factor cancels: as softmax, p = 3.
-  Without the quotient row sums depend on the query, p = 1, or on places, p = 0.
+  Without the quotient row sums depend on the query, p = 1, or on positions, p = 0.
 - A norm over tokens (the column form) scales R to order one: p = 0.
 """
 
@@ -44,7 +44,10 @@ DIFFER = {"one": "rows of P differ, but sum to one", "constant": SAME, "zero": S
 
 
 def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
-    """The order p of res, and the reason in a few words; None for a normaliser of the user's own. `biases`: whether maps have them."""
+    """Return the order p of res and the reason in a few words. p is None where it is not worked out, as for a custom normaliser.
+
+    `biases`: whether linear maps have biases.
+    """
     attention = facts_of("attention", design.attention.name)
     mixes, gated = attention.get("MIXES"), attention.get("GATED", False)
     if mixes is None:
@@ -69,7 +72,9 @@ def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
         order, why = of_linear(design, sums)
     else:
         order, why = of_attention(design, biases and design.attention.name != "gau")
-    if gated and order > 1 and not why.startswith(TO_ZERO):  # else what the gate multiplies vanishes as well
+    if (
+        gated and order > 1 and not why.startswith(TO_ZERO)
+    ):  # otherwise the term that the gate multiplies vanishes as well
         order, why = 1, "the gate passes the residual on"
     if design.attention.name == "gau" and why in (BY_SUMS, BY_FACTORS) and undone(design):
         order, why = 1, "rows differ by their row sums alone, which the norm removes, and by the gate"
@@ -81,19 +86,21 @@ def expect_order(design: Architecture, biases: bool) -> tuple[int | None, str]:
 
 
 def normaliser_of(design: Architecture) -> str:
-    """The name of what turns scores into weights; empty where there are no scores."""
+    """Return the name of the function that turns scores into weights; empty where there are no scores."""
     own: str = facts_of("attention", design.attention.name).get("WEIGHTS", "")
     return own if own or design.normaliser is None else design.normaliser.name
 
 
 def options_of(design: Architecture) -> Mapping[str, Any]:
-    """Of the normaliser; none where an attention has its own."""
+    """Return the options of the normaliser; none where an attention has its own."""
     return {} if design.normaliser is None else design.normaliser.options
 
 
 def sums_of(design: Architecture) -> str:
-    """What rows of weights sum to where tokens are equal: as the attention says, and if it says `normaliser`, as that does. Scores are
-    equal then, unless a position acts on them."""
+    """Return what rows of weights sum to where tokens are equal: as the attention declares or, for `normaliser`, as the normaliser does.
+
+    Scores are then equal, unless a position acts on them.
+    """
     name, own = normaliser_of(design), facts_of("attention", design.attention.name).get("ROWS")
     if own not in (None, "normaliser"):
         return str(own)
@@ -104,23 +111,23 @@ def sums_of(design: Architecture) -> str:
 
 
 def is_placed(design: Architecture) -> bool:
-    """Whether weights depend on the place of a token by mask or position; what reads no mask has none."""
+    """Check whether weights depend on the position of a token through a mask or a position encoding."""
     return (design.mask is not None and design.mask.name != "none") or bool(acts_on(design) - {"states"})
 
 
 def undone(design: Architecture) -> bool:
-    """Whether a norm of each token follows that makes multiples of one row, the output of a single head without biases, equal."""
+    """Check whether a norm of each token follows that makes multiples of one row equal, the output of a single head without biases."""
     after = design.norm.name in ("layer", "rms") and design.norm_placement == "post" and design.residual.name == "none"
     return after and design.sentinels.name == "none"
 
 
 def acts_on(design: Architecture) -> set[str]:
-    """What the position acts on; of one that does not say, the scores."""
+    """Return what the position acts on, by default the scores."""
     return set(facts_of("position", design.position.name).get("TOUCHES", ("scores",)))
 
 
 def of_states(design: Architecture, sums: str) -> tuple[int, str]:
-    """A recurrence alone: what a token gets depends on how many came before."""
+    """Return order and reason for a recurrence alone, in which a token's output depends on the number of earlier tokens."""
     if sums == "free":
         return 0, BY_SUMS
     if design.sentinels.name != "none":
@@ -129,7 +136,7 @@ def of_states(design: Architecture, sums: str) -> tuple[int, str]:
 
 
 def of_linear(design: Architecture, sums: str) -> tuple[int, str]:
-    """Attention by products of features, alone; rows of weights sum to one, or are as they come."""
+    """Return order and reason for attention by products of features, alone. Rows of weights sum to one or are not normalised."""
     placed, sentinels = is_placed(design), design.sentinels.name != "none"
     if placed and sums == "free":
         return 0, BY_SUMS
@@ -145,7 +152,7 @@ def of_linear(design: Architecture, sums: str) -> tuple[int, str]:
 
 
 def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
-    """Attention by scores and a normaliser, alone."""
+    """Return order and reason for attention by scores and a normaliser, alone."""
     name, touches = normaliser_of(design), acts_on(design)
     normaliser = facts_of("normaliser", name)
     placed, sums = is_placed(design), sums_of(design)
@@ -168,7 +175,7 @@ def of_attention(design: Architecture, biases: bool) -> tuple[int, str]:
         return 1, DIFFER[sums]
     if sentinels:
         return 1, "the sentinel's weight depends on the query"
-    # Where all rows have one sum, equal scores have equal weights whatever the scores are: a shift is of second order.
+    # Where all rows have the same sum, equal scores give equal weights at any score, so a shift is of second order.
     if normaliser["SHIFT"] == "counts" and sums == "free":
         return 1, BY_QUERY
     return 3, "rows of P differ by R W R^T alone"

@@ -1,1 +1,1 @@
-"""How many paths have each length."""
+"""Number of paths of each length."""

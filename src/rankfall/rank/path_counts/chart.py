@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the number of paths by length for the page."""
 
 from rankfall.report.page.chart import SHARE, Chart
 

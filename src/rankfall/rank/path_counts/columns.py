@@ -1,10 +1,10 @@
-"""path_counts.parquet: how many paths there are of each length."""
+"""path_counts.parquet: number of paths of each length."""
 
 from rankfall.report.schema import Column, Table
 
 
 def path_counts() -> Table:
-    """One row a model and path length."""
+    """Declare the table: one row per model and path length."""
     return Table(
         "path_counts",
         "a model x path length",

@@ -1,4 +1,4 @@
-"""How many paths have each length: nearly all paths are long."""
+"""Number of paths of each length: nearly all paths are long."""
 
 from rankfall.annotations import Read
 from rankfall.report.lines import legend_below, lines, steps
@@ -8,7 +8,7 @@ TABLES = ["path_counts"]
 
 
 def path_counts(read: Read) -> Picture:
-    """The share of paths of each length in published models, computed and as published."""
+    """Draw the share of paths of each length in published models, computed and as published."""
     table = read("path_counts")
     table = table.assign(
         line=[f"{name} ({depth} × {heads})" for name, depth, heads in zip(table.model, table.depth, table.heads)]

@@ -1,8 +1,8 @@
-"""How many paths have each length: in a network of L layers of H heads with skip connections, C(L, k) H^k of (1 + H)^L.
+"""Number of paths of each length: in a network of L layers of H heads with skip connections, C(L, k) H^k of (1 + H)^L.
 
-The length of a random path therefore is binomial, Bin(L, H / (H + 1)), and nearly all paths are long. Computed in logarithms: (96, 96) has
-1e190 paths. The published curve (Dong et al. 2021, figure of path lengths, read off the vector graphics) is given too, for the models that
-it shows.
+The length of a random path is therefore binomial, Bin(L, H / (H + 1)), and nearly all paths are long. Counts are computed in logarithms,
+since (96, 96) has 1e190 paths. The published curve (Dong et al. 2021, figure of path lengths, read off the vector graphics) is included
+for the models that it shows.
 """
 
 import csv
@@ -33,7 +33,10 @@ def path_counts(
         "GPT-3: 96 x 96",
     ],
 ) -> list[dict[str, Any]]:
-    """`models`: "name: layers x heads"; of a name alone, a Hugging Face model, the sizes are read from its config."""
+    """Count the paths of each model.
+
+    `models`: "name: layers x heads", or the name of a Hugging Face model, whose sizes are read from its config.
+    """
     known = published()
     rows = []
     for text in models:
@@ -57,7 +60,7 @@ def path_counts(
 
 
 def model(text: str) -> tuple[str, int, int]:
-    """The parts of `name: layers x heads`; of a name alone, the sizes in the model's config."""
+    """Parse `name: layers x heads`. For a name alone, return the sizes in the model's config."""
     if ":" not in text and " " not in text.strip():
         from rankfall.models.load import read_config
         from rankfall.models.source import ModelSource
@@ -73,7 +76,7 @@ def model(text: str) -> tuple[str, int, int]:
 
 
 def log_share(length: int, depth: int, heads: int) -> float:
-    """log of C(L, k) H^k / (1 + H)^L"""
+    """Return log of C(L, k) H^k / (1 + H)^L."""
     return log_choose(depth, length) + length * math.log(heads) - depth * math.log1p(heads)
 
 
@@ -82,7 +85,7 @@ def log_choose(n: int, k: int) -> float:
 
 
 def published() -> dict[tuple[str, int, int, int], float]:
-    """The proportions in the published figure, by model, layers, heads and length."""
+    """Return the proportions in the published figure, by model, layers, heads and length."""
     text = (files("rankfall") / DATA[0]).read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())
     return {(r["arch"], int(r["L"]), int(r["H"]), int(r["k"])): float(r["proportion_from_pdf"]) for r in rows}

@@ -1,1 +1,1 @@
-"""The accuracy of paths of each length through a trained network."""
+"""Accuracy of paths of each length through a trained network."""

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the accuracy of paths by length for the page."""
 
 from rankfall.rank.paths.rows import CHANCE, PATHS, WHOLE
 from rankfall.report.page.chart import NETWORK, SHARE, Chart, Level

@@ -4,7 +4,7 @@ from rankfall.report.schema import Column, Table
 
 
 def paths() -> Table:
-    """One row a random set of paths, or a reference line."""
+    """Declare the table: one row per random set of paths, or per reference line."""
     return Table(
         "paths",
         "a cell x evaluation x path length x number of paths x repeat; whole model and chance as own rows",

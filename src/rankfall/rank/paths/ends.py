@@ -1,7 +1,7 @@
-"""The final states of many paths through a network at once: the tree of all their prefixes, layer by layer.
+"""Final states of many paths through a network at once, by the tree of all their prefixes, layer by layer.
 
-Paths with a common prefix share its computation. The states of a layer are computed a few at a time, so that they stay in the processor's
-cache from the first product to the last: of 250 features, all at once took twice as long.
+Paths with a common prefix share its computation. The states of a layer are computed a few at a time, so that they stay in the
+processor's cache from the first product to the last: for 250 features, all at once took twice as long.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rankfall.nets.network import Network
 
-SKIP = -1  # instead of a head: the path skips this layer
-CACHED = 1 << 18  # numbers of the states that are computed together, on a processor
+SKIP = -1  # in place of a head, if the path skips this layer
+CACHED = 1 << 18  # numbers in the states that are computed together on a CPU
 
 Weights = Callable[
     [Any, Tensor], Tensor
@@ -32,13 +32,11 @@ def path_ends(
     full: list[Tensor] | None = None,
     weigh: Weights = own_weights,
 ) -> Tensor:
-    """The final state of each of U paths (U, L): (K, U, B, T, D), for what enters the first block (K, B, T, D).
+    """Return the final state of each of U paths (U, L): (K, U, B, T, D), from the input of the first block (K, B, T, D).
 
-    `full`: the states (K, B, T, D) at each layer whose attention weights all paths have; without them those of a path's own states.
+    `full`: the states (K, B, T, D) at each layer that give the attention weights of all paths; by default each path's own states.
     """
-    x = start.unsqueeze(
-        1
-    )  # (K, N, B, T, D): one state for each of N distinct prefixes; at first there is one, the empty one
+    x = start.unsqueeze(1)  # (K, N, B, T, D): one state for each of N distinct prefixes, at first only the empty one
     parent_of = np.zeros(len(distinct), dtype=int)
     for layer, block in enumerate(network.blocks):
         children, parent_of = np.unique(
@@ -51,7 +49,7 @@ def path_ends(
 
 
 def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None, weigh: Weights) -> Tensor:
-    """The states (K, C, B, T, D) after a layer, from those before it (K, N, B, T, D); children (C, 2) are rows (parent, head)."""
+    """Return the states (K, C, B, T, D) after a layer from those before it (K, N, B, T, D). `children` (C, 2) are rows (parent, head)."""
     parents, heads = children.T
     found = x.new_empty(x.shape[0], len(children), *x.shape[2:])
     skipping = np.flatnonzero(heads == SKIP)
@@ -61,7 +59,7 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
         of_part = np.isin(parents, part)
         for head in range(block.attention.heads):
             rows = np.flatnonzero(of_part & (heads == head))
-            if not len(rows):  # few paths were drawn, and none of them takes this head here
+            if not len(rows):  # none of the paths takes this head here
                 continue
             context = contexts[:, np.searchsorted(part, parents[rows]), :, head]  # (K, R, B, T, d)
             y = block.attention.emit(context.flatten(1, 2), head)
@@ -71,17 +69,17 @@ def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | N
 
 
 def parts(active: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
-    """The states to be computed, a few at a time. A GPU takes all of them."""
+    """Yield the states to compute, a few at a time on a CPU and all at once on a GPU."""
     few = max(1, CACHED // x[:, 0].numel()) if x.device.type == "cpu" else max(1, len(active))
     for start in range(0, len(active), few):
         yield active[start : start + few]
 
 
 def head_contexts(block: Any, x: Tensor, frozen: Tensor | None, weigh: Weights) -> Tensor:
-    """P_h (X W_V,h + 1 b_V,h) of every head, for states (K, A, B, T, D); P_h from x, or `frozen` (K, B, H, T, T) where given."""
+    """Return P_h (X W_V,h + 1 b_V,h) of every head, for states (K, A, B, T, D); P_h is from x, or `frozen` (K, B, H, T, T)."""
     count, samples = x.shape[1:3]
     flat = x.flatten(1, 2)
-    # A pre-norm block looks at the normalised state.
+    # The attention of a pre-norm block reads the normalised state.
     before = plain(block.norm1)(flat) if block.placement == "pre" else flat
     weights = weigh(block, before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)  # (K, A*B, H, T, T)
     contexts: Tensor = block.attention.contexts(weights, before).unflatten(1, (count, samples))
@@ -89,12 +87,12 @@ def head_contexts(block: Any, x: Tensor, frozen: Tensor | None, weigh: Weights) 
 
 
 def full_input(block: Any, x: Tensor) -> Tensor:
-    """What the attention reads of the whole network's state before a layer."""
+    """Return the input of the attention for the whole network's state before a layer."""
     return block.norm1(x) if block.placement == "pre" else x
 
 
 def token_wise(block: Any, x: Tensor) -> Tensor:
-    """The part of a block after its attention, which looks at each token alone."""
+    """Apply the part of a block after its attention, which acts on each token alone."""
     if block.mlp is None:
         return x
     if block.placement == "pre":
@@ -103,5 +101,5 @@ def token_wise(block: Any, x: Tensor) -> Tensor:
 
 
 def plain(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """A norm without its gain and bias."""
+    """Return a norm without its gain and bias."""
     return getattr(norm, "plain", norm)

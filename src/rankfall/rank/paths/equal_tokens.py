@@ -1,15 +1,15 @@
 """Equal tokens of a sequence computed once, in networks that cannot distinguish them.
 
-Without positions, mask and anything else that tells places apart, tokens of one symbol have the same state after every layer. If symbol j
-stands n_j times in the sequence, its copies together have the weight
+Without positions, masks and other means to distinguish places, tokens of one symbol have the same state after every layer. If symbol j
+occurs n_j times in the sequence, its copies together have the weight
 
     n_j e^{b_ij} / sum_k n_k e^{b_ik} = softmax(b_i + log n)_j,
 
-so attention among the different symbols alone, with log n added to the scores, gives each symbol the state that its tokens have. A text of
-128 tokens has about 60 different ones; a product with weights takes half as long, one among tokens a fifth.
+so attention among the distinct symbols alone, with log n added to the scores, gives each symbol the state of its tokens. A text of 128
+tokens has about 60 distinct symbols; a product with weights takes half as long, and one among tokens a fifth.
 
-That holds of parts as they are written here. Code may be edited, and other parts may be anybody's, so `are_states_alike` has the
-network itself show it, on one sequence.
+This holds for the components as they are written here. Code may be edited, and components may be user-written, so `are_states_alike`
+tests it on the network itself, on one sequence.
 """
 
 from dataclasses import dataclass
@@ -29,35 +29,37 @@ from rankfall.nets.norms.rms import Rms
 from rankfall.nets.positions._base import Position
 from rankfall.rank.paths.ends import path_ends
 
-SHOWN = 8  # paths
-ROUNDING = 1e-3  # of the largest number of a state, in float32 through all layers
+SHOWN = 8  # paths compared in the test
+ROUNDING = 1e-3  # relative to the largest entry of a state, in float32 through all layers
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """The different symbols of one sequence."""
+    """Distinct symbols of one sequence."""
 
     numbers: Tensor  # (K, 1, U)
-    first: Tensor  # (U,): where each stands first
-    of_token: Tensor  # (T,): which of them each token is
+    first: Tensor  # (U,): first position of each
+    of_token: Tensor  # (T,): index of each token's symbol
     log_counts: Tensor  # (U,)
 
     @staticmethod
     def count_symbols(inputs: Tensor, dtype: torch.dtype) -> "Symbols":
-        """`inputs`: one sequence of one member (1, 1, T)."""
+        """Count the symbols of `inputs`, one sequence of one member (1, 1, T)."""
         numbers, of_token, counts = inputs[0, 0].unique(return_inverse=True, return_counts=True)
         first = of_token.new_full((len(numbers),), len(of_token))
         first.scatter_reduce_(0, of_token, torch.arange(len(of_token), device=inputs.device), "amin")
         return Symbols(numbers.expand(1, 1, -1), first, of_token, counts.to(dtype).log())
 
     def weights(self, block: Any, x: Tensor) -> Tensor:
-        """Of states (K, B, U, D): (K, B, H, U, U), the weight of all copies of a symbol together."""
+        """Return the weight of all copies of a symbol together, (K, B, H, U, U), for states (K, B, U, D)."""
         return softmax(block.attention.logits(x) + self.log_counts)
 
 
 def are_states_alike(network: Network, inputs: Tensor, distinct: np.ndarray) -> bool:
-    """Whether the network's states, some of the paths (U, L) and what is read out of them come out with equal tokens computed once as with
-    all of them. The inputs (1, B, T) say which symbols there are; the sequence that is looked at has few of them, each at many places."""
+    """Check whether states, some of the paths (U, L) and their outputs are the same with equal tokens computed once and with all tokens.
+
+    The inputs (1, B, T) give the symbols. The tested sequence has few of them, each at many positions.
+    """
     numbers = inputs[0].unique()
     rng = np.random.default_rng(0)
     some = rng.integers(min(len(numbers), max(2, inputs.shape[2] // 4)), size=inputs.shape[2])
@@ -79,13 +81,13 @@ def is_near(x: Tensor, y: Tensor) -> bool:
 
 
 def head_of(network: Network, ends: Tensor) -> Tensor:
-    """Outputs (K, U*B, T, C) of final states (K, U, B, T, D)."""
+    """Return outputs (K, U*B, T, C) of final states (K, U, B, T, D)."""
     outputs: Tensor = network.head(ends.flatten(1, 2))
     return outputs
 
 
 def indistinct(network: Network, inputs: Tensor) -> bool:
-    """Whether equal tokens of this network have equal states: known of these parts, and not assumed of others."""
+    """Check whether equal tokens of this network have equal states. This is known for these components only, and False for all others."""
     return (
         not inputs.is_floating_point()
         and network.sentinels is None

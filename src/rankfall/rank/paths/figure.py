@@ -1,4 +1,4 @@
-"""Accuracy against path length, between the whole network and a guess: one panel an architecture and way of training."""
+"""Accuracy against path length, between the whole network and a guess: one panel per architecture and training."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -21,10 +21,10 @@ from rankfall.report.style import Picture
 
 TABLES = ["paths"]
 POINT = ["panel", "paths", "length"]
-HALF = 0.5  # of the way from chance: what short paths make at least, where the published shape holds
-NAMED = 6  # panels of an outcome
+HALF = 0.5  # share of the accuracy over chance that short paths must reach for the published shape
+NAMED = 6  # panels listed for each outcome
 UNSEEN, UNSURE = "cannot be seen", "cannot be told"
-SAID = {  # outcome -> why, where it is the same of all panels
+SAID = {  # outcome -> reason, if it is the same for all panels
     "holds": "",
     "does not hold": "",
     UNSURE: "a limit lies within the interval over seeds, or one seed is left",
@@ -44,8 +44,11 @@ def paths(
     where: dict[str, Any] = {},
     columns: int = 4,
 ) -> Picture:
-    """Empty lists stand for all there is, no task for the one that most cells have; panels follow the order of the lists. `where`: only
-    these cells, by any column."""
+    """Draw the accuracy of sums of paths by length.
+
+    Empty lists stand for all values, and the default task is the one with the most cells. Panels follow the order of the lists. `where`:
+    only these cells, by any column.
+    """
     asked = {"task": task, "architecture": architectures, "training": trainings, "depth": depths}
     table, whole, (task,) = choose(read("paths"), "paths", where, **asked)
     measured = sorted(table.evaluation.dropna().unique())
@@ -92,16 +95,17 @@ def write_title(architecture: str, training: str, depth: int) -> str:
 
 
 def mean_by_seed(table: DataFrame) -> DataFrame:
-    """A row a seed at each point: repeats are averaged within a seed."""
+    """Return a row per seed at each point: repeats are averaged within a seed."""
     each = select(table, rows.PATHS).groupby([*POINT, "seed"]).accuracy.mean().reset_index()
     return each.assign(line=[f"{count} paths" for count in each.paths])
 
 
 def draws(table: DataFrame) -> str:
-    """The share of the bands' variance that is due to the draw of paths: every seed draws its own, and repeats within a seed give the
-    variance of a draw.
+    """Write the share of the bands' variance that is due to the random choice of paths.
 
-    The mean of R repeats has 1/R of their variance; the rest of the variance over seeds is that of the networks. Pooled over all points."""
+    Every seed draws its own paths, and repeats within a seed give the variance of a draw. The mean of R repeats has 1/R of their
+    variance; the rest of the variance over seeds is that of the networks. Pooled over all points.
+    """
     within = select(table, rows.PATHS).groupby([*POINT, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
     total = within.groupby(POINT)["mean"].var()
     if (within["count"] < 2).all() or not total.sum() > 0:
@@ -111,8 +115,11 @@ def draws(table: DataFrame) -> str:
 
 
 def verdict(table: DataFrame, each: DataFrame) -> dict[str, Any]:
-    """Whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance. It holds where
-    the intervals of both numbers over seeds lie within their limits, and does not where one lies beyond; of one seed nothing is decided."""
+    """Return whether the published result holds, with its numbers: short paths give most of the accuracy, long ones fall to chance.
+
+    It holds if the intervals of both numbers over seeds lie within their limits, and does not if one lies beyond. With one seed it is
+    undecided.
+    """
     found = shares(table, each)
     whole, chance, short, long, carried = (found[name] for name in ("whole", "chance", "short", "long", "carried"))
     seeds = DataFrame(
@@ -135,8 +142,10 @@ def verdict(table: DataFrame, each: DataFrame) -> dict[str, Any]:
 
 
 def shares(table: DataFrame, each: DataFrame) -> dict[str, float]:
-    """The best of short and of long paths, and how much of the way from chance to the whole network the short ones make: no number where
-    the network is less than LEAST above chance, as in the scorecard."""
+    """Return the best accuracies of short and long paths, and the share of the accuracy over chance that short paths reach.
+
+    The share is NaN if the network is less than LEAST above chance, as in the scorecard.
+    """
     means = each[each.paths == each.paths.max()].groupby("length").accuracy.mean()
     whole, chance = (float(table[table.kind == kind].accuracy.mean()) for kind in REFERENCES)
     depth = int(means.index.max())
@@ -147,7 +156,7 @@ def shares(table: DataFrame, each: DataFrame) -> dict[str, float]:
 
 
 def say_shapes(verdicts: dict[str, dict[str, Any]]) -> str:
-    """In how many panels the published shape holds, in how many it does not, and where neither can be told; with the numbers."""
+    """Write in how many panels the published shape holds, does not hold, and is undecided, with the numbers."""
     shape = "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none, "
     if len(verdicts) == 1:
         (one,) = verdicts.values()
@@ -167,7 +176,7 @@ def say_shapes(verdicts: dict[str, dict[str, Any]]) -> str:
 
 
 def say_why(outcome: str, there: Iterable[dict[str, Any]]) -> str:
-    """A seed whose network is near chance has no number, and then there is no deviation over seeds."""
+    """Write the reason of an outcome. A seed whose network is near chance has no number, and then there is no deviation over seeds."""
     unknown = outcome == UNSURE and any(
         one["its deviation over seeds"] != one["its deviation over seeds"] for one in there
     )
@@ -175,14 +184,14 @@ def say_why(outcome: str, there: Iterable[dict[str, Any]]) -> str:
 
 
 def say_shares(one: dict[str, Any]) -> str:
-    """How much short paths give, and long ones where that is more than what counts as none."""
+    """Write the share of short paths, and that of long paths if it exceeds LEAST."""
     share = f"short ones give {say_mean(100 * one['way from chance by short paths'], 100 * one['its deviation over seeds'], 0)}%"
     over = one["best of long paths"] - one["chance"]
     return share + (f", long ones are {over:.2f} over chance" if over > LEAST else "")
 
 
 def tabulate_paths(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:
-    """Means and deviations by length, of whole networks and of chance; and the verdict of each panel."""
+    """Return means and deviations by length, of whole networks and of chance, with the verdict of each panel."""
     rest = table[table.kind.isin(list(REFERENCES))].groupby(["panel", "kind", "seed"]).accuracy.mean().reset_index()
     drawn = concat([each.assign(**rows.PATHS), rest])
     by = summary(drawn, ["panel", "kind", "paths", "length"], "accuracy")

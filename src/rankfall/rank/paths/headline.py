@@ -1,4 +1,4 @@
-"""How much of a network's accuracy its short paths make by themselves."""
+"""Headline number: the share of a network's accuracy that its short paths reach alone."""
 
 from rankfall.annotations import DataFrame
 from rankfall.rank.paths.rows import CHANCE, LEAST, PATHS, RECOMPUTED, WHOLE
@@ -7,7 +7,7 @@ from rankfall.report.selection import select
 
 
 def short(table: DataFrame) -> DataFrame:
-    """Short paths of the largest number of paths, the whole network and chance."""
+    """Return the rows of short paths with the largest number of paths, of the whole network and of chance."""
     paths = select(table, RECOMPUTED)
     paths = paths[paths.paths == paths.groupby("key").paths.transform("max")]
     paths = paths[paths["length"] <= (paths.depth // 3).clip(lower=1)]
@@ -15,7 +15,7 @@ def short(table: DataFrame) -> DataFrame:
 
 
 def short_paths(rows: DataFrame) -> DataFrame:
-    """Repeats are averaged first."""
+    """Return the share of each network. Repeats are averaged first."""
     whole, chance = (select(rows, where).groupby("key").accuracy.mean() for where in (WHOLE, CHANCE))
     best = select(rows, PATHS).groupby(["key", "length"]).accuracy.mean().groupby("key").max()
     found = best.rename("best").to_frame().join(whole.rename("whole")).join(chance.rename("chance"))

@@ -1,22 +1,22 @@
 """Path effectiveness: the accuracy of paths of each length through a trained network (Dong et al. 2021, figure 4).
 
-A path of length k picks k of the L layers and one head in each; the other layers pass the state on unchanged. In a layer that
-the path goes through,
+A path of length k picks k of the L layers and one head in each; the other layers pass the state on unchanged. In a layer that the path
+goes through,
 
     X <- N( P_h (X W_V,h + 1 b_V,h) W_O,h + 1 b_O ),        N: the layer's norm without gain and bias; no residual
 
-and, where the network has an MLP, its token-wise part follows unchanged, X <- N(mlp_residual(X, MLP(X))); it mixes no tokens, so it does
-not count as a step of the path. In a pre-norm block N stands before: P_h, the value map and the MLP are applied to N(X), and no norm
+and, where the network has an MLP, its token-wise part follows unchanged, X <- N(mlp_residual(X, MLP(X))). It mixes no tokens, so it does
+not count as a step of the path. In a pre-norm block N comes first: P_h, the value map and the MLP are applied to N(X), and no norm
 follows. The final states of n paths are added, passed through N once more, and read out by the network's own head.
 
 `recomputed`: P_h is computed from the path's own state, as the published code does. `frozen`: P_h is that of the network's full forward
-pass, as in the theorem (2.1). Neither is an exact decomposition of a network with norms; `decomposition` has one for those without.
+pass, as in theorem 2.1. Neither is an exact decomposition of a network with norms; `decomposition` has one for networks without norms.
 
-Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds includes that of the draw. Cells of
-one seed have the same paths, so they can be compared in pairs. The first n paths of a draw are the set of n paths.
-Paths with a common prefix share its computation (`ends`), for all lengths at once: at depth 6 with 2 heads the 700 paths of a seed
-pass 2100 layers, and the tree of their prefixes about 440. Where a network cannot distinguish equal tokens, each symbol of a long sequence
-is computed once (`equal_tokens`).
+Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds includes that of the draw. Cells
+of one seed have the same paths, so they can be compared in pairs. The first n paths of a draw are the set of n paths. Paths with a
+common prefix share its computation (`ends`), for all lengths at once: at depth 6 with 2 heads the 700 paths of a seed pass 2100 layers,
+and the tree of their prefixes about 440. Where a network cannot distinguish equal tokens, each symbol of a long sequence is computed
+once (`equal_tokens`).
 """
 
 from collections.abc import Callable
@@ -43,9 +43,9 @@ USES = ("weights", "heads", "blocks")
 LIMITS = {"counts": (1, None), "repeats": (1, None)}
 STATES = (
     1 << 22
-)  # numbers of the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB
+)  # numbers in the final states of all paths, which should fit the cache: 16 MB was twice as fast as 256 MB
 
-BESIDE = 8  # parts of the test set at a time, at most: each holds the final states of all paths
+BESIDE = 8  # largest number of parts of the test set at a time, each of which holds the final states of all paths
 
 
 @torch.no_grad()
@@ -56,7 +56,7 @@ def paths(
     repeats: int = 5,
     evaluation: list[Literal["recomputed", "frozen"]] = ["recomputed", "frozen"],
 ) -> list[dict[str, Any]]:
-    """Accuracy on the test set by path length, number of paths and repeat; the whole network and chance have their own rows."""
+    """Measure test accuracy by path length, number of paths and repeat. The whole network and chance have their own rows."""
     network, data = context.network, context.data
     depth, heads = len(network.blocks), network.blocks[0].attention.heads
     whole = accuracy(data, 256, lambda x: network(x).argmax(-1).unsqueeze(1))  # (K, 1)
@@ -68,7 +68,7 @@ def paths(
         for repeat in range(repeats)
     ]
     rows = []
-    # One member at a time: the paths of all of them together are nearly all that there are, twice those of one.
+    # One member at a time: the union of all members' paths is nearly the full set, twice the paths of one member.
     for k, alone in enumerate(each_network(network)):
         rows += [row(k, "whole", float(whole[k, 0])), row(k, "chance", float(data.chance[k]))]
         drawn = np.stack(
@@ -99,7 +99,10 @@ def paths(
 def predict_classes(
     network: Network, distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
 ) -> Tensor:
-    """Classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict. `merged`: for one sequence, equal tokens computed once."""
+    """Return the classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict.
+
+    `merged`: equal tokens of one sequence are computed once.
+    """
     full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
     if not merged:
         start = network.lift(inputs) if full is None else full[0]
@@ -115,13 +118,13 @@ def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:
 
 
 def draw(rng: np.random.Generator, length: int, depth: int, heads: int, count: int) -> np.ndarray:
-    """`count` paths of a length: for each layer a head, or SKIP. (count, L)"""
-    chosen = rng.random((count, depth)).argsort(1).argsort(1) < length  # `length` layers, each choice equally likely
+    """Draw `count` paths of a length: for each layer a head, or SKIP. (count, L)"""
+    chosen = rng.random((count, depth)).argsort(1).argsort(1) < length  # `length` layers, all choices equally likely
     return np.where(chosen, rng.integers(heads, size=(count, depth)), SKIP)
 
 
 def read(network: Network, ends: Tensor, sets: Tensor) -> Tensor:
-    """Predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
+    """Return predicted classes (K, S, B, T) of S sets of paths (K, S, U): their ends (K, U, B, T, D) are added, normalised and read out."""
     total = torch.einsum("ksu,kubtd->ksbtd", sets, ends)
     x = plain(network.blocks[-1].norm1)(total.flatten(1, 2))
     if network.sentinels is not None:
@@ -130,9 +133,9 @@ def read(network: Network, ends: Tensor, sets: Tensor) -> Tensor:
 
 
 def accuracy(data: Data, batch: int, predict: Callable[[Tensor], Tensor]) -> Tensor:
-    """Share of the asked test tokens that are right (K, S), for predictions (K, S, B, T) of S predictors."""
+    """Return the share of correct answers among the test tokens asked for (K, S), for predictions (K, S, B, T) of S predictors."""
 
-    @torch.no_grad()  # also where it runs in a thread of its own
+    @torch.no_grad()  # repeated here because grad mode is local to a thread
     def count_right(start: int) -> Tensor:
         wanted = data.test.targets[:, None, start : start + batch]  # (K, 1, B, T)
         right = predict(data.test.inputs[:, start : start + batch]) == wanted

@@ -1,7 +1,7 @@
-"""Which rows of the table are of sums of paths, and which of what these are compared with."""
+"""Selection of sums of paths, of the whole network, and of chance."""
 
 PATHS = {"kind": "path"}
 WHOLE = {"kind": "whole"}
 CHANCE = {"kind": "chance"}
 RECOMPUTED = {**PATHS, "evaluation": "recomputed"}  # each path with its own attention
-LEAST = 0.05  # above chance: a share of less is a share of noise
+LEAST = 0.05  # accuracy over chance below which shares would be noise

@@ -1,4 +1,4 @@
-"""What short paths do, in a sentence."""
+"""Sentence on the accuracy of short paths."""
 
 from rankfall.report.page.question import ask_range
 from rankfall.report.page.sentences import percent

@@ -1,1 +1,1 @@
-"""How far each layer's states are from rank one, as far as a number format can tell."""
+"""Distance of each layer's states from rank one, as far as a number format can resolve it."""

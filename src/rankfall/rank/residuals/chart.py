@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the residual by layer for the page."""
 
 from rankfall.rank.residuals.rows import RESIDUAL
 from rankfall.report.page.chart import POSITIVE, Chart

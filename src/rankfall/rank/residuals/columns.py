@@ -1,10 +1,10 @@
-"""residuals.parquet: how far each layer's states are from rank one."""
+"""residuals.parquet: distance of each layer's states from rank one."""
 
 from rankfall.report.schema import Column, Table
 
 
 def residuals() -> Table:
-    """One row a cell, layer, place and quantity."""
+    """Declare the table: one row per cell, layer, place and quantity."""
     return Table(
         "residuals",
         "a cell x layer x place x quantity x norm x centre",

@@ -31,7 +31,7 @@ LABELS = {
 }
 RELATIVE = ("residual", "sigma_ratio")  # shares, with a floor of rounding
 OF_A_NORM = ("residual", "absolute_residual")
-RANKS = {"stable_rank": 1.01, "numerical_rank": 1.5}  # with what is as good as 1, the least there is
+RANKS = {"stable_rank": 1.01, "numerical_rank": 1.5}  # upper limit of values that count as 1, the minimum
 
 
 def residuals(
@@ -44,8 +44,11 @@ def residuals(
     architectures: list[str] = [],
     where: dict[str, Any] = {},
 ) -> Picture:
-    """States after each block, of the deepest networks; one panel a training. All architectures of the task that most cells have, unless
-    named. `norm` and `centre` are for both residuals. `where`: only these cells, by any column."""
+    """Draw states after each block of the deepest networks, one panel per training.
+
+    The default is all architectures of the task with the most cells. `norm` and `centre` are for both residuals. `where`: only these
+    cells, by any column.
+    """
     table, whole, (task,) = choose(read("residuals"), "residuals", where, task=task, architecture=architectures)
     names = [str(name) for name in architectures or sorted(table.architecture.unique())]
     table = select(table, STATES | {"quantity": quantity})
@@ -97,8 +100,10 @@ def residuals(
 
 
 def describe_finding(each: DataFrame, names: list[str], quantity: str) -> str:
-    """How many networks of each architecture have lost rank at their own last layer with a number, which is not everybody's: less than 1%
-    of a residual is left, or a rank is 1."""
+    """Write how many networks of each architecture have lost rank at their last layer with a value, which may differ between networks.
+
+    Rank is lost if less than 1% of a residual is left, or if a rank is 1.
+    """
     network = ["architecture", "training", "seed"]
     lines = each.dropna(subset="value").sort_values("layer").groupby(network)
     ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()

@@ -1,4 +1,4 @@
-"""What is left of the residual at the last layer, and at which layers it is a half and a tenth."""
+"""Headline numbers: the residual at the last layer, and the layers at which it is a half and a tenth."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from rankfall.report.headlines import Headline
 from rankfall.report.selection import select
 
 TENTH, HALF = 0.1, 0.5
-STILL = "it is still"  # in the reason of a line that does not fall so far, and of no other
+STILL = "it is still"  # only in the reason of a line that does not fall so far
 
 
 def residual_last(rows: DataFrame) -> DataFrame:
@@ -25,7 +25,7 @@ def find_last(line: Line) -> tuple[float | None, str]:
 
 
 def find_half(line: Line) -> tuple[float | None, str]:
-    """Between layers log residuals are joined by straight lines."""
+    """Return the depth at which the residual halves, interpolated linearly in its logarithm between layers, or the reason."""
     start = line[0][1]
     if start < NOTHING:
         return None, EQUAL

@@ -1,11 +1,11 @@
-"""How far each layer's states are from rank one: residuals in several norms and about two centres, and singular values.
+"""Distance of each layer's states from rank one: residuals in several norms and about two centres, and singular values.
 
-Everything is computed in float64 from the trained (or untrained) weights, over the first test samples: mean and standard deviation over
-samples. States are taken after every block ("state") and, where norms are modules, before and after each of them, since a norm changes the
-value without changing the rank. `floor_share` is the share of samples whose value is rounding: within a few units of float64, or changed
-by a tenth in a second pass whose states are changed by a few units. The measure `law` resolves values below this floor. Sentinels are
-left out. Where a state leaves the range of float64 it is carried by powers of two if its layer allows that exactly (`rank/carried.py`);
-else there are no values from there on, and `value_reason` says so: a state that underflows has not collapsed.
+The quantities are computed in float64 from the trained (or untrained) weights, over the first test samples, as mean and standard
+deviation over samples. States are taken after every block ("state") and, where norms are modules, before and after each of them, since a
+norm changes the value without changing the rank. `floor_share` is the share of samples whose value is rounding: within a few units of
+float64, or changed by a tenth in a second pass whose states are changed by a few units. The measure `law` resolves values below this
+floor. Sentinels are left out. A state that leaves the range of float64 is carried by powers of two if its layer allows that exactly
+(`rank/carried.py`). Otherwise there are no values from there on, and `value_reason` says so: a state that underflows has not collapsed.
 """
 
 import copy
@@ -36,7 +36,10 @@ def residuals(
     norms: list[Literal["composite", "frobenius", "l1", "linf", "spectral"]] = ["composite", "frobenius", "l1", "linf"],
     best: bool = True,
 ) -> list[dict[str, Any]]:
-    """`best`: also about the centre that minimises the norm, found by an approximate search (states only, because it is slow)."""
+    """Measure every layer.
+
+    `best`: also about the centre that minimises the norm, by an approximate search (states only, because it is slow).
+    """
     made = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
@@ -48,7 +51,7 @@ def residuals(
     reasons = [[reason_of(x, lost=lost) for x, lost in zip(one.unit, one.lost)] for _, _, one in first]
     passes = [(layer, place, *units(state, moved)) for (layer, place, state), (_, _, moved) in zip(first, second)]
     about_best: list[dict[str, Tensor]] = []
-    if best:  # of all layers at once, and each matrix by itself: one search of many small steps instead of one a layer
+    if best:  # all layers in one search, which ends for each matrix separately, instead of a search per layer
         whole = residual.best_residuals(torch.stack([x.unit for _, place, x, _ in passes if place == STATE]), norms)
         about_best = [{norm: rest[number] for norm, rest in whole.items()} for number in range(len(made.blocks) + 1)]
     for (layer, place, state, moved), why in zip(passes, reasons):
@@ -71,9 +74,9 @@ def residuals(
 def places(
     network: Network, inputs: Tensor, steps: list[tuple[Step, list[Carried]]], repeat: bool = False
 ) -> Iterator[tuple[int, str, Carried]]:
-    """(layer, place, states of the tokens (K, B, T, D)): all block outputs, and the inputs and outputs of every norm.
+    """Yield (layer, place, states of the tokens (K, B, T, D)): all block outputs, and the inputs and outputs of every norm.
 
-    How states were carried is written to `steps`, and followed in a pass that repeats another.
+    The powers of two that carry states are appended to `steps`, or followed if the pass repeats another.
     """
     seen: list[tuple[str, Tensor]] = []
     names: list[str] = []
@@ -133,7 +136,7 @@ def places(
 
 
 def numbered(places: Sequence[str]) -> list[str]:
-    """Places under names that differ: a norm that a layer calls again, as one that goes through its parts twice, says which call it is."""
+    """Return distinct names of places: further calls of a norm within a layer get the number of the call."""
     return [
         place if (call := places[: index + 1].count(place)) == 1 else f"{place}, call {call}"
         for index, place in enumerate(places)
@@ -141,7 +144,7 @@ def numbered(places: Sequence[str]) -> list[str]:
 
 
 def units(state: Carried, other: Carried) -> tuple[Carried, Tensor]:
-    """A state without its size, zero where it is lost, and that of a pass with changed rounding at the same scale."""
+    """Return a state without its size, zero where it is lost, and the state of a pass with changed rounding at the same scale."""
     lost = state.lost | ~other.unit.isfinite().flatten(-2).all(-1)
     x, moved = (torch.where(lost[..., None, None], 0.0, one.unit) for one in (state, other))
     exponent = state.exponent + exponent_of(x)
@@ -152,15 +155,17 @@ def units(state: Carried, other: Carried) -> tuple[Carried, Tensor]:
 def quantities(
     state: Carried, moved: Tensor, norms: Sequence[str], about_best: dict[str, Tensor]
 ) -> Iterator[tuple[dict[str, str | None], Tensor, Tensor | None]]:
-    """(labels, values (K, B), NaN where there are none, whether each is rounding noise) of the units of states (K, B, T, D), given the same
-    of a pass with changed rounding. `about_best`: their residuals about the best centres, of the norms for which these are wanted.
+    """Yield (labels, values (K, B), NaN where undefined, whether each is rounding noise) for the units of states (K, B, T, D).
+
+    `moved`: the units of a pass with changed rounding. `about_best`: residuals about the best centres, for the norms for which these are
+    wanted.
     """
     x = state.unit
     about_mean, shaken_mean = residual.residual(x), residual.residual(moved)
     singular, sizes = residual.singular_values(x), residual.matrix_norms(x, norms)
     rests = {"mean": residual.matrix_norms(about_mean, norms)}
     rests["best"] = {norm: residual.matrix_norm(rest, norm) for norm, rest in about_best.items()}
-    noise = relative_differences(about_mean, shaken_mean, norms)  # computed about the mean and used for both centres
+    noise = relative_differences(about_mean, shaken_mean, norms)  # about the mean, and used for both centres
     for norm in norms:
         for centre in ("mean", "best") if norm in about_best else ("mean",):
             rest = rests[centre][norm]

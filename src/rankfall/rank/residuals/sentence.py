@@ -1,5 +1,7 @@
-"""Which architecture of a setting collapses fastest: by the order of its block, then by the residual, or by the law where rounding hides
-that."""
+"""Sentences on which architecture of a setting collapses fastest.
+
+Architectures are compared by the order of their block, then by the residual, or by the law where rounding hides the residual.
+"""
 
 import re
 from collections.abc import Callable
@@ -17,16 +19,23 @@ from rankfall.report.settings import Setting, check_one
 from rankfall.report.style import power
 from rankfall.report.written import write_float
 
-NEAR = 0.1  # orders that differ by less are one
-KEEPS = 0.5  # residual at the last layer
-FIRST = 3  # names in the first finding
-PER_LAYER = {3: "cubed", 1: "multiplied by a factor", 0: "kept from vanishing"}  # what orders do to a small residual
+NEAR = 0.1  # orders that differ by less count as equal
+KEEPS = 0.5  # residual at the last layer from which on tokens count as kept apart
+FIRST = 3  # largest number of names in the first finding
+PER_LAYER = {
+    3: "cubed",
+    1: "multiplied by a factor",
+    0: "kept from vanishing",
+}  # effect of each order on a small residual
 UNKNOWN = "not in the table of orders"
 
 
 def say_fastest(rows: DataFrame, setting: Setting, settings: int) -> str:
-    """Three short sentences: whose block has the highest order, whose residual is smallest among these, and how many keep their tokens
-    apart. All that else is known of orders is said by `say_orders`."""
+    """Write three short sentences on which architecture collapses fastest.
+
+    They name the blocks of the highest order, the smallest residual among these, and how many architectures keep tokens apart.
+    `say_orders` writes all orders.
+    """
     check_one(rows, setting)
     known = rows[rows.residual_last.notna() | rows.log_residual.notna()]
     if not len(known):
@@ -44,21 +53,24 @@ def say_fastest(rows: DataFrame, setting: Setting, settings: int) -> str:
 
 
 def lower_without(known: DataFrame, first: DataFrame) -> bool:
-    """Whether a row without an order has a smaller residual than all that the highest order has: its own may be higher still."""
+    """Check whether a row without an order has a smaller residual than all rows of the highest order. Its order may be even higher."""
     column = choose_number(known).name
     rest = known[known.block_order.isna()][column].astype(float).min()
     return bool(rest < first[column].astype(float).min())
 
 
 def choose_number(rows: DataFrame) -> Headline:
-    """By what residuals are compared: the one at the last layer, which scorecard and counts show. The law, of other samples and another
-    mean, where rounding of float64 hides that one and all have a law."""
+    """Return the number by which residuals are compared.
+
+    This is the residual at the last layer, as in the scorecard. If rounding of float64 hides it and all rows have a law, it is the law,
+    which uses other samples and another mean.
+    """
     hidden = rows.residual_last.isna() | (rows.residual_last_floor.astype(float) > 0)
     return by_name("log_residual" if hidden.any() and rows.log_residual.notna().all() else "residual_last")
 
 
 def say_first(first: DataFrame, ordered: int, known: int) -> str:
-    """Whose order is highest, of how many."""
+    """Write whose order is highest, and of how many."""
     names = [name(row) for _, row in first.iterrows()]
     order, some = say_order(first.block_order.max()), ordered < known
     if known == 1:
@@ -79,13 +91,13 @@ def say_first(first: DataFrame, ordered: int, known: int) -> str:
 
 
 def say_order(order: float) -> str:
-    """An order, without a fit's rounding (0 is fitted as 1e-11 of either sign), and what that does to a small residual."""
+    """Write an order, without the rounding of a fit (0 is fitted as 1e-11 of either sign), and its effect on a small residual."""
     does = PER_LAYER.get(round(order), "") if abs(order - round(order)) < NEAR else ""
     return f"{round(order, 2) + 0.0:.2g}" + (f": a small residual is {does} in every layer" if does else "")
 
 
 def say_smallest(rows: DataFrame, setting: Setting) -> str:
-    """Of rows with one order, the smallest."""
+    """Write the smallest residual among rows with one order."""
     headline = choose_number(rows)
     known = rows[rows[headline.name].notna()]
     if not len(known):
@@ -104,7 +116,7 @@ def say_smallest(rows: DataFrame, setting: Setting) -> str:
 
 
 def say_noise(rows: DataFrame, headline: Headline) -> str:
-    """In how many samples of each the residual is rounding noise, where it is in some; a law has no floor."""
+    """Write the share of samples of each row whose residual is rounding noise, if any. A law has no floor."""
     if headline.name != "residual_last":
         return ""
     noisy = rows[rows.residual_last_floor.astype(float) > 0]
@@ -115,19 +127,19 @@ def say_noise(rows: DataFrame, headline: Headline) -> str:
 
 
 def say_left(row: Series, headline: Headline | None = None) -> str:
-    """The residual at the last layer: by this number, or by its own, the law where rounding hides it."""
+    """Write the residual at the last layer: by this headline, or by default the one that `choose_number` chooses for the row."""
     if (headline or choose_number(row.to_frame().T)).name == "log_residual":
         return power(row.log_residual)
     return write_number(row, by_name("residual_last"), choose_words(by_name("residual_last")))
 
 
 def choose_words(headline: Headline) -> Callable[[float], str]:
-    """How a residual is written."""
+    """Return the function that writes a residual."""
     return power if headline.unit == "log10" else partial(write_float, digits=headline.digits)
 
 
 def say_unordered(rows: DataFrame, setting: Setting) -> str:
-    """Where the table of orders has none of the blocks: the smallest of all."""
+    """Write the smallest residual of all rows, if the table of orders has none of their blocks."""
     headline = choose_number(rows)
     known = rows[rows[headline.name].notna()]
     if not len(known):
@@ -153,7 +165,7 @@ def say_unordered(rows: DataFrame, setting: Setting) -> str:
 
 
 def say_orders(rows: DataFrame, setting: Setting, settings: int) -> str:
-    """All orders of blocks, the highest first, and the residuals of those whose block the table of orders does not have."""
+    """Write all orders of blocks, the highest first, and the residuals of rows whose block is not in the table of orders."""
     check_one(rows, setting)
     known = rows[rows.residual_last.notna() | rows.log_residual.notna()]
     if not len(known):
@@ -182,14 +194,14 @@ def say_orders(rows: DataFrame, setting: Setting, settings: int) -> str:
 
 
 def say_lacking(row: Series) -> str:
-    """What a network lacks, for those who do not know its name."""
+    """Name the parts that a network lacks, for readers who do not know its name."""
     lacks = {"residual": "skip connections", "norm": "norms", "mlp": "MLPs"}
     missing = [what for part, what in lacks.items() if getattr(row, part) == "none"]
     return f" (no {', no '.join(missing)})" if missing else ""
 
 
 def say_kept(rows: DataFrame) -> str:
-    """How many keep their tokens apart, with skip connections and without, and how many have no residual at the last layer."""
+    """Write how many keep their tokens apart, with skip connections and without, and how many have no residual at the last layer."""
     asked = rows[rows.residual_last_of.notna()]
     known = asked[asked.residual_last.notna()]
     skips, bare = known[known.residual != "none"], known[known.residual == "none"]
@@ -209,8 +221,10 @@ def say_kept(rows: DataFrame) -> str:
 
 
 def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
-    """After which layer each architecture's residual is below a tenth; of which it never is, which have lost all seeds, and which have no
-    residual from some layer on."""
+    """Write after which layer each architecture's residual is below a tenth.
+
+    Also name the architectures that never fall below it or have no residual.
+    """
     check_one(rows, setting)
     asked = rows[rows.depth_below_tenth_of.notna()]
     below = asked[asked.depth_below_tenth.notna()].sort_values(["depth_below_tenth", "architecture", "variant"])
@@ -233,7 +247,7 @@ def say_tenth(rows: DataFrame, setting: Setting, settings: int) -> str:
 
 
 def count_never(reason: str) -> str:
-    """How many seeds never fall so far, of those that are done, as the reason counts them; it counts none where there is one seed."""
+    """Write how many finished seeds never fall so far, by the reason's counts. A reason without counts is that of a single seed."""
     found = re.search(rf"{STILL}.*?\(in (\d+) of (\d+) seeds", reason)
     count, seeds = map(int, found.groups()) if found else (1, 1)
     if count == seeds:
@@ -242,7 +256,7 @@ def count_never(reason: str) -> str:
 
 
 def say_layer(row: Series) -> str:
-    """The layer that all seeds have, or their mean, which is no layer."""
+    """Write the layer that all seeds have, or the mean over seeds with its deviation."""
     layer, deviation = f"{row.depth_below_tenth:.1f}".removesuffix(".0"), row.depth_below_tenth_deviation
     several = not is_missing(deviation) and deviation > 0
     return f"layers {layer} ± {deviation:.1f} (mean over seeds)" if several else f"layer {layer}"

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the size and direction of states for the page."""
 
 from rankfall.report.page.chart import NETWORK, Chart
 

@@ -4,7 +4,7 @@ from rankfall.report.schema import Column, Table
 
 
 def states() -> Table:
-    """One row a cell, layer, quantity, and what is left out."""
+    """Declare the table: one row per cell, layer, quantity and excluded part."""
     return Table(
         "states",
         "a cell x layer x what is left out x quantity",

@@ -1,4 +1,4 @@
-"""A number of states by layer, by length, or by any column of the grid: size, cosine, stable ranks, residual."""
+"""A quantity of states by layer, by length, or by any column of the grid: size, cosine, stable ranks, residual."""
 
 from typing import Any, Literal
 
@@ -36,8 +36,11 @@ def states(
     x: str = "layer",
     where: dict[str, Any] = {},
 ) -> Picture:
-    """`lines`, `panels`: columns whose values distinguish them. `x`: `layer`, or a column, such as `tokens` or `depth`, against which the
-    last layer is drawn. `where`: only these cells."""
+    """Draw a quantity of states.
+
+    `lines`, `panels`: columns whose values distinguish them. `x`: `layer`, or a column, such as `tokens` or `depth`, against which the
+    last layer is drawn. `where`: only these cells.
+    """
     chosen = {"quantity": quantity, "left_out": left_out}
     log = "y" if quantity in ("norm", "residual") else ""
     what = f"{TITLES[quantity]}" + (
@@ -57,7 +60,7 @@ def draw_means(
     where: dict[str, Any],
     log: str,
 ) -> Picture:
-    """Means over seeds of the values of the chosen rows, a line and a panel for each value of some columns."""
+    """Draw means over seeds of the values of the chosen rows, a line and a panel for each value of some columns."""
     for column in (*each, *panels, x):
         if column not in table:
             raise RankfallError(f"figure {figure}: {column!r} is not a column of its table")
@@ -98,7 +101,7 @@ def draw_means(
 
 
 def join_labels(table: DataFrame, columns: list[str]) -> Series | str:
-    """The values of some columns as one label."""
+    """Join the values of some columns to one label."""
     texts = [table[column].map(labels(table[column].unique())) for column in columns]
     found: Series | str = texts[0].str.cat(texts[1:], ", ") if texts else ""
     return found

@@ -1,9 +1,9 @@
 """Sizes and directions of each layer's states: root mean square, mean cosine of tokens, two stable ranks, and the residual.
 
-Each is computed in float64 over the first test samples, of all that enters or leaves a block, sentinels included, and again without the
-first token, which may be a sink for attention, without the largest channels, which dominate cosines and ranks of pretrained models, and
-without both. States beyond the range of float64 are carried by powers of two where their layer allows that (`rank/carried.py`); else there
-are no values from there on, and a reason.
+Each quantity is computed in float64 over the first test samples, for the states that enter or leave a block, sentinels included. It is
+computed again without the first token, which may be a sink for attention, without the largest channels, which dominate cosines and ranks
+of pretrained models, and without both. States beyond the range of float64 are carried by powers of two where their layer allows that
+(`rank/carried.py`). Otherwise there are no values from there on, and a reason.
 """
 
 import copy
@@ -32,7 +32,10 @@ ZERO_TOKEN = "a token is a vector of zeros, which has no direction"
 
 @torch.no_grad()
 def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
-    """`channels`: how many of the largest are left out."""
+    """Measure every layer.
+
+    `channels`: how many of the largest are left out.
+    """
     made = copy.deepcopy(context.network).double()
     inputs = context.data.test.inputs[:, :samples]
     inputs = inputs.double() if inputs.is_floating_point() else inputs
@@ -46,11 +49,11 @@ def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
 
 
 def passes(network: Network, inputs: Tensor) -> list[tuple[Carried, Tensor]]:
-    """States (1, B, T, D) at layers 0 .. L, and those of a pass whose rounding differs, in the same powers of two."""
+    """Return states (1, B, T, D) at layers 0 .. L, and those of a pass whose rounding differs, at the same powers of two."""
     other = copy.deepcopy(network)
     if (
         network.remembers
-    ):  # a layer that reads what earlier ones made is no map of one state, to be tried at another size
+    ):  # a layer that reads earlier layers' results is not a map of one state, so it cannot be tried at another size
         first = list(wrap_states(network.layers(network.lift(inputs))))
         with shaken(other):
             return list(zip(first, other.layers(other.lift(inputs))))
@@ -70,7 +73,7 @@ def passes(network: Network, inputs: Tensor) -> list[tuple[Carried, Tensor]]:
 
 
 def wrap_states(layers: Iterator[Tensor]) -> Iterator[Carried]:
-    """States as they are: lost from the first on that has no size."""
+    """Yield states unscaled, marked as lost from the first one on that has no size."""
     lost: Tensor | None = None
     for x in layers:
         state = begin(x)
@@ -79,7 +82,7 @@ def wrap_states(layers: Iterator[Tensor]) -> Iterator[Carried]:
 
 
 def of_layer(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str, Any]]:
-    """All rows of one member's layer."""
+    """Yield all rows of one member's layer."""
     lost = (state.lost | ~state.unit.isfinite().flatten(-2).all(-1))[0]  # (B,)
     x, y = (torch.where(lost[:, None, None], 0.0, one[0]) for one in (state.unit, moved))  # (B, T, D)
     width = x.shape[-1]
@@ -98,7 +101,7 @@ def of_layer(state: Carried, moved: Tensor, channels: int) -> Iterator[dict[str,
 
 
 def of_part(labels: dict[str, Any], x: Tensor, moved: Tensor, state: Carried, lost: Tensor) -> Iterator[dict[str, Any]]:
-    """The rows of states (B, T, D) of which something may have been left out."""
+    """Yield the rows of states (B, T, D), which may exclude a token or channels."""
     why = reason_of(state.unit[0], lost=state.lost[0]) or reason_of(x)
     pair = "" if x.shape[1] > 1 else ONE_TOKEN
     size = Carried(x, state.exponent[0] + exponent_of(x), lost).absolute(root_mean_square(unit(x)))
@@ -118,7 +121,7 @@ def of_part(labels: dict[str, Any], x: Tensor, moved: Tensor, state: Carried, lo
 def state_row(
     labels: dict[str, Any], quantity: str, values: Tensor, why: str, floor: Tensor | None = None
 ) -> dict[str, Any]:
-    """A row of values (B,): none where a sample has none, as in `residuals`."""
+    """Return a row of values (B,), with null if a sample has no value, as in `residuals`."""
     mean = values.mean().item()
     known = bool(torch.isfinite(values).all())
     return labels | {

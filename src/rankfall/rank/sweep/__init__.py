@@ -1,1 +1,1 @@
-"""The residual against depth, for each value of what is swept."""
+"""Residual against depth, for each value of a swept column."""

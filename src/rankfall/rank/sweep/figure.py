@@ -1,5 +1,6 @@
-"""A sweep: the residual against depth, one line for each value of what was swept, one panel for each value of
-what else differs. Works for any axis of the grid, since every table of cells carries them all.
+"""A sweep: the residual against depth, one line for each value of the swept columns, one panel for each value of other columns.
+
+It works for any axis of the grid, since every table of cells has them as columns.
 """
 
 from collections import Counter
@@ -24,9 +25,9 @@ from rankfall.report.settings import PARTS
 from rankfall.report.style import Picture, power, space_ticks, tower
 
 TABLES = ["law"]
-# Linear above 10^-1, in the logarithm below: a residual of 0.5 and one of 10^-1000 are both readable.
+# The axis is linear in log10 of the residual above 10^-1 and logarithmic in it below, so that 0.5 and 10^-1000 are both readable.
 NOISE, EQUAL = "rounding noise of a plain float64 pass", "vectors are all equal or zero"
-NAMED = 4  # panels of which the end is said
+NAMED = 4  # panels listed in the caption
 HALF = float(np.log10(0.5))
 TICKS = {0.0: "1", HALF: "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1), -100.0: tower(2)}
 
@@ -41,9 +42,12 @@ def sweep(
     columns: int = 4,
     shared: bool = True,
 ) -> Picture:
-    """`lines`, `panels`: columns of the table whose values distinguish lines and panels. `where`: only these cells, by column,
-    a value or a list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn. `shared`: all panels have
-    one vertical axis."""
+    """Draw the residual.
+
+    `lines`, `panels`: columns of the table whose values distinguish lines and panels. `where`: only these cells, by column, a value or a
+    list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn. `shared`: all panels share one vertical
+    axis.
+    """
     whole = select_asked(read("law"), where)
     data = select_finished(read("law"), "sweep", where)
     for needed in (*lines, *panels, x):
@@ -90,7 +94,7 @@ def sweep(
 
 
 def without_gaps(data: DataFrame, x: str) -> DataFrame:
-    """Points for which no seed and no sequence lacks a value; behind a layer that lacks one a line has no more points."""
+    """Return the points at which no seed and no sequence lacks a value. A line ends at the first layer that lacks one."""
     line = ["panel", "line"]
     if x == "layer":
         return data[clear(data, line)]
@@ -98,12 +102,12 @@ def without_gaps(data: DataFrame, x: str) -> DataFrame:
 
 
 def height(log10: Series) -> Series:
-    """Of a residual on its axis: linear above 10^-1, in the logarithm below."""
+    """Return the position of a residual on its axis: linear in log10 of the residual above 10^-1, logarithmic in it below."""
     return log10.where(log10 > -1, -1 - np.log10((-log10).clip(lower=1)))
 
 
 def join_labels(data: DataFrame, columns: list[str], named: bool = False) -> Series | str:
-    """The values of some columns as one label; `named`: with the columns' names, but for those that say what they are."""
+    """Join the values of some columns to one label. `named`: with the columns' names, except for self-explanatory ones."""
     texts = []
     for column in columns:
         said = labels(data[column].unique())
@@ -113,11 +117,11 @@ def join_labels(data: DataFrame, columns: list[str], named: bool = False) -> Ser
 
 
 def scaled(axis: Axes, data: DataFrame, x: str) -> None:
-    """Axes for these residuals; ticks spaced so that they are readable."""
+    """Set up the axes for these residuals, with readable ticks."""
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
     last = int(np.log10(max(1.0, -low)))
-    # With many decades the first have no room.
+    # With many decades there is no room for the first ticks.
     first = (
         list(TICKS)
         if last < 3
@@ -141,7 +145,7 @@ def scaled(axis: Axes, data: DataFrame, x: str) -> None:
 
 
 def describe_finding(each: DataFrame, x: str) -> str:
-    """Where rank is lost most and where it is kept best at the end of the axis, by panel: what is in two differs in more than lines."""
+    """Write where rank is lost most and kept best at the end of the axis, by panel, since panels differ in more than their lines."""
     ends = [(str(panel), *say_end(part, x)) for panel, part in each.groupby("panel")]
     if len(ends) == 1:
         return f"The residual is {ends[0][2]}."
@@ -156,7 +160,7 @@ def describe_finding(each: DataFrame, x: str) -> str:
 
 
 def others(data: DataFrame, shown: list[str]) -> str:
-    """The parts of a setting in which lines of a panel differ, though nobody asked for them."""
+    """Name the parts of a setting in which lines of a panel differ although they are not among the shown columns."""
     parts = [
         part
         for part in PARTS
@@ -167,7 +171,7 @@ def others(data: DataFrame, shown: list[str]) -> str:
 
 
 def say_end(part: DataFrame, x: str) -> tuple[list[str], str]:
-    """Of one panel: the lines whose residual is smallest, and in words which and where."""
+    """Return the lines of one panel with the smallest residual, and a text that says which and where."""
     at = part[x].max()
     there = part[part[x] == at]
     found = gather(there, "log10_residual", "line")

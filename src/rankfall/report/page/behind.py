@@ -1,4 +1,4 @@
-"""What a number of the scorecard is made of: the number of each network, and the rows of its table."""
+"""The data behind a number of the scorecard: the number of each network, and the rows of its table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from rankfall.report.part_numbers import by_parts, row_of
 
 
 def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
-    """Headline -> `networks`, the number of each that it was asked of, and `rows`, places in the table. `cells`: with settings.
+    """Return headline -> `networks`, the number of each measured network, and `rows`, positions in its table. `cells` has settings.
 
-    Of a number of components `rows` has one place, or null, for each row of the scorecard.
+    For a number of components, `rows` has a position or null for each row of the scorecard.
     """
     scores = frames.get("scorecard")
     if scores is None:
@@ -27,12 +27,12 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
             continue
         if headline.components:
             parts = by_parts(kept.get(headline.table), headline)
-            found[headline.name] = {"rows": [place(headline, parts, row) for _, row in scores.iterrows()]}
+            found[headline.name] = {"rows": [row_position(headline, parts, row) for _, row in scores.iterrows()]}
             continue
         source = headline.table, headline.rows
         if source not in selected:
             selected[source] = headline.rows(kept[headline.table])
-        if headline.table not in keys_of:  # once for each table: some have a row for each of a hundred thousand numbers
+        if headline.table not in keys_of:  # cached, because some tables have a hundred thousand rows
             keys_of[headline.table] = set(frames[headline.table].key)
         measured = cells.loc[[key in keys_of[headline.table] for key in cells.key], ["key", "trained"]]
         if headline.first == "only trained":
@@ -45,6 +45,6 @@ def behind(frames: Mapping[str, DataFrame], cells: DataFrame) -> dict[str, Any]:
     return found
 
 
-def place(headline: Headline, rows: Any, row: Any) -> int | None:
+def row_position(headline: Headline, rows: Any, row: Any) -> int | None:
     one = None if rows is None else row_of(headline, rows, row)
     return None if one is None or isinstance(one, str) else int(one.name)

@@ -1,4 +1,4 @@
-"""The page from tables, definitions and provenance: one HTML text with everything in it."""
+"""Building of the page as one HTML text, from tables, definitions and provenance."""
 
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import rows_at, say_setting, settings_in
 from rankfall.report.variants import number_variants
 
-MOST = 4_800_000  # characters of a page: tables beyond it are linked, not embedded
+MOST = 4_800_000  # largest number of characters of a page; tables that do not fit are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")
 BUNDLE = "vega-embed"
 SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "published", "claims", "meetings", "drawing",
@@ -62,7 +62,7 @@ class Given:
 
 
 def page(given: Given, most: int = MOST) -> str:
-    """The text of index.html."""
+    """Return the text of index.html."""
     frames = {name: given.read(name) for name in given.tables}
     read = frames.get
     cells, papers = number_variants(frames["cells"]), read_sources(frames.get("reproduction"))
@@ -134,7 +134,7 @@ def page(given: Given, most: int = MOST) -> str:
 
 
 def script() -> str:
-    """The page's script, from its files: one function, so that nothing of it is seen outside."""
+    """Return the page's script, joined from its files to one function, so that its names are not global."""
     folder = files("rankfall.report.page").joinpath("script")
     return (
         '"use strict";\n(() => {\n'
@@ -144,7 +144,7 @@ def script() -> str:
 
 
 def describe_missing(lacks: Mapping[str, str]) -> str:
-    """What the page would show if all had been made, and why it does not."""
+    """Return a sentence on the tables and figures that the page lacks, with reasons; empty if it is complete."""
     if not lacks:
         return ""
     items = "; ".join(
@@ -155,13 +155,13 @@ def describe_missing(lacks: Mapping[str, str]) -> str:
 
 
 def relabel(frame: DataFrame) -> DataFrame:
-    """A table with the labels of the configuration in place of its names: what a reader sees."""
+    """Replace the names in a table by the labels of the configuration."""
     names = {name: frame[name].map(label) for name in ("architecture", "task", "training")}
     return frame.assign(setting=frame.setting.map(say_setting), **names)
 
 
 def shade_scores(scores: DataFrame) -> DataFrame:
-    """The scorecard with the shade of every number, and without the numbers of single seeds that it comes from."""
+    """Return the scorecard with the shade of every number, and without the numbers of single seeds."""
     from pandas import concat
 
     found = scores.drop(columns=[column for column in scores if column.endswith("_each")])
@@ -172,13 +172,13 @@ def shade_scores(scores: DataFrame) -> DataFrame:
 
 
 def find_differing_fields(cells: DataFrame) -> list[str]:
-    """What settings differ in beside task, training and depth."""
+    """Return for each cell the part of its setting's label after task, training and depth."""
     known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
     return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, known, strict=True)]
 
 
 def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[str]]:
-    """Of each claim the figures that show it: their captions say what was found."""
+    """Return claim -> the figures that show it, whose captions contain its result."""
     return {
         claim: [name for name, caption in sorted(figures.items()) if said in caption]
         for claim, said in zip(claims.claim, claims.said, strict=True)
@@ -186,7 +186,7 @@ def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[st
 
 
 def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """What lines are called, and the architecture or variant of a model whose colour each has."""
+    """Yield the label of each line, and the architecture or variant of a model that determines its colour."""
     for chart in charts:
         if not chart["networks"] and chart["kind"] == "lines":
             named = chart["labelled"]
@@ -195,12 +195,12 @@ def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[
 
 
 def with_chance(table: DataFrame, cells: DataFrame) -> DataFrame:
-    """A table of networks with the chance of each one's task."""
+    """Add the chance level of each network's task to a table of networks."""
     return table.assign(chance_of_cell=table.key.map(cells.set_index("key").chance)) if "key" in table else table
 
 
 def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
-    """A chart with its rows, what they are compared with, what is lacking, and its specification."""
+    """Return the data of a chart: its rows, levels for comparison, missing values, and its specification."""
     rows = chart_rows(chart, table)
     networks = "key" in rows
     known = places if networks else None
@@ -218,7 +218,7 @@ def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str,
 
 
 def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
-    """Of a chart that is not of networks: column -> what a reader sees in place of each of its names, where that is another text."""
+    """Return column -> name -> label for a chart of other items than networks, without labels that equal the name."""
     shown = {}
     for column in {chart.line, *chart.choose, chart.x, chart.y} & set(table):
         texts = {one for one in table[column].dropna().unique() if isinstance(one, str)}
@@ -228,13 +228,13 @@ def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
 
 
 def embed_tables(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
-    """The smallest tables that fit, as text; what a cell is stands in the table of cells, once."""
+    """Return the smallest tables that fit, as text. Columns of the cell are only in the table of cells."""
     cell = [column.name for column in CELL_COLUMNS if column.name != "key"]
     texts: dict[str, str] = {}
     for name, frame in sorted(frames.items(), key=lambda one: len(one[1]) * len(one[1].columns)):
         if (
             len(frame) * len(frame.columns) > room
-        ):  # a cell takes a character at least, even compressed, in all but name
+        ):  # skipped without packing: an entry takes about a character at least, even when compressed
             continue
         own = frame.drop(columns=cell) if name != "cells" and schema(name).cells else frame
         texts[name] = pack(encode(own))

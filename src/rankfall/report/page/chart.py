@@ -1,7 +1,7 @@
-"""What an interactive chart of the page is: a table's rows, and what a reader may choose. A quantity declares its own in `chart.py` of its
-folder, as `CHARTS`; a chart is there where its table is.
+"""Interactive charts of the page: rows of a table, and the choices of a reader. A quantity declares its charts as `CHARTS` in `chart.py`
+of its folder; the page has a chart if the run has its table.
 
-`lines`: y over x, a line a value of `line`, mean and deviation over seeds. `points`: one value a line.
+`lines`: y over x with a line per value of `line`, mean and deviation over seeds. `points`: one value per line.
 `grid`: a colour for each pair of x and y.
 """
 
@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from rankfall.report.quantities import declarations_of
 
-NETWORK = ("task", "training", "depth", "apart")  # what networks of one architecture differ in
-MODEL = ("model", "phase", "definition", "text", "length", "dtype")  # what measurements of models differ in
+NETWORK = ("task", "training", "depth", "apart")  # columns in which networks of one architecture differ
+MODEL = ("model", "phase", "definition", "text", "length", "dtype")  # columns in which measurements of models differ
 COMPONENTS: dict[str, Any] = {  # a square for each way to weigh tokens and each position encoding
     "x": "position", "y": "normaliser", "x_title": "position encoding", "y_title": "normaliser", "kind": "grid", "line": "normaliser",
 }  # fmt: skip
-MENUS = {  # where a column's name does not say what is chosen
+MENUS = {  # labels of menus whose column names are unclear
     "apart": "other settings",
     "evaluation": "attention of a path",
     "paths": "number of paths",
@@ -46,8 +46,8 @@ POSITIVE: Ends = (0.0, None)
 
 @dataclass(frozen=True)
 class Level:
-    """What numbers of a chart are compared with, such as chance: a `column` of the same rows, or one that the chart derives, or the same
-    number of the rows `where`. `shared`: one for all lines, or one for each."""
+    """A level with which the numbers of a chart are compared, such as chance: a `column` of the same rows, which the chart may derive, or
+    the same number in the rows `where`. `shared`: one level for all lines, otherwise one for each line."""
 
     name: str
     column: str = ""
@@ -57,9 +57,9 @@ class Level:
 
 @dataclass(frozen=True)
 class Chart:
-    """`line`: a column; `choose`: columns with a menu each, of which one value is shown; `where`: rows that it is drawn from; `most`: of
-    these columns only the greatest value of each network; `derive`: columns that the table has not, and how each is made of it; `opening`:
-    it may be the page's first picture; `place`: among those of its study, the lowest first."""
+    """A chart of the page. `line`: the column that names lines; `choose`: columns with a menu, of which one value is shown; `where`: the
+    condition on its rows; `most`: columns of which only the greatest value of each network is kept; `derive`: additional columns -> how to
+    compute them from the table; `opening`: whether it may be the page's first picture; `place`: the position in its study, lowest first."""
 
     name: str
     title: str
@@ -74,20 +74,20 @@ class Chart:
     where: Mapping[str, Any] = field(default_factory=dict)
     most: tuple[str, ...] = ()
     scale: Literal["linear", "log", "symlog", "wide"] = (
-        "linear"  # symlog: of logarithms, axes say 10^; wide: symlog or linear, as values are
+        "linear"  # symlog: values are logarithms, and axes show 10^; wide: symlog or linear, depending on the values
     )
-    value: str = ""  # of a grid: what the colour is
+    value: str = ""  # for a grid: the column that the colour shows
     value_title: str = ""
-    named_by: str = ""  # the menu whose value says what y is
-    start: Mapping[str, Any] = field(default_factory=dict)  # menus' first choice, where there is such a value
-    within: Ends = (None, None)  # what is possible: no band goes beyond, and squares are coloured from end to end
-    better: Literal["high", "low"] | None = None  # of a grid: the end that keeps more
+    named_by: str = ""  # the menu whose value names y
+    start: Mapping[str, Any] = field(default_factory=dict)  # menu -> its initial value, if it exists
+    within: Ends = (None, None)  # possible range: bands are clipped to it, and the colours of a grid span it
+    better: Literal["high", "low"] | None = None  # for a grid: the end that keeps more
     beside: tuple[Level, ...] = ()
     derive: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     opening: bool = False
     place: int = 1000
-    study: str = ""  # one of STUDIES; by default that of its folder
-    table: str = ""  # that of its folder
+    study: str = ""  # one of STUDIES; by default the study of its folder
+    table: str = ""  # by default the table of its folder
 
     @property
     def measured(self) -> str:
@@ -100,7 +100,7 @@ class Chart:
 
 
 def charts() -> tuple[Chart, ...]:
-    """Of every study and of modules of users, in the order of the page."""
+    """Return the charts of all studies and of users' modules, in the order of the page."""
     found: tuple[Chart, ...] = declarations_of("chart")
     return found
 
@@ -110,5 +110,5 @@ SHOWN = ("name", "study", "title", "text", "table", "x", "y", "x_title", "y_titl
 
 
 def describe(chart: Chart) -> dict[str, Any]:
-    """For the page."""
+    """Return the fields of a chart that the page's script needs."""
     return {name: getattr(chart, name) for name in SHOWN}

@@ -1,7 +1,7 @@
-"""What a run found, in plain sentences computed from its tables. A sentence is there where its table is.
+"""The findings of a run in plain sentences computed from its tables. A sentence exists if its table does.
 
-Whatever is said of networks is said of one setting, named in the sentence: the one asked for, or the one at which most architectures have
-the number (`report/settings.py` says which among equals).
+A sentence about networks is about one setting, which it names: the requested one, or the one in which most architectures have the number
+(`report/settings.py` decides between equal ones).
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from rankfall.report.variants import DESIGN
 
 @dataclass(frozen=True)
 class Finding:
-    """A question, its answer, and the section with the numbers; `setting`: of the networks that it is about."""
+    """A question, its answer, the section with the numbers, and the setting of its networks."""
 
     question: str
     answer: str
@@ -29,7 +29,7 @@ class Finding:
 
 
 def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
-    """All that the tables have an answer to, most important first. `setting`: of all that is said of networks."""
+    """Return the answers to all questions that the tables can answer, most important first. `setting`: the setting of all networks."""
     found: list[Finding] = []
     for asked in declarations_of("sentence"):
         if isinstance(asked, Question):
@@ -58,7 +58,7 @@ def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Fin
 
 
 def was_run(cells: DataFrame) -> str:
-    """How many networks of what, and how they ended."""
+    """Return sentences on the numbers of networks, architectures, tasks and seeds, and on how training ended."""
     if not len(cells):
         return "No cells: what was measured needs no network of the grid."
     done = (cells.status == "done").sum()
@@ -81,7 +81,7 @@ def was_run(cells: DataFrame) -> str:
 
 
 def count_architectures(cells: DataFrame) -> str:
-    """By their names, and by what the grid sets of them."""
+    """Write the number of architectures by name, and of their variants if the grid sets parts of them."""
     names = cells.architecture.nunique()
     variants = len(cells[["architecture", *cells.columns.intersection(DESIGN)]].drop_duplicates())
     return many(names, "architecture") + f" in {variants} variants" * (variants > names)

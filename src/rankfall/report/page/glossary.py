@@ -1,4 +1,4 @@
-"""Every name that the page uses, explained: architectures by their parts, parts by the first sentence of their own file, and words."""
+"""The glossary of all names on the page: architectures by their parts, components by the first sentence of their file, and words."""
 
 import ast
 import html
@@ -35,7 +35,7 @@ class Term:
 
 
 def terms(cells: DataFrame) -> list[Term]:
-    """Of a run's networks, and of the words of the page."""
+    """Return the terms of a run's networks and of the page's words."""
     found = [
         Term(str(label(name)), "architecture", say_architecture(own)) for name, own in cells.groupby("architecture")
     ]
@@ -53,7 +53,7 @@ def terms(cells: DataFrame) -> list[Term]:
 
 
 def say_architecture(cells: DataFrame) -> str:
-    """Return what an architecture is made of, whatever it is called: all values of a part where the grid sets it."""
+    """Write the parts of an architecture, with all values of a part that the grid varies."""
     values = {kind: sorted({str(value) for value in cells[kind].dropna()}) for kind in MADE_OF}
     lacks = [f"no {what}" for kind, what in LACKS.items() if values[kind] == ["none"]]
     has = [
@@ -65,19 +65,19 @@ def say_architecture(cells: DataFrame) -> str:
 
 
 def short(value: str) -> str:
-    """A component with the options that are not left at a null or a flag."""
+    """Write a component with its options except null, false and none."""
     name, options = parts(value)
     said = [f"{key} {option}" for key, option in options.items() if option not in ("null", "false", "none", '"none"')]
     return f"{name} ({', '.join(said)})" if said else name
 
 
 def say_component(kind: str, value: str) -> str:
-    """The first sentence of a component's own file."""
+    """Return the first sentence of the docstring of a component's file."""
     name = parts(value)[0]
     try:
         described = components.describe(kind, name)
     except (RankfallError, OSError, SyntaxError):
-        return f"a {kind} that is not at hand any more"
+        return f"a {kind} that is no longer available"
     if described is None:
         return "what fits the task"
     tree = ast.parse(described.location.file.read_bytes())
@@ -88,11 +88,11 @@ def say_component(kind: str, value: str) -> str:
     ]
     told = next((text for node in (tree, *named) if (text := ast.get_docstring(node))), "")
     first = re.split(r"(?<=[^.\d][.?])\s+(?=[A-Z`\n])|\n\n", told, maxsplit=1)[0]
-    return " ".join(first.split()) or f"{name}: its file says nothing of it"
+    return " ".join(first.split()) or f"{name}: its file has no description"
 
 
 def say_training(cells: DataFrame) -> str:
-    """How networks with this training were trained."""
+    """Write how networks with this training were trained."""
     one = cells.iloc[0]
     if not one.epochs:
         return "not trained: random initial weights"
@@ -102,7 +102,7 @@ def say_training(cells: DataFrame) -> str:
 
 
 def write_glossary(found: Iterable[Term]) -> str:
-    """As a list of definitions, with places that links lead to."""
+    """Return the terms as HTML lists of definitions, with anchors for links."""
     kinds: dict[str, list[Term]] = {}
     for term in found:
         kinds.setdefault(term.kind, []).append(term)
@@ -111,7 +111,7 @@ def write_glossary(found: Iterable[Term]) -> str:
 
 def write_kind(kind: str, own: list[Term]) -> str:
     rows = "".join(
-        f'<div id="{place(term.name, kind)}"><dt>{html.escape(term.name)}</dt><dd>{html.escape(term.meaning)}</dd></div>'
+        f'<div id="{anchor(term.name, kind)}"><dt>{html.escape(term.name)}</dt><dd>{html.escape(term.meaning)}</dd></div>'
         for term in own
     )
     return f'<h3>{html.escape(HEADS.get(kind, kind.capitalize() + "s"))}</h3><dl class="terms">{rows}</dl>'
@@ -127,13 +127,13 @@ HEADS = {
 }
 
 
-def place(name: str, kind: str) -> str:
+def anchor(name: str, kind: str) -> str:
     return f"term-{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}".replace(" ", "-")
 
 
 def linker() -> Callable[[str], str]:
-    """Escapes texts and links in each the first use of a word to the glossary. A word of small letters is not linked where it is a part of
-    an architecture's name."""
+    """Return a function that escapes a text and links the first use of each word to the glossary. Words that are part of a longer name,
+    such as an architecture's, are not linked."""
     ordered = sorted((word for word in WORDS if word not in PLAIN), key=len, reverse=True)
     wanted = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
 
@@ -151,11 +151,11 @@ def link_words(text: str, wanted: re.Pattern[str]) -> Iterator[str]:
             continue
         seen.add(word)
         yield html.escape(text[at : match.start()])
-        yield f'<a class="term" href="#{place(word, "word")}">{html.escape(word)}</a>'
+        yield f'<a class="term" href="#{anchor(word, "word")}">{html.escape(word)}</a>'
         at = match.end()
     yield html.escape(text[at:])
 
 
-# Words that are as common in plain sentences: they are in the glossary, and not linked.
+# Words of the glossary that are not linked, because they are common in plain sentences.
 COMMON = "skip, norm, published, seed, setting, tie, causal, path, scorecard, probe, deviation, floor, influence, sentinels, linear map"
 PLAIN = set(COMMON.split(", "))

@@ -1,4 +1,4 @@
-"""Vega-Lite and what it needs, as one script: put together once for a version, which takes two seconds, and kept in the user's cache."""
+"""Vega-Lite with its dependencies as one script. Bundling takes two seconds, so the script of each version is kept in the user's cache."""
 
 import functools
 import hashlib
@@ -22,25 +22,25 @@ def bundle() -> str:
         return known
     text = str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
     if place:
-        with suppress(RankfallError), atomic(place) as file:  # where nothing can be kept, it is put together each time
+        with suppress(RankfallError), atomic(place) as file:  # without a writable cache it is bundled each time
             file.write(seal(text))
     return text
 
 
 def script_place(of: str) -> Path | None:
-    """Where the script of a version is kept; None where there is no home folder."""
+    """Return the cached file of a version's script; None if there is no home folder."""
     home = cache_home()
     return home / "vega" / f"{of}.js" if home else None
 
 
 def seal(text: str) -> bytes:
-    """The script after a line with its digest, without which, or with another, it is not used."""
+    """Return the script after a line with its digest. A cached file whose digest is missing or wrong is not used."""
     content = text.encode()
     return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
 
 def read_whole(place: Path) -> str:
-    """The script that is kept there, empty where there is none or it was changed."""
+    """Read the script of a cached file; empty if there is none or it was changed."""
     with suppress(OSError):
         if describe_non_file(place) is None:
             content = place.read_bytes()

@@ -1,4 +1,4 @@
-"""The page's first screen: what was asked, three findings with their uncertainty, and one picture."""
+"""The page's first screen: three findings with their uncertainty, and one picture."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,8 @@ ASKED = ("rank", "position", "identity")  # the three questions
 
 
 def choose_findings(found: Sequence[Finding]) -> list[Finding]:
-    """One for each question, before all others those of one setting, which are means over seeds with a deviation; then any, up to three."""
+    """Return up to three findings: one for each question, preferably one of a setting, which has means over seeds with a deviation; then
+    others."""
     chosen: list[Finding] = []
     for study in ASKED:
         own = sorted((one for one in found if one.study == study), key=lambda one: not one.setting)
@@ -18,7 +19,7 @@ def choose_findings(found: Sequence[Finding]) -> list[Finding]:
 
 
 def choose_picture(charts: Sequence[Mapping[str, Any]], opening: Sequence[str]) -> Mapping[str, Any] | None:
-    """The first of these that the run has, or else a chart of lines or points."""
+    """Return the first chart in `opening` that the run has, or else a chart of lines or points."""
     by_name = {chart["name"]: chart for chart in charts}
     return next((by_name[name] for name in opening if name in by_name), None) or next(
         (chart for chart in charts if chart["kind"] != "grid"), None

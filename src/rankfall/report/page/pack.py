@@ -1,4 +1,4 @@
-"""Data as text of a page: JSON, compressed, base64; and what many cells share, once."""
+"""Data as text of a page: compressed JSON in base64, in which values that cells share are stored once."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ SEED = "@seed@"
 
 
 def pack(value: Any) -> str:
-    """For the script's `unpacked`."""
+    """Encode a value for the function `unpacked` of the page's script."""
     return compress(json.dumps(value, separators=(",", ":"), allow_nan=False))
 
 
@@ -24,7 +24,7 @@ def unpack(text: str) -> Any:
 
 
 def share_values(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Provenance of cells: every different value of a field once. A snippet differs between seeds in the seed alone."""
+    """Encode the provenance of cells with each different value of a field stored once. Snippets differ between seeds only in the seed."""
     fields: list[str] = []
     values: dict[str, list[Any]] = {}
     places: dict[str, dict[str, int]] = {}
@@ -46,7 +46,7 @@ def share_values(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Plain data with what JSON lacks as text."""
+    """Replace NaN and infinities, which JSON lacks, by texts."""
     if isinstance(value, Mapping):
         return {key: finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,5 +1,5 @@
-"""A question that the page answers, from the scorecard or from other tables. A quantity declares its own in `sentence.py` of its folder, as
-`SENTENCES`."""
+"""Questions that the page answers from the scorecard or from other tables. A quantity declares its questions as `SENTENCES` in
+`sentence.py` of its folder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from rankfall.report.page.sentences import at, compare_with_chance, count_seeds,
 from rankfall.report.ranking import find_extreme, split_decidable, with_number
 from rankfall.report.settings import Setting
 
-Read = Callable[[str], Any]  # a table, or None where the run has none
-Say = Callable[["DataFrame", Setting, int], str]  # of the rows of a setting; of how many it was chosen
+Read = Callable[[str], Any]  # name -> table, or None if the run does not have it
+Say = Callable[["DataFrame", Setting, int], str]  # (rows of a setting, the setting, number of settings) -> sentence
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the networks of a setting: `say` is given the rows of the scorecard of which one of the numbers was asked.
-    `whole`: it says itself which rows have no number; `brief`: which have lost seeds is said by the finding after it; `place`: among all
-    questions, the lowest first."""
+    """A question about the networks of a setting. `say` receives the rows of the scorecard for which one of the numbers was measured.
+    `whole`: it lists rows without a number itself; `brief`: the next finding lists rows with lost seeds; `place`: the position among all
+    questions, lowest first."""
 
     name: str
     numbers: tuple[str, ...]
@@ -34,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True)
 class TableQuestion:
-    """What is asked of tables: `say` gives the answer, empty where they have none, and the setting that it is about, or nothing."""
+    """A question about tables: `say` returns the answer, empty if there is none, and the setting that it is about, which may be empty."""
 
     name: str
     say: Callable[[Read], tuple[str, str]]
@@ -53,8 +53,8 @@ def say_range(
     write: Callable[[float], str],
     chance: str = "",
 ) -> str:
-    """Say who has the most and who the least of a number, with those that tie; of one architecture its number. Nothing is ranked where
-    there is one seed."""
+    """Write which rows have the most and the least of a number, including ties; for a single architecture, its number. Nothing is ranked
+    with a single seed."""
     headline = by_name(number)
     known = with_number(rows, headline, setting)
     if not len(known):
@@ -80,7 +80,7 @@ def say_range(
 def ask_range(
     question: str, number: str, text: str, write: Callable[[float], str], chance: str = "", place: int = 1000
 ) -> Question:
-    """Which architecture has most of a number, and which least."""
+    """Return the question which architecture has most of a number, and which least."""
     return Question(
         question, (number,), partial(say_range, number=number, text=text, write=write, chance=chance), place=place
     )

@@ -1,4 +1,4 @@
-"""A chart's rows, from its table, and tables as compact columns: what the page has in it."""
+"""The rows of charts, and the encoding of tables as compact columns for the page."""
 
 import math
 from collections.abc import Mapping
@@ -8,22 +8,30 @@ from rankfall.annotations import DataFrame, Series
 from rankfall.report.page.chart import Chart
 from rankfall.report.selection import select
 
-CELL = ("task", "training", "depth", "seed", "architecture", "setting", "apart")  # of a cell: looked up by its key
+CELL = (
+    "task",
+    "training",
+    "depth",
+    "seed",
+    "architecture",
+    "setting",
+    "apart",
+)  # columns that the page looks up by the cell's key
 UNREAD = {"mask": "none", "normaliser": "not read"}
 
 
 def prepare(chart: Chart, table: DataFrame) -> DataFrame:
-    """The rows of networks that are done, with what is derived from them."""
+    """Return the rows of networks that are done, with the chart's derived columns."""
     if "status" in table:
         table = table[table.status == "done"]
-    if "key" not in table:  # of components: what does not read masks stands where there is none
+    if "key" not in table:  # a table of components: null means that a component does not read the field
         table = table.assign(**{name: table[name].fillna(word) for name, word in UNREAD.items() if name in table})
     return table.assign(**chart.derive)
 
 
 def chart_rows(chart: Chart, table: DataFrame) -> DataFrame:
-    """Its numbers: one a network (or line) for each x and each choice, and beside each the columns of its levels. What else rows differ in,
-    such as repeats, is averaged."""
+    """Return the numbers of a chart: one per network (or line) for each x and each choice, with the columns of its levels. Other
+    differences between rows, such as repeats, are averaged."""
     table = of_chart(chart, prepare(chart, table))
     known = table[table[chart.measured].notna() & table[chart.x].notna()]
     levels = [level.column for level in chart.beside if level.column]
@@ -39,7 +47,7 @@ def of_chart(chart: Chart, table: DataFrame) -> DataFrame:
 
 
 def keys_of(chart: Chart, table: DataFrame) -> list[str]:
-    """The columns that tell a chart's numbers apart."""
+    """Return the columns that distinguish a chart's numbers."""
     networks = "key" in table
     of_rows = [column for column in (chart.line, *chart.choose) if not (networks and column in CELL)]
     by = ["key"] if networks else ["seed"] if "seed" in table else []
@@ -50,7 +58,7 @@ def keys_of(chart: Chart, table: DataFrame) -> list[str]:
 
 
 def level_rows(chart: Chart, table: DataFrame, where: Mapping[str, Any]) -> DataFrame:
-    """A level that has rows of its own: one number a network (or line) for each choice that such rows know."""
+    """Return the numbers of a level with separate rows: one per network (or line) for each choice."""
     table = select(prepare(chart, table), where)
     by = [column for column in keys_of(chart, table) if column != chart.x]
     known = table[table[chart.measured].notna()]
@@ -58,7 +66,7 @@ def level_rows(chart: Chart, table: DataFrame, where: Mapping[str, Any]) -> Data
 
 
 def select_missing(chart: Chart, table: DataFrame) -> DataFrame:
-    """Places at which a network's table has no value, with `why`."""
+    """Return the points at which a chart's table has no value, with the reason `why`."""
     table = of_chart(chart, prepare(chart, table))
     none = table[table[chart.measured].isna() & table[chart.x].notna()]
     reasons = [name for name in (f"{chart.measured}_reason", "value_reason", "refused") if name in none]
@@ -68,7 +76,8 @@ def select_missing(chart: Chart, table: DataFrame) -> DataFrame:
 
 
 def encode(frame: DataFrame, cells: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """Columns: texts as numbers of a list of values, numbers as they are. `cells`: key -> place in the list of cells, for `key`."""
+    """Encode a table by columns: texts as indices into a list of values, numbers unchanged. `cells`: key -> index in the list of cells,
+    which replaces the column `key`."""
     columns: dict[str, Any] = {}
     for name in frame.columns:
         if name == "key" and cells is not None:
@@ -79,7 +88,7 @@ def encode(frame: DataFrame, cells: Mapping[str, int] | None = None) -> dict[str
 
 
 def column(values: Series) -> dict[str, Any]:
-    """A null is null, and so is NaN; infinities, which JSON lacks, are texts."""
+    """Encode a column. Nulls and NaN become null, and infinities, which JSON lacks, become texts."""
     import numpy as np
     import pandas as pd
 

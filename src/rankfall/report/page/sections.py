@@ -1,4 +1,4 @@
-"""The page's sections as HTML: headings, explanations, and the places that the script fills."""
+"""The page's sections as HTML: headings, explanations, and elements that the script fills."""
 
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ def has(section: str, main: Mapping[str, Any]) -> bool:
 
 
 def write_section(name: str, main: Mapping[str, Any], figures: Mapping[str, str], link: Link) -> str:
-    """The heading and the places that the script fills."""
+    """Return a section with its heading and the elements that the script fills."""
     title = html.escape(SECTIONS[name])
     inner = {"scorecard": SCORECARD, "published": PUBLISHED, "claims": CLAIMS if main["claims"] else ""}.get(name, "")
     for chart in main["charts"]:
@@ -36,7 +36,7 @@ def write_section(name: str, main: Mapping[str, Any], figures: Mapping[str, str]
 
 
 def write_pictures(figures: Mapping[str, str]) -> str:
-    """Links to the figures, which lie beside the page."""
+    """Return a list of links to the figures, which are in a folder beside the page."""
     count = f"{len(figures)} figure{'' if len(figures) == 1 else 's'}"
     items = "".join(
         f'<li><a href="../figures/{html.escape(name)}.png">{html.escape(name)}</a> '
@@ -53,7 +53,7 @@ def write_finding(found: Finding, sections: Sequence[str], link: Link) -> str:
 
 
 def write_findings(found: Sequence[Finding], first: Sequence[Finding], sections: Sequence[str], link: Link) -> str:
-    """The first ones, and the others where they are asked for."""
+    """Return the first findings, followed by the others in a section that can be opened."""
     shown = "".join(write_finding(one, sections, link) for one in first)
     more = [one for one in found if one not in first]
     rest = "".join(write_finding(one, sections, link) for one in more)
@@ -62,20 +62,18 @@ def write_findings(found: Sequence[Finding], first: Sequence[Finding], sections:
 
 
 def write_opening(chart: Mapping[str, Any] | None, setting: str) -> str:
-    """The picture of the first screen."""
+    """Return the picture of the first screen; empty without a chart."""
     if chart is None:
         return ""
     named = {key: html.escape(str(chart[key])) for key in ("name", "title")}
     return OPENING.format(setting=html.escape(setting), **named)
 
 
-BESIDE = (
-    "In the checkout that this page was made in (these links lead there only while the page lies where it was made):"
-)
+BESIDE = "In the checkout in which this page was made (the links work only while the page is in its original place):"
 
 
 def read_sources(reproduction: DataFrame | None) -> dict[str, dict[str, str]]:
-    """Return what each word for a source stands for: `name`, `title` and `link`, as who brought its numbers has declared it."""
+    """Return word for a source -> its declared `name`, `title` and `link`."""
     if reproduction is None:
         return {}
     papers = zip(*(reproduction[column] for column in ("source", *PAPER)))
@@ -83,29 +81,29 @@ def read_sources(reproduction: DataFrame | None) -> dict[str, dict[str, str]]:
 
 
 def write_links(papers: Iterable[Mapping[str, str]], links: Mapping[str, str]) -> str:
-    """Papers that the page has numbers of, and what is beside it on this machine."""
+    """Return links to the papers of the page's numbers, and to documents beside the page on this machine."""
     items = [
         f'<li><a href="{html.escape(one["link"])}">{html.escape(one["name"])}</a>: {html.escape(one["title"])}</li>'
         for one in papers
-    ] or ["<li>No published number is in this run.</li>"]
+    ] or ["<li>This run has no published numbers.</li>"]
     beside = [f'<li><a href="{html.escape(href)}">{html.escape(what)}</a></li>' for what, href in links.items()]
     said = f"<p>{BESIDE}</p><ul>{''.join(beside)}</ul>" if beside else ""
     return f"<ul>{''.join(items)}</ul>{said}"
 
 
 def say_uncharted(names: Iterable[str]) -> str:
-    """A sentence on the tables that nothing on the page is drawn from."""
+    """Return a sentence on the tables that no chart or section of the page shows; empty if there are none."""
     shown = {"cells", "scorecard", "reproduction", "claims", *(chart.table for chart in charts())}
     left = sorted(set(names) - shown)
     return f"No chart of this page is drawn from {', '.join(left)}." if left else ""
 
 
 def write_download(name: str, frame: DataFrame, inside: bool) -> str:
-    """A row of the list of tables."""
+    """Return a row of the list of tables."""
     csv = (
         f'<button type="button" data-csv="{name}" aria-label="{name} as CSV">CSV</button> '
         if inside
-        else "too large to be here "
+        else "too large for this page "
     )
     parquet = f'<a href="../tables/{name}.parquet" download aria-label="{name} as Parquet">Parquet</a>'
     row = html.escape(schema(name).row)
@@ -120,12 +118,12 @@ OPENING = (
 )
 SCORECARD = (
     '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
-    "<p>One row an architecture, one column a headline number of each study, with its standard deviation over seeds; bluer is what "
-    "keeps more, compared seed by seed: what ties has one shade, and one seed decides nothing. All rows have one "
-    "setting, since numbers of two are not comparable: choose it. Select a heading to sort, a name for "
-    "what the architecture is made of, a number for its definition, its networks and "
-    "their rows. A dash: measured, and there is no such number; blank: not measured. Both say why when selected. By keyboard: one stop "
-    "of Tab, then arrow keys.</p>"
+    "<p>Each row is an architecture, each column a headline number of a study, with its standard deviation over seeds. Bluer numbers "
+    "keep more, compared seed by seed: ties have the same shade, and a single seed decides nothing. All rows have the "
+    "chosen setting, because numbers of different settings are not comparable. Select a heading to sort, a name for "
+    "the parts of the architecture, a number for its definition, its networks and "
+    "their rows. A dash: measured, but the number does not exist; blank: not measured. Select one to see why. By keyboard: Tab "
+    "enters the table, arrow keys move in it.</p>"
     '<div class="controls"><label>setting<select id="score-setting"></select></label>'
     '<label>numbers<select id="score-part"></select></label>'
     '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label><span id="score-link"></span></div>'
@@ -133,8 +131,8 @@ SCORECARD = (
     '<p class="hint" id="score-count" role="status"></p>'
 )
 PUBLISHED = (
-    "<p>Published numbers beside ours, worst first. A comparison holds where ours lies within the tolerance of the published value, or on "
-    "the side that the paper claims.</p>"
+    "<p>Published numbers beside ours, worst first. A comparison holds if our number is within the tolerance of the published value, or "
+    "on the side that the paper claims.</p>"
     '<div class="controls"><label>verdict<select id="published-verdict"><option value="">all</option><option>holds</option>'
     "<option>misses</option><option>not measured</option></select></label>"
     '<label>source<select id="published-source"><option value="">all</option></select></label>'
@@ -143,8 +141,8 @@ PUBLISHED = (
     '<div class="scroll" role="region" aria-label="Published numbers and ours" tabindex="0"><table id="published-table"></table></div>'
 )
 CLAIMS = (
-    "<p>What papers have said about depth, with the rule that decides it here; claims whose rule was changed after numbers say so. An "
-    "interval is that of 95% over seeds. The last column leads to the rows that a verdict rests on.</p>"
+    "<p>Claims of papers about depth, with the rules that decide them here. A claim whose rule was changed after numbers were seen says "
+    "so. Intervals are of 95% over seeds. The last column leads to the rows on which a verdict rests.</p>"
     '<div class="controls"><label>verdict<select id="claims-verdict"><option value="">all</option><option>holds</option>'
     "<option>holds only in part</option><option>contradicted</option><option>undecided</option></select></label>"
     '<label>text<input type="search" id="claims-search" placeholder="claim, paper, finding"></label></div>'

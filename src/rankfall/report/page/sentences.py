@@ -1,4 +1,4 @@
-"""Words of sentences about rows of the scorecard: names, numbers with their uncertainty, ties, and what chance would give."""
+"""Parts of sentences about rows of the scorecard: names, numbers with their uncertainty, ties, and comparisons with chance."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +17,7 @@ WORDS = ("none", "nothing", "a guess")
 
 
 def name(row: Series) -> str:
-    """As it is called, in quotes where a sentence would read it as a word of its own: `none is at that`."""
+    """Return the name of a row, in quotes if a sentence would read it as an ordinary word: `none is at that`."""
     called = name_row(row)
     return f"'{called}'" if called.lower() in WORDS else called
 
@@ -31,12 +31,12 @@ def percent(value: float) -> str:
 
 
 def at(setting: Setting, settings: int) -> str:
-    """The setting that a sentence is about, and of how many it was chosen; one: it was not."""
+    """Write the setting of a sentence, and the number of settings if it was chosen from several."""
     return f"At {say_setting(setting.label)}{f' (of {settings} settings, one with most architectures)' if settings > 1 else ''}: "
 
 
 def count_seeds(rows: DataFrame, headline: Headline) -> str:
-    """How many seeds the numbers of these rows are means of: the commonest count, and which rows have another."""
+    """Write the number of seeds of these rows' means: the most frequent count, and the rows that have another."""
     counts = rows[f"{headline.name}_seeds"].astype(int)
     common = int(counts.mode().max())
     others = [f"{name(row)} {row[f'{headline.name}_seeds']:.0f}" for _, row in rows[counts != common].iterrows()]
@@ -49,8 +49,8 @@ def count_seeds(rows: DataFrame, headline: Headline) -> str:
 
 
 def say_lost(rows: DataFrame, headlines: Sequence[Headline], *, reasons: bool) -> str:
-    """Which architectures of a setting have lost seeds, or (with `reasons`) have none of these numbers, so that none is left out unsaid.
-    What made a job fail is long, and said once, where the page and `rankfall status` list the cells."""
+    """Write which architectures of a setting have lost seeds, or (with `reasons`) have none of these numbers, so that none is omitted
+    silently. Errors of failed jobs are long and are left to the list of cells on the page and to `rankfall status`."""
     said = ""
     for _, row in rows.iterrows():
         lost = next((row[f"{headline.name}_lost"] for headline in headlines if row[f"{headline.name}_lost"]), "")
@@ -61,7 +61,7 @@ def say_lost(rows: DataFrame, headlines: Sequence[Headline], *, reasons: bool) -
 
 
 def say_reasons(without: DataFrame, headline: Headline) -> str:
-    """Why each of these rows has no number; rows whose seeds are all lost have been named."""
+    """Write why these rows have no number, except rows whose seeds are all lost, which `say_lost` names."""
     named: dict[str, list[str]] = {}
     for _, row in without.iterrows():
         if row[f"{headline.name}_reason"] != row[f"{headline.name}_lost"]:
@@ -70,11 +70,11 @@ def say_reasons(without: DataFrame, headline: Headline) -> str:
 
 
 def write_number(row: Series, headline: Headline, write: Write) -> str:
-    """With its deviation over seeds, where that can be seen; `floor` where it is rounding noise."""
+    """Write a number with its deviation over seeds, if visible; `floor` for rounding noise."""
     number, deviation = write_plain(row, headline, write), row[f"{headline.name}_deviation"]
     if number == AT_FLOOR:
         return number
-    logs = headline.unit == "log10"  # whose deviation is one of exponents
+    logs = headline.unit == "log10"  # the deviation is that of exponents
     plain = (
         "{:,.1f}".format
         if logs and not is_missing(deviation) and deviation < 10
@@ -88,13 +88,13 @@ def write_number(row: Series, headline: Headline, write: Write) -> str:
 
 
 def write_plain(row: Series, headline: Headline, write: Write) -> str:
-    """Without its deviation."""
+    """Write a number without its deviation."""
     at_floor = "floor" in headline.beside and write_value(row, headline) == AT_FLOOR
     return AT_FLOOR if at_floor else write(row[headline.name])
 
 
 def write_tie(rows: DataFrame, headline: Headline, write: Write) -> str:
-    """Write names and numbers of rows that are not told apart: `A (12%)`, or `A, B and C (11% to 13%, a tie)`."""
+    """Write names and numbers of rows without a significant difference: `A (12%)`, or `A, B and C (11% to 13%, a tie)`."""
     if len(rows) == 1:
         return f"{name(rows.iloc[0])} ({write_number(rows.iloc[0], headline, write)})"
     ordered = rows.sort_values(headline.name)
@@ -111,14 +111,14 @@ def list_undecided(rows: DataFrame, headline: Headline, write: Write) -> str:
 
 
 def one_in(chance: float) -> str:
-    """1 in n, where that is what it is."""
+    """Write a chance level as 1 in n, if it is exactly that."""
     whole = round(1 / chance) if chance > 0 else 0
     return f" (one in {whole})" if whole > 1 and abs(chance * whole - 1) < 1e-9 else ""
 
 
 def find_side(row: Series, headline: Headline) -> str:
-    """Say on which side of chance a number is: above, below, or at, where the interval over its seeds has chance in it. Nothing for one
-    seed, which decides none of these."""
+    """Return on which side of chance a number is: above, below, or at, if the interval over its seeds contains chance. It is empty for a
+    single seed, which is undecided."""
     chance = float(row[f"{headline.name}_chance"])
     values = weigh(row.to_frame().T, headline).values
     (side,) = sides(values - chance, values.abs().max(axis=1))
@@ -126,7 +126,7 @@ def find_side(row: Series, headline: Headline) -> str:
 
 
 def compare_with_chance(rows: DataFrame, headline: Headline, write: Write, said: str) -> str:
-    """A sentence: what chance is, in the words of `said`, and which of these rows are at it or below."""
+    """Write a sentence on the chance level, in the words of `said`, and on the rows at or below it."""
     known = rows[rows[f"{headline.name}_chance"].notna()]
     if not len(known):
         return ""
@@ -143,5 +143,5 @@ def compare_with_chance(rows: DataFrame, headline: Headline, write: Write, said:
 
 
 def list_names(names: list[str], most: int = NAMED) -> str:
-    """The first of them, and how many more there are."""
+    """Join the first names, followed by the number of the others."""
     return join(names[:most] + ([f"{len(names) - most} more"] if len(names) > most else []))

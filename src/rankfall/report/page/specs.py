@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite, with named data that the page's script fills: x, y or mean with low and high, line, and what hovering says."""
+"""Vega-Lite specifications of charts, with named data that the page's script fills: x, y or mean with low and high, line, and tooltips."""
 
 import json
 from functools import cache
@@ -7,11 +7,11 @@ from typing import Any
 from rankfall.report.page.chart import Chart
 
 HEIGHT = 320
-TITLES = ("x", "y", "value", "line")  # of which a kind's specification has places
+TITLES = ("x", "y", "value", "line")  # titles that a specification contains as placeholders
 
 
 def spec(chart: Chart) -> dict[str, Any]:
-    """Colours, whose domain is what is shown, and looks are the script's."""
+    """Return the specification of a chart. The script adds colours, which depend on the lines shown, and style."""
     line = chart.line.replace("_", " ")
     titles = dict(zip(TITLES, (chart.x_title, chart.y_title, chart.measured_title, line), strict=True))
     text = template(chart.kind)
@@ -21,14 +21,14 @@ def spec(chart: Chart) -> dict[str, Any]:
     for layer in made["layer"]:
         encoding = layer["encoding"]
         if chart.kind == "lines":
-            scale = "linear" if chart.scale == "wide" else chart.scale  # of which the script decides
+            scale = "linear" if chart.scale == "wide" else chart.scale  # the script decides between linear and symlog
             encoding["y"]["scale"] = {"type": scale} | ({} if scale == "log" else {"zero": False})
     return made
 
 
 @cache
 def template(kind: str) -> str:
-    """Of all charts of a kind, with marks for their titles."""
+    """Return the specification of a kind of chart as JSON, with placeholders for titles."""
     import altair as alt
 
     made = {"lines": lines, "points": points, "grid": grid}[kind](alt).properties(width="container", height=HEIGHT)
@@ -62,7 +62,7 @@ def lines(alt: Any) -> Any:
 
 
 def level_colour(alt: Any) -> Any:
-    """The colour of a level: that of its line, or grey."""
+    """Return the colour of a level: that of its line, or grey."""
     return alt.Color("shown:N", legend=None, scale=alt.Scale(domain=["-"], range=["#888888"]))
 
 

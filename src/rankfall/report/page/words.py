@@ -1,16 +1,16 @@
-"""Words of the page that a newcomer may not know."""
+"""Explanations of words on the page that a newcomer may not know."""
 
 WORDS = {
-    # of what networks are made, and of texts: no name of an architecture, which means what a configuration makes of it
+    # parts of networks and texts; no names of architectures, whose meaning depends on the configuration
     "SAN": "self-attention network, as Dong et al. 2021 call networks whose blocks are attention",
     "MLP": "multilayer perceptron: the feed-forward sublayer of a transformer, which changes each token by itself",
     "skip": "skip connection (the residual connection of a sublayer): its input is added to its output",
-    "norm": "a normalisation of states, as a layer norm: each token's vector is brought to one size",
+    "norm": "a normalisation of states, such as a layer norm, which brings each token's vector to one size",
     "causal": "with a mask by which a token sees only itself and what came before it",
-    "MLM": "masked language model: some words of a text are hidden, and it has to find them",
+    "MLM": "masked language model: some words of a text are hidden, and the model predicts them",
     "BOS": "beginning of sequence: a special token put before a text",
-    "CLS": "a special token put before a text, as BERT has it",
-    "SEP": "a special token put after a text, as BERT has it",
+    "CLS": "a special token put before a text, as in BERT",
+    "SEP": "a special token put after a text, as in BERT",
     "noPE": "no position encoding",
     "APE": "absolute position encoding: a learned vector for each place, added to the input",
     "RPE": "relative position encoding: a learned number for each offset of two places, added to their score",
@@ -20,8 +20,8 @@ WORDS = {
     "KNA": "key-normalised attention",
     "BERT": "a pretrained transformer for text (Devlin et al. 2019)",
     "GPT": "generative pretrained transformer",
-    "published": "as the published code has it; of numbers: those of papers",
-    # what is measured, and how it is said
+    "published": "as in the published code; of numbers: from papers",
+    # measured quantities, and words for them
     "residual": "what is left of the tokens' vectors without their mean, as a share of their size: about 1 where they"
     " have nothing in common, 0 where all are one vector",
     "rank collapse": "all tokens become the same vector, so that the matrix of states has rank 1",
@@ -30,23 +30,23 @@ WORDS = {
     "doubly exponential": "the number of zeros after the decimal point grows by a factor with every layer",
     "path": "one way through a network: through one head of some layers, and around the others by their skip "
     "connections",
-    "free directions": "ways to change a row of attention weights that change nothing of the layer's output: the weights do "
-    "not say by themselves where the output comes from",
+    "free directions": "ways to change a row of attention weights without changing the layer's output: the weights alone do "
+    "not show where the output comes from",
     "own share": "the part of a token's state that comes from its own input",
-    "influence": "how much a state changes with an input, by derivatives",
-    "probe": "one symbol many times as input: only the network itself can tell the places apart",
-    "chance": "what the best guess reaches that never sees an input",
-    "attainable": "what the best answers reach that are any function of their place and of the tokens that the mask lets it read",
-    "floor": "what the number format resolves: smaller values are rounding noise",
-    "ceiling": "the most that is possible",
-    "deviation": "standard deviation over random seeds, as bands in charts and behind ±",
+    "influence": "how much a state changes with an input, measured by derivatives",
+    "probe": "an input of one repeated symbol, in which only the network itself can distinguish positions",
+    "chance": "the accuracy of the best guess that does not see the input",
+    "attainable": "the accuracy of the best answers that depend only on their position and on the tokens that the mask shows",
+    "floor": "the resolution of the number format: smaller values are rounding noise",
+    "ceiling": "the largest possible value",
+    "deviation": "standard deviation over random seeds: bands in charts, and numbers after ±",
     "seed": "a number from which data, initial weights, order and dropout are drawn: another seed is the whole "
     "experiment again",
     "setting": "task, training, depth, sizes and number format: only numbers of one setting are compared",
-    "tie": "numbers whose difference, seed by seed, has zero in its 95% interval",
-    "jacobian": "all derivatives of an output by an input",
-    "rollout": "attention weights of all layers, multiplied",
-    "ablation": "a token is taken out, to see what changes",
+    "tie": "numbers whose difference, seed by seed, has a 95% interval that contains zero",
+    "jacobian": "all derivatives of an output with respect to an input",
+    "rollout": "the product of the attention weights of all layers",
+    "ablation": "removal of a token, to see what changes",
     "normaliser": "what turns scores into attention weights",
     "sentinels": "special tokens that carry no input",
     "linear map": "a learned matrix that leads a state back towards the embedding of its token",

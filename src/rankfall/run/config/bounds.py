@@ -1,6 +1,5 @@
-"""Limits of a configuration's size. What exceeds them is a mistake or an attack and is refused before anything else is done with it: a few
-lines of YAML whose aliases refer to one another may expand to more values than memory can hold.
-"""
+"""Limits of a configuration's size. Anything beyond them is a mistake or an attack and is refused first: a few lines of YAML whose aliases
+refer to one another can expand to more values than memory holds."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,16 +11,16 @@ from rankfall.run.config.problems import problem, show_value
 from rankfall.terminal import CONTROLS, clean
 
 DEPTH = 50  # values within values
-VALUES = 1_000_000  # with the values of an alias counted each time it is used
+VALUES = 1_000_000  # the values of an alias count each time it is used
 TEXT = 100_000  # characters
 INTEGER = 2**63 - 1
 BYTES = {".json": 20_000_000, ".yaml": 1_000_000}  # YAML is read at about a tenth of a megabyte a second
-NAME = 100  # letters of a name that becomes part of file names; file systems end at 255, and suffixes need room
+NAME = 100  # letters of a name that becomes part of file names: file systems allow 255, and suffixes need room
 CELLS = 1_000_000
 
 
 def check_values(raw: Any) -> None:
-    """Raise where plain data are nested too deeply, too many, or have a text or integer that is too large."""
+    """Raise if plain data are nested too deeply, have too many values, or contain a text or integer that is too large."""
     sizes: dict[int, tuple[int, int]] = {}  # values that occur in several places are measured once
     size, _ = _measure_size(raw, "", 0, sizes)
     if size > VALUES:
@@ -29,7 +28,7 @@ def check_values(raw: Any) -> None:
 
 
 def check_nodes(root: yaml.Node) -> None:
-    """The same for YAML before values are made of it: merging (`<<: *other`) copies what it names."""
+    """Check the nodes of YAML before values are built from them, because merging (`<<: *other`) copies what it names."""
     sizes: dict[int, tuple[int, int]] = {}
     size, _ = _measured_node(root, 0, sizes)
     if size > VALUES:
@@ -41,7 +40,7 @@ def _too_deep() -> str:
 
 
 def _add_up(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Number of values, and height, of what holds these parts."""
+    """Return the number of values and the height of a value with these parts."""
     size, height = 1, 0
     for inner, high in parts:
         size, height = size + inner, max(height, high + 1)
@@ -53,9 +52,9 @@ def _measure_size(value: Any, path: str, depth: int, sizes: dict[int, tuple[int,
         if len(value) > TEXT:
             raise problem(path, f"a text of {len(value):,} characters", allowed=[f"at most {TEXT:,}"])
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise problem(path, f"{show_value(value)} holds half a character, which no file can be written with")
+            raise problem(path, f"{show_value(value)} contains half a character, which cannot be written to a file")
         if CONTROLS.search(value):
-            what = f"{show_value(value)} holds a control character, which would steer the terminal that shows it"
+            what = f"{show_value(value)} contains a control character, which a terminal would execute"
             raise problem(clean(path), what, hint="leave it out")
         return 1, 0
     if type(value) is int and abs(value) > INTEGER:
@@ -77,7 +76,9 @@ def _parts(value: Any, path: str, depth: int, sizes: dict[int, tuple[int, int]])
         if isinstance(key, str):
             _measure_size(key, path, depth, sizes)
             if not key.isprintable():
-                raise problem(path, f"the key {show_value(key)} holds what cannot be printed", hint="leave it out")
+                raise problem(
+                    path, f"the key {show_value(key)} contains characters that cannot be printed", hint="leave it out"
+                )
         yield _measure_size(item, f"{path}.{key}" if path else str(key)[:NAME], depth + 1, sizes)
 
 

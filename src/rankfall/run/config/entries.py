@@ -1,6 +1,6 @@
-"""The types of `design.py` as a configuration writes them: the same fields, checked by pydantic, with the same defaults.
+"""Models of configuration entries, generated from the types in `design.py`: the same fields with the same defaults.
 
-Values from YAML are checked by a pydantic model made from the dataclass's fields, and stored as the dataclass.
+Pydantic checks values from YAML with a model built from the dataclass's fields. They are stored as the dataclass.
 """
 
 import ast
@@ -33,7 +33,7 @@ SIGNS = {">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
 
 @functools.cache
 def model_of(design: type) -> type[Entry]:
-    """The model that checks an entry of this type."""
+    """Return the model that checks an entry of this type."""
     hints, means = get_type_hints(design, include_extras=True), meanings(design)
     made: dict[str, Any] = {}
     for item in fields(design):
@@ -49,7 +49,7 @@ def model_of(design: type) -> type[Entry]:
 
 
 class Parsed:
-    """`Annotated[Architecture, Parsed]`: a field of the configuration that is checked as an entry and kept as the dataclass."""
+    """Marker in `Annotated[Architecture, Parsed]`: pydantic checks the field as an entry, and it is stored as the dataclass."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -60,7 +60,7 @@ class Parsed:
 
 
 def _pydantic_type(hint: Any) -> Any:
-    """What pydantic checks for a type of `design.py`."""
+    """Return the pydantic type for a type of `design.py`."""
     if hint is Component:
         return Part
     if hint is float:

@@ -1,4 +1,4 @@
-"""Facts of components, the literals in capitals: the form that each must have, and its description for errors."""
+"""Facts of components, which are literals in capitals: the required form of each, and its description for errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from rankfall import components
 from rankfall.design import Architecture, parts
 
 Form = tuple[Callable[[Any], bool], str]
-NETWORK = frozenset(parts(Architecture).values())  # kinds that a network is put together of
+NETWORK = frozenset(parts(Architecture).values())  # kinds of components that make up a network
 
 
 def _pairs(value: Any) -> bool:
@@ -49,7 +49,8 @@ def _one_of(*words: str) -> Form:
     return (lambda value: value in words), " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-READ_ALONE = ("LIMITS", "REFUSES", "REQUIRES")  # by a plan: one that is no literal would bound nothing
+# A plan reads these without running code, so a value that is not a literal would bound nothing.
+READ_ALONE = ("LIMITS", "REFUSES", "REQUIRES")
 READ_ALONE_OF = {"measure": ("TABLE", "TABLES", "NEEDS", "USES"), "figure": ("TABLES",), "task": ("INPUTS", "TARGETS")}
 YES_OR_NO: Form = (lambda value: isinstance(value, bool)), "True or False"
 FORMS: dict[str, Form] = {

@@ -1,8 +1,9 @@
-"""The bounds of an option: what its component declares by LIMITS, or else what is assumed.
+"""Bounds of options: those that a component declares in LIMITS, or else defaults.
 
-An integer, or a list of them, is a size or a count, and not negative. What measures and figures of this package call `seeds` or `width` is
-at least 1, and a list that has entries by default has one, and none twice: of no seeds there is nothing to compute, and a job would say so
-after hours, or draw nothing. What others call `width` may be in inches. A default is possible, whatever is assumed.
+An integer, or a list of integers, is a size or a count and not negative. Options named `seeds` or `width` (see LEAST) of this package's
+measures and figures are at least 1. A list with default entries must have entries, and for measures each entry once: without seeds there is
+nothing to compute, and a job would only fail after hours, or draw nothing. In other packages `width` may be in inches. A default value is
+always possible, whatever bound is assumed.
 """
 
 import ast
@@ -22,7 +23,7 @@ BESIDE = {"measure": ("measure", "cells"), "figure": ("figure",)}  # keys of ent
 
 
 def limits_of(kind: str, found: Description, name: str) -> tuple[Any, Any]:
-    """(lowest, highest) of an option, None for no bound."""
+    """Return the (lowest, highest) value of an option, with None for no bound."""
     declared = found.facts.get("LIMITS", {}).get(name)
     if declared is not None:
         return declared[0], declared[1]
@@ -37,14 +38,14 @@ def limits_of(kind: str, found: Description, name: str) -> tuple[Any, Any]:
 
 
 def explain_limits(found: Description, name: str) -> str:
-    """How to allow more, where the author of a component has said nothing."""
+    """Return a hint on how to allow more values, for a component whose author declared no limits."""
     if is_own(found) or name in found.facts.get("LIMITS", {}):
         return ""
     return f"if others make sense, say LIMITS = {{{name!r}: (None, None)}} in {found.location.file}"
 
 
 def check_entries(kind: str, found: Description, name: str, value: Any, path: str) -> None:
-    """That a list is not empty which has entries by default, and that nothing is measured twice: a table would have two rows for one."""
+    """Check that a list with default entries is not empty, and that a measure measures nothing twice, which would give duplicate rows."""
     if not isinstance(value, list) or kind not in BESIDE or not is_own(found):
         return
     if not value and found.options[name].default:
@@ -55,19 +56,19 @@ def check_entries(kind: str, found: Description, name: str, value: Any, path: st
 
 
 def is_own(found: Description) -> bool:
-    """Whether a component is of this package."""
+    """Return whether a component belongs to this package."""
     return found.location.module.startswith("rankfall.")
 
 
 @functools.lru_cache(maxsize=1024)
 def _counts(annotation: str) -> bool:
-    """Whether an option is an integer, or a list of them."""
+    """Return whether an option is an integer or a list of integers."""
     names = {node.id for node in ast.walk(ast.parse(annotation.strip("'\""))) if isinstance(node, ast.Name)}
     return "int" in names and "float" not in names
 
 
 def check_heads(options: Mapping[str, Any], written: Container[str], path: str) -> None:
-    """That the heads of a measure's own networks divide their width."""
+    """Check that the heads of a measure's own networks divide their width."""
     width, heads = options.get("width"), options.get("heads")
     if type(width) is not int or "head_width" in options:
         return
@@ -77,4 +78,4 @@ def check_heads(options: Mapping[str, Any], written: Container[str], path: str) 
             if "heads" in written:
                 what = f"{count} heads do not divide the width {width}"
                 raise problem(f"{path}.heads", what, allowed=divisors, hint="or choose another width")
-            raise problem(f"{path}.width", f"{width} is not divided by its {count} heads", hint="choose `heads` too")
+            raise problem(f"{path}.width", f"{width} is not divisible by its {count} heads", hint="choose `heads` too")

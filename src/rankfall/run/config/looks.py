@@ -1,4 +1,4 @@
-"""Labels and colours of a configuration's own: whether what they name exists, and whether they can be shown."""
+"""Labels and colours of a configuration: checks that the names exist and that labels and colours can be displayed."""
 
 import functools
 import re
@@ -12,13 +12,13 @@ from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.types import Config
 
 HEX = re.compile(r"#[0-9a-fA-F]{6}")
-LONGEST = 60  # letters of a label: more have no place in a legend
+LONGEST = 60  # letters of a label: a legend has no room for more
 KINDS = ("tasks", "architectures", "trainings")
-CUTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")  # what a model is cut to
+CUTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")  # parts to which a model can be cut
 
 
 def check_labels(config: Config) -> dict[str, str]:
-    """Name -> label; an error if there is no such name, or two names would look the same."""
+    """Return name -> label. Raise if a name does not exist, or if two names would look the same."""
     known = names(config)
     for name, text in config.labels.items():
         path = f"labels.{name}"
@@ -26,18 +26,18 @@ def check_labels(config: Config) -> dict[str, str]:
         if not text.isprintable() or not text.strip() or len(text) > LONGEST:
             raise problem(path, f"{show_value(text)} cannot be shown", allowed=[f"one line of 1 to {LONGEST} letters"])
         if "$" in text or text.startswith("_"):
-            what = f"{show_value(text)} is read as a formula, or hidden, by what draws figures"
+            what = f"{show_value(text)} would be read as a formula, or hidden, in figures"
             raise problem(
                 path, what, allowed=["text without $ that does not begin with _"], hint="write ℓ₂, α, ² as they are"
             )
         other = next((one for one in known if one != name and config.labels.get(one, one) == text), None)
         if other is not None:
-            raise problem(path, f"{text!r} is what {other!r} is called too, so that nobody can tell them apart")
+            raise problem(path, f"{text!r} is also the label of {other!r}, so they could not be told apart")
     return dict(config.labels)
 
 
 def check_colours(config: Config) -> dict[str, str]:
-    """Name -> `#rrggbb`; an error if there is no such name or colour."""
+    """Return name -> `#rrggbb`. Raise if a name or a colour does not exist."""
     known = names(config)
     found = {}
     for name, colour in config.colours.items():
@@ -47,8 +47,8 @@ def check_colours(config: Config) -> dict[str, str]:
 
 
 def names(config: Config) -> list[str]:
-    """All that a label or a colour can be given to: tasks, architectures, trainings, their components, what options of measures name,
-    and the parts of a model that is cut."""
+    """Return every name that can have a label or a colour: tasks, architectures, trainings, their components, names in options of measures,
+    and the parts to which a model is cut."""
     found = {name for section in KINDS for name in getattr(config, section)}
     for section, design in (("architectures", Architecture), ("trainings", Training)):
         for kind in set(parts(design).values()):
@@ -63,7 +63,7 @@ def names(config: Config) -> list[str]:
 
 
 def _words(value: Any) -> Iterator[str]:
-    """The texts in a value, and in lists and mappings of it."""
+    """Yield the texts in a value, and in its nested lists and mappings."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -78,7 +78,7 @@ def _check_name(path: str, name: str, known: Iterable[str]) -> None:
         near = nearest(name, known)
         raise problem(
             path,
-            f"{show_value(name)} is no task, architecture, training, component or model of this configuration",
+            f"{show_value(name)} is not a task, architecture, training, component or model of this configuration",
             hint=f"did you mean {near!r}?" if near else "labels and colours are given to names that a table has",
         )
 
@@ -92,7 +92,7 @@ def _hex(path: str, colour: str) -> str:
         hint = f"did you mean {near!r}?" if near else "in quotes, since # begins a comment in YAML"
         raise problem(
             path,
-            f"{show_value(colour)} is no colour",
+            f"{show_value(colour)} is not a colour",
             allowed=['"#rrggbb"', "a colour's name, such as teal"],
             hint=hint,
         )
@@ -101,7 +101,7 @@ def _hex(path: str, colour: str) -> str:
 
 @functools.cache
 def _browser_names() -> dict[str, str]:
-    """The names that browsers know too."""
+    """Return the colour names that browsers support too, with their values."""
     from matplotlib.colors import CSS4_COLORS
 
     return {name: str(value).lower() for name, value in CSS4_COLORS.items()}

@@ -20,18 +20,18 @@ ARCHITECTURE = names(Architecture)
 TRAINING = tuple(f"training.{name}" for name in names(Training))
 
 
-Filter = Mapping[str, Collection[Any]]  # field -> values, of which a cell must have one
+Filter = Mapping[str, Collection[Any]]  # field -> accepted values
 
 
 class Seeded(Described, Protocol):
-    """Cells that differ in their seeds alone."""
+    """Cells that differ only in their seeds."""
 
     @property
     def seeds(self) -> Sequence[int]: ...
 
 
 def values(given: Any, path: str) -> list[Any]:
-    """A value of an axis as a list: a scalar, a list, a range "0..4" with both ends, or a list with ranges in it."""
+    """Return a value of an axis as a list. The value is a scalar, a list, a range "0..4" with both ends, or a list with ranges."""
     listed: list[Any] = []
     for item in filters.as_list(given):
         found = RANGE.fullmatch(item) if isinstance(item, str) else None
@@ -52,7 +52,7 @@ def values(given: Any, path: str) -> list[Any]:
 
 
 def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
-    """A filter as written, with every value a list; a field that cells do not have is an error."""
+    """Return a filter with every value as a list. Raise if cells do not have a field."""
     for field in raw:
         if field not in ("seed", *LABELS, *ARCHITECTURE, *TRAINING) and not str(field).startswith("task."):
             raise unknown_key(path, field, ("seed", *LABELS, *ARCHITECTURE, *TRAINING, "task.<option>"))
@@ -62,17 +62,17 @@ def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
 
 
 def _index(items: list[Any]) -> Collection[Any]:
-    """Integers, which ranges may make many of, as keys of a dict, in the same order, for fast search."""
+    """Return integers as keys of a dict, in the same order, because ranges may be long and must be searched fast."""
     return dict.fromkeys(items).keys() if all(type(item) is int for item in items) else items
 
 
 def matches(cell: Designed, wanted: Filter) -> bool:
-    """Whether the cell has one of the values in every field."""
+    """Return whether the cell has an accepted value in every field."""
     return all(_among(value(cell, field), items) for field, items in wanted.items())
 
 
 def select_seeds(cells: Seeded, wanted: Filter) -> Sequence[int]:
-    """The seeds of those that have one of the values in every field."""
+    """Return the seeds of the cells that have an accepted value in every field."""
     if not all(_among(value(cells, field), items) for field, items in wanted.items() if field != "seed"):
         return ()
     if "seed" not in wanted:
@@ -87,15 +87,13 @@ def _among(found: Any, items: Collection[Any]) -> bool:
 
 
 def find_unmatched(cells: Iterable[Seeded], wanted: Filter) -> tuple[str, Any] | None:
-    """The first (field, value) that no cell has: such a value has no effect and is probably a mistake."""
+    """Return the first (field, value) that no cell has. Such a value has no effect and is probably a mistake."""
     cells = list(cells)
     for field, items in sorted(wanted.items()):
         seeds = {seed for some in cells for seed in some.seeds} if field == "seed" else set()
         found = list(seeds) or [value(some, field) for some in cells]
         integers = {item for item in found if type(item) is int}
-        others = {
-            canonical(_plain(item)): item for item in found if type(item) is not int
-        }.values()  # each of them once
+        others = {canonical(_plain(item)): item for item in found if type(item) is not int}.values()  # distinct values
         for item in items:
             if not (type(item) is int and item in integers) and not any(
                 filters.matches(other, item) for other in others
@@ -109,7 +107,7 @@ def _plain(found: Any) -> Any:
 
 
 def value(cell: Designed | Seeded, field: str) -> Any:
-    """The cell's value of a field; for a component the component itself. Of many cells, of any field but the seed."""
+    """Return the cell's value of a field. For a component field, return the component. Cells that differ in seeds have no field `seed`."""
     if field == "seed":
         return cell.seed  # type: ignore[union-attr]
     if field in LABELS:
@@ -122,7 +120,7 @@ def value(cell: Designed | Seeded, field: str) -> Any:
 
 
 def describe_filter(wanted: Mapping[str, Any]) -> str:
-    """A filter in words."""
+    """Describe a filter in words."""
     return ", ".join(f"{field} {_join_values(item)}" for field, item in wanted.items())
 
 

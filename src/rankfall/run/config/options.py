@@ -1,9 +1,9 @@
-"""Components named in a configuration, checked against their source text: whether they exist, and take these options with these types.
+"""Components of a configuration, checked against their source text: that they exist and take these options with these types.
 
-Nothing is imported. What is checked is the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
-tuple[...], X | None; others are left to the component) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`; where it
-says nothing, what `least.py` assumes. `PARTS = {"masks": "mask"}` says that an option names components of a kind, which are checked like
-those of an architecture.
+Nothing is imported. The check reads the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
+tuple[...], X | None; the component checks others) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. Without `LIMITS`
+the defaults of `least.py` apply. `PARTS = {"masks": "mask"}` says that an option names components of a kind. They are checked like those of
+an architecture.
 """
 
 import ast
@@ -50,7 +50,7 @@ GIVEN = {  # arguments that are not options, because the network passes them
 
 
 def resolve(kind: str, component: Component, path: str) -> Component:
-    """The component with the values of all its options, so that writing a default in a configuration changes nothing."""
+    """Return the component with the values of all its options, so that writing a default in a configuration changes nothing."""
     found = description(kind, component.name, path)
     if found is None:
         for key in component.options:
@@ -74,7 +74,7 @@ def resolve(kind: str, component: Component, path: str) -> Component:
             if name in found.facts.get("PARTS", {}):
                 _check_parts(found.facts["PARTS"][name], complete[name], f"{path}.{name}")
         elif option.literal:
-            default = _reader(option.annotation)[1](option.default)  # `float = 1` is 1.0, as 1 is when it is written
+            default = _reader(option.annotation)[1](option.default)  # `float = 1` becomes 1.0, like a written 1
             complete[name] = _plain(option.default) if default is _WRONG else default
     if kind == "measure" and is_own(found):
         check_heads(complete, component.options, path)
@@ -82,7 +82,7 @@ def resolve(kind: str, component: Component, path: str) -> Component:
 
 
 def description(kind: str, name: str, path: str) -> Description | None:
-    """Like `components.describe`, with errors that say where in the configuration the name stands."""
+    """Describe a component like `components.describe`, with errors that say where in the configuration the name stands."""
     if len(name) > 2 * NAME:
         raise problem(
             path, f"{show_value(name)} has {len(name)} letters", allowed=[f"names of at most {2 * NAME} letters"]
@@ -94,11 +94,11 @@ def description(kind: str, name: str, path: str) -> Description | None:
         return found
     except RankfallError as error:
         known = components.names(kind)
-        if name in known or ":" in name or ("." in name and kind in components.OF_A_STUDY):  # a file that there is
+        if name in known or ":" in name or ("." in name and kind in components.OF_A_STUDY):  # an existing file
             raise problem(path, str(error)) from None
         hint = "" if known else f"there is no file {components.KINDS[kind][0]}"
         if "." in name:
-            hint = f"what lies elsewhere is written {':'.join(name.rsplit('.', 1))}"
+            hint = f"write a component outside of this package as {':'.join(name.rsplit('.', 1))}"
         raise problem(path, f"unknown {kind} {name!r}", allowed=known, given=name, hint=hint) from None
 
 
@@ -115,12 +115,12 @@ def _check_facts(kind: str, found: Description) -> None:
         for name in found.facts.get(fact, {}):
             if name not in found.options:
                 raise RankfallError(
-                    f"{found.location.file}: {fact} names {name!r}, which is no option of the component"
+                    f"{found.location.file}: {fact} names {name!r}, which is not an option of the component"
                 )
 
 
 def _check_parts(kind: str, value: Any, path: str) -> None:
-    """That an option names components that there are, with options that they take."""
+    """Check that an option names existing components, with options that they take."""
     for place, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
         where = path if place is None else f"{path}.{place}"
         try:
@@ -131,7 +131,7 @@ def _check_parts(kind: str, value: Any, path: str) -> None:
 
 
 def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] = (None, None), hint: str = "") -> Any:
-    """The value as the annotation has it (an integer for a float becomes one), or an error. `hint`: of what is beyond the limits."""
+    """Return the value in the annotated type (an integer for a float becomes a float), or raise. `hint` is for values beyond the limits."""
     wanted, test = _reader(annotation)
     found = test(value)
     if found is _WRONG:
@@ -149,7 +149,7 @@ def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] = (Non
 
 
 def check_plain(value: Any, path: str) -> None:
-    """Raise unless a value means the same on every machine: YAML also has dates, bytes, infinities and keys that are no words."""
+    """Raise unless a value means the same on every machine. YAML also has dates, bytes, infinities and keys that are not text."""
     if isinstance(value, float) and not math.isfinite(value):
         raise problem(path, f"{show_value(value)} is not a finite number")
     if isinstance(value, list | tuple):
@@ -168,7 +168,7 @@ _WRONG = object()
 
 
 def _mismatch(annotation: str, wanted: str, value: Any, path: str) -> RankfallError:
-    """What is wrong with a value; for a list, with its first wrong item; for a choice, with the nearest allowed one."""
+    """Return the error for a value. For a list it names the first wrong item, for a choice the nearest allowed value."""
     node = ast.parse(annotation.strip("'\""), mode="eval").body
     inner = _items(node, value)
     for place, (one, item) in enumerate(zip(inner, value)) if inner else ():
@@ -182,7 +182,7 @@ def _mismatch(annotation: str, wanted: str, value: Any, path: str) -> RankfallEr
 
 
 def _items(node: ast.expr, value: Any) -> list[ast.expr] | None:
-    """The annotation of each item of a list; None for what is no list, or not of as many."""
+    """Return the annotation of each item of a list, or None if the value is not a list of the annotated length."""
     if isinstance(node, ast.BinOp):
         return _items(node.left, value) or _items(node.right, value)
     if not isinstance(value, list | tuple) or not isinstance(node, ast.Subscript):
@@ -199,14 +199,14 @@ def _items(node: ast.expr, value: Any) -> list[ast.expr] | None:
 
 
 def choices(annotation: str) -> list[Any]:
-    """The words of a Literal, alone or beside None."""
+    """Return the values of a Literal, alone or in a union with None."""
     node = ast.parse(annotation.strip("'\""), mode="eval").body if annotation else ast.Constant(None)
     parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node]
     return [choice for part in parts for choice in _choices(part)]
 
 
 def _choices(node: ast.expr) -> list[Any]:
-    """The values of a Literal."""
+    """Return the values of a Literal."""
     if not (isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal")):
         return []
     return list(ast.literal_eval(node.slice)) if isinstance(node.slice, ast.Tuple) else [ast.literal_eval(node.slice)]
@@ -214,7 +214,7 @@ def _choices(node: ast.expr) -> list[Any]:
 
 @functools.lru_cache(maxsize=1024)
 def _reader(annotation: str) -> tuple[str, Callable[[Any], Any]]:
-    """A description of the allowed values, and a function that returns the value, or _WRONG."""
+    """Return a description of the allowed values, and a function that returns the value or _WRONG."""
     if not annotation:
         return "anything", _plain
     return _read_node(ast.parse(annotation.strip("'\""), mode="eval").body)
@@ -246,7 +246,7 @@ def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
     choices = _choices(node)
     if choices:
 
-        def chosen(value: Any) -> Any:  # true is no 1
+        def chosen(value: Any) -> Any:  # True is not 1
             return value if any(type(value) is type(choice) and value == choice for choice in choices) else _WRONG
 
         return "one of " + ", ".join(map(str, choices)), chosen
@@ -254,7 +254,7 @@ def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
 
 
 def _name_list(node: ast.Subscript) -> str:
-    """What a list holds, in words."""
+    """Describe the items of a list in words."""
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     names = [_read_node(one)[0] for one in inner if ast.unparse(one) != "..."]
     if ast.unparse(node.value) != "tuple" or len(names) < len(inner):
@@ -270,7 +270,7 @@ def _simple(kind: str, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples are lists in a configuration."""
+    """Return a value with tuples as lists, as a configuration has them."""
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -14,7 +14,8 @@ UNKNOWN_KEY = "nothing reads this key"
 
 
 def problem(path: str, what: str, *, allowed: Iterable[str] = (), given: Any = None, hint: str = "") -> RankfallError:
-    """`what`: the value and what is wrong with it; `given`: the name for which the nearest allowed one is suggested."""
+    """Return an error. `what` is the value and what is wrong with it. `given` is the name for which the nearest allowed name is
+    suggested."""
     listed = list(allowed)
     parts = [f"{path}: {what}" if path else what]
     if listed:
@@ -28,13 +29,13 @@ def problem(path: str, what: str, *, allowed: Iterable[str] = (), given: Any = N
 
 
 def show_value(value: Any) -> str:
-    """A value as it goes into a message."""
+    """Return a value as text for a message."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def unknown_key(path: str, key: Any, allowed: Iterable[str]) -> RankfallError:
-    """An error for a key that does not exist."""
+    """Return an error for a key that does not exist."""
     if not isinstance(key, str):
         return problem(
             path, f"the key {show_value(key)} is not a word: YAML read it as {_kind(key)}", hint="put it in quotes"
@@ -43,7 +44,7 @@ def unknown_key(path: str, key: Any, allowed: Iterable[str]) -> RankfallError:
 
 
 def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
-    """An error for a value of the wrong type, with a hint where YAML reads it in an unexpected way."""
+    """Return an error for a value of the wrong type, with a hint if YAML reads it in an unexpected way."""
     if value is None:
         hint = "write a value, or leave the key out for its default"
         if _can_be_none(path.rpartition(".")[2]):
@@ -53,14 +54,14 @@ def wrong_type(path: str, value: Any, wanted: str) -> RankfallError:
     if isinstance(value, bool):
         hint = "write `none` for nothing, and a word that is meant as text in quotes"
     elif isinstance(value, float) and wanted == "an integer" and value.is_integer() and abs(value) < 1e15:
-        hint = f"write {int(value)}"  # 1e3 and 2.0 are numbers with a fraction, if an empty one
+        hint = f"write {int(value)}"  # 1e3 and 2.0 are numbers with an empty fraction
     elif isinstance(value, str) and _number(value):
         hint = "take the quotes away"
     return problem(path, f"{show_value(value)} is {_kind(value)}, not {wanted}", hint=hint)
 
 
 def translate(error: ValidationError, prefix: str = "") -> RankfallError:
-    """The first problem that pydantic found, in our words, and how many more there are."""
+    """Return the first problem that pydantic reports, in this package's words, with the number of further problems."""
     details = error.errors()
     first = _translate(details[0], prefix)
     if len(details) == 1:
@@ -81,7 +82,7 @@ def _translate(detail: ErrorDetails, prefix: str) -> RankfallError:
         limit = context.get("gt", context.get("ge", context.get("lt", context.get("le"))))
         return problem(path, f"{show_value(value)} is out of range", allowed=[f"{sign} {limit}"])
     if kind == "string_too_short":
-        return problem(path, "'' is no text")
+        return problem(path, "'' is an empty text")
     if kind == "too_short":
         return problem(path, f"{show_value(value)} has too few entries", allowed=[f"at least {context['min_length']}"])
     if kind == "finite_number":
@@ -106,12 +107,12 @@ WANTED = {
 
 
 def _can_be_none(field: str) -> bool:
-    """Whether a kind has a component `none`."""
+    """Return whether a kind has a component `none`."""
     return field in components.KINDS and "none" in components.names(field)
 
 
 def _internal(part: int | str) -> bool:
-    """Whether a part of pydantic's location is internal, such as a branch of a union."""
+    """Return whether a part of pydantic's location is internal, such as a branch of a union."""
     return isinstance(part, str) and ("[" in part or part in ("str", "list", "dict"))
 
 

@@ -1,19 +1,19 @@
-"""Impossible combinations: what no network can be, with the reason, found before anything runs.
+"""Impossible combinations, reported with a reason before anything runs.
 
-Facts that components declare as literals in their files, and that are read here:
+Components declare these facts as literals in their files:
 
-- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`, and `SEQUENCES = "equal tokens"` where all its
-  sequences are one token again and again; a measure of cells: the same, those that it can deal with, one or a list;
-- an embedding, a head or an objective: `ACCEPTS`, the inputs or targets that it is made for, one or a list;
-- a component that leaves fields of the architecture unread: `IGNORES`; where nothing reads them they are no part of a cell;
-- an attention, a position or a normaliser: `PROVIDES`, what it has for measures; a measure: `USES`, what it needs of that, where a list
-  in the list has alternatives, of which one is enough, and `blocks` is what every network has; any part of a network: `BREAKS`, what of
-  these is no longer the whole of it;
-- a position or normaliser: `TOUCHES`, what it acts on; an attention: `OFFERS`, what of it they may act on (a position always on states);
-- a component of a network: `ADMITS = "any" | "trained"`, the lengths that it runs at; a task or measure: `LENGTHS`, its options that
-  say at which lengths it runs networks;
-- any component of a cell, and any measure of cells: `REFUSES = [({"mask": "causal"}, "reason"), ...]`, cells that match a filter
-  cannot be combined with it; `REQUIRES = [({"norm": "none"}, "reason"), ...]`, only cells that match every filter can.
+- a task: `INPUTS = "tokens" | "vectors"`, `TARGETS = "classes" | "values" | "hidden"`, and `SEQUENCES = "equal tokens"` if each sequence
+  repeats one token. A measure of cells: the values that it supports, one or a list;
+- an embedding, a head or an objective: `ACCEPTS`, the supported inputs or targets, one or a list;
+- a component that does not read some fields of the architecture: `IGNORES`. Fields that nothing reads are not part of a cell;
+- an attention, a position or a normaliser: `PROVIDES`, what it provides for measures. A measure: `USES`, what it needs of that. A nested
+  list has alternatives, of which one is enough, and every network provides `blocks`. Any part of a network: `BREAKS`, which of these are
+  incomplete with it;
+- a position or normaliser: `TOUCHES`, what it acts on. An attention: `OFFERS`, what it lets them act on (a position always acts on states);
+- a component of a network: `ADMITS = "any" | "trained"`, the lengths at which it runs. A task or measure: `LENGTHS`, the options that hold
+  the lengths at which it runs networks;
+- any component of a cell, and any measure of cells: `REFUSES = [({"mask": "causal"}, "reason"), ...]`, it cannot be combined with cells
+  that match a filter; `REQUIRES = [({"norm": "none"}, "reason"), ...]`, it can only be combined with cells that match every filter.
 """
 
 import functools
@@ -30,10 +30,10 @@ from rankfall.run.config.match import describe_filter, matches, parse_filter
 from rankfall.run.config.options import description, resolve
 from rankfall.run.config.problems import problem
 
-TARGETS = ("classes", "values", "hidden")  # hidden: what is asked for are inputs that the objective hides
+TARGETS = ("classes", "values", "hidden")  # hidden: the targets are inputs that the objective hides
 PROVIDERS = ("attention", "position", "normaliser")  # parts of a network that measures may use
-BLOCKS = "blocks"  # layers as the block `attention` has them: maps of one state, by attention, MLP, norms and residuals alone
-DIFFERENT = "different sequences"  # what a task has that does not say SEQUENCES
+BLOCKS = "blocks"  # layers as in the block `attention`: maps of one state, built from attention, MLP, norms and residuals only
+DIFFERENT = "different sequences"  # the default of SEQUENCES
 FITS = {
     "embedding": {"tokens": "token", "vectors": "linear"},
     "head": {"classes": "classifier", "values": "regression", "hidden": "classifier"},
@@ -42,7 +42,7 @@ FITS = {
 
 
 class Rules:
-    """The rules for one plan; what components declare is looked up once each."""
+    """The rules for one plan. The facts of each component are looked up once."""
 
     def __init__(self) -> None:
         self.facts: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -50,9 +50,9 @@ class Rules:
         self.declared = functools.cache(components.facts_of)
 
     def complete(self, architecture: Architecture, task: Task, path: str) -> Architecture:
-        """The architecture with nothing left open: `auto` and null replaced by what they stand for, and by null what nothing reads."""
+        """Return the architecture with `auto` and null replaced by what they stand for, and null in fields that nothing reads."""
         a = architecture
-        facts = self.of("task", task.task.name, f"tasks.{task.name}")
+        facts = self.declared_facts("task", task.task.name, f"tasks.{task.name}")
         change: dict[str, Any] = {
             "embedding": self.check_fit("embedding", a.embedding, facts["INPUTS"], task, path),
             "head": self.check_fit("head", a.head, facts["TARGETS"], task, path),
@@ -71,11 +71,11 @@ class Rules:
         return replace(a, **(change | dict.fromkeys(unread)))
 
     def unread(self, architecture: Architecture, path: str) -> list[str]:
-        """The fields that nothing in the network reads: the component whose business they are says that it IGNORES them."""
+        """Return the fields that nothing in the network reads. The responsible component lists them in IGNORES."""
         found = []
         for kind, fields in UNREAD.items():
             name = getattr(architecture, kind).name
-            ignored = self.of(kind, name, f"{path}.{kind}").get("IGNORES", ())
+            ignored = self.declared_facts(kind, name, f"{path}.{kind}").get("IGNORES", ())
             wrong = [field for field in ignored if field not in fields]
             if wrong:
                 what = f"{kind} {name!r} says that it IGNORES {wrong[0]!r}"
@@ -84,7 +84,7 @@ class Rules:
         return found
 
     def check_fit(self, kind: str, part: Component, accepted: str, task: Task, path: str) -> Component:
-        """An embedding, a head or an objective that is made for what the task has."""
+        """Return an embedding, a head or an objective that supports the task, with `auto` resolved."""
         if part.name == AUTO:
             if (kind, accepted) not in self.automatic:
                 self.automatic[kind, accepted] = resolve(kind, Component(name=FITS[kind][accepted]), f"{path}.{kind}")
@@ -98,40 +98,40 @@ class Rules:
         return part
 
     def accepts(self, kind: str, name: str, path: str) -> list[str]:
-        """What a component is made for; nothing if it does not say."""
-        found = self.of(kind, name, path).get("ACCEPTS", [])
+        """Return what a component accepts. An empty list if it does not declare ACCEPTS."""
+        found = self.declared_facts(kind, name, path).get("ACCEPTS", [])
         return [found] if isinstance(found, str) else list(found)
 
     def complete_training(self, training: Training, task: Task, path: str) -> Training:
-        """The training with an objective that is made for the task."""
-        targets = self.of("task", task.task.name, f"tasks.{task.name}")["TARGETS"]
+        """Return the training with an objective that supports the task."""
+        targets = self.declared_facts("task", task.task.name, f"tasks.{task.name}")["TARGETS"]
         return replace(training, objective=self.check_fit("objective", training.objective, targets, task, path))
 
     def refuse(self, cell: Designed, path: str) -> None:
         """Raise if one of the cell's components cannot be combined with the others."""
         for kind, component in parts(cell.task, cell.architecture, cell.training):
-            what = objection(kind, component.name, self.of(kind, component.name, path), cell, self.declared)
+            what = objection(kind, component.name, self.declared_facts(kind, component.name, path), cell, self.declared)
             if what:
                 raise problem(path, what)
         what = self.out_of_reach(cell, path)
         if what:
             raise problem(path, what)
         task = cell.task.task
-        what = beyond(cell, lengths(self.of("task", task.name, path), task.options))
+        what = beyond(cell, lengths(self.declared_facts("task", task.name, path), task.options))
         if what:
             raise problem(path, what)
 
     def out_of_reach(self, cell: Designed, path: str) -> str | None:
-        """What the position or the normaliser acts on and the attention does not have."""
+        """Return an error if the position or the normaliser acts on something that the attention does not offer, or None."""
         attention = cell.architecture.attention.name
-        offers = self.of("attention", attention, path).get("OFFERS")
+        offers = self.declared_facts("attention", attention, path).get("OFFERS")
         if offers is None:
             return None
         for kind, unsaid in (("position", ("queries", "scores")), ("normaliser", ())):
             component = getattr(cell.architecture, kind)
             if component is None:
                 continue
-            touches = self.of(kind, component.name, path).get("TOUCHES")
+            touches = self.declared_facts(kind, component.name, path).get("TOUCHES")
             for place in unsaid if touches is None else touches:
                 if place not in ("states", *offers):
                     said = "acts on" if touches is not None else "does not say TOUCHES, and may act on"
@@ -139,8 +139,8 @@ class Rules:
                     return f"{what}, which attention {attention!r} does not let it reach"
         return None
 
-    def of(self, kind: str, name: str, path: str) -> Mapping[str, Any]:
-        """What a component declares."""
+    def declared_facts(self, kind: str, name: str, path: str) -> Mapping[str, Any]:
+        """Return the facts that a component declares."""
         if (kind, name) not in self.facts:
             found = description(kind, name, path)
             self.facts[kind, name] = found.facts if found else {}
@@ -152,9 +152,8 @@ class Rules:
 def objection(
     kind: str, name: str, facts: Mapping[str, Any], cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]
 ) -> str | None:
-    """Why a component cannot be in such a cell, or a measure cannot measure it; None if it can. `facts_of` is
-    `components.facts_of`, or the same with a cache.
-    """
+    """Return why a component cannot be in such a cell, or why a measure cannot measure it, or None. `facts_of` is `components.facts_of` or
+    a cached version of it."""
     for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
         for wanted, reason in facts.get(fact, ()):
             if matches(cell, parse_filter(wanted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
@@ -175,17 +174,17 @@ def objection(
         broken = [use for use in uses if not given & set(use) - breaks]
         if broken:
             said, whole = " and ".join(map(" or ".join, broken)), "attention" if part == "position" else "the network"
-            return f"{kind} {name!r} uses {said}, which {part} {one.name!r} makes an incomplete account of {whole}"
+            return f"{kind} {name!r} uses {said}, which is an incomplete account of {whole} with {part} {one.name!r}"
     return None
 
 
 def alternatives(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What a measure USES, as groups of alternatives: of each group a network must have one."""
+    """Return what a measure USES as groups of alternatives. A network must provide one of each group."""
     return [(use,) if isinstance(use, str) else tuple(use) for use in facts.get("USES", ())]
 
 
 def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:
-    """At which lengths a task or a measure runs networks, by those of its options that LENGTHS names."""
+    """Return the lengths at which a task or a measure runs networks, from the options that LENGTHS names."""
     found: list[int] = []
     for name in facts.get("LENGTHS", ()):
         given = options.get(name)
@@ -194,7 +193,7 @@ def lengths(facts: Mapping[str, Any], options: Mapping[str, Any]) -> list[int]:
 
 
 def check_precision(training: Training, device: str, path: str) -> None:
-    """Raise if products cannot have the precision that a training asks for."""
+    """Raise if the precision of a training is not available."""
     if training.precision == "full" or not training.epochs:
         return
     asked = f"precision {training.precision!r}"
@@ -209,7 +208,7 @@ def check_precision(training: Training, device: str, path: str) -> None:
 
 
 def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
-    """Why a network cannot run at one of these lengths; None if it can, or if its task has no one length."""
+    """Return why a network cannot run at one of these lengths. None if it can, or if its task has no single length."""
     trained = cell.task.task.options.get("length")
     longest = max(asked, default=0)
     if type(trained) is not int or longest <= trained:
@@ -225,7 +224,7 @@ def beyond(cell: Designed, asked: Sequence[int]) -> str | None:
 
 
 def parts(task: Task, architecture: Architecture, training: Training) -> list[tuple[str, Component]]:
-    """(kind, component) of everything that a cell is made with. Untrained, it has an objective, to be evaluated, but no optimiser."""
+    """Return (kind, component) for every component of a cell. An untrained cell has an objective for evaluation, but no optimiser."""
     found = [("task", task.task), *components_of(architecture), ("objective", training.objective)]
     if training.epochs > 0:
         found += [("optimizer", training.optimizer), ("schedule", training.schedule)]
@@ -233,7 +232,7 @@ def parts(task: Task, architecture: Architecture, training: Training) -> list[tu
 
 
 def task_facts(name: str, path: str) -> dict[str, str]:
-    """INPUTS, TARGETS and SEQUENCES of a task's component."""
+    """Return INPUTS, TARGETS and SEQUENCES of a task's component."""
     found = description("task", name, path)
     facts = dict(found.facts) if found else {}
     for fact, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", TARGETS)):

@@ -1,7 +1,7 @@
 """The JSON schema of a configuration, for editors and for Snakemake, generated from the types in `types.py` and `design.py`.
 
-It checks types only: component names are any text, since a new file is a new component; `rankfall plan` checks them.
-Defaults are given in descriptions only, because a validator that fills them in would override what an entry inherits from its base.
+It checks types only. A component name is any text, since a new file is a new component, and `rankfall plan` checks it. Defaults appear only
+in descriptions, because a validator that fills them in would override values that an entry inherits from its base.
 """
 
 import json
@@ -18,7 +18,7 @@ FREE = {
     "TaskEntry": "task",
     "Measure": "measure",
     "Figure": "figure",
-}  # entries whose other keys are options of a component
+}  # entries whose remaining keys are options of a component
 WITH_BASE = ("ArchitectureEntry", "TrainingEntry")
 RANGE = {"type": "string", "pattern": r"^\d+\.\.\d+$"}
 LIMITS = {
@@ -26,12 +26,12 @@ LIMITS = {
     "ge": "minimum",
     "lt": "exclusiveMaximum",
     "le": "maximum",
-}  # pydantic leaves them as they are
+}  # pydantic does not translate them
 EXPONENT = {"type": "string", "pattern": r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"}
 
 
 def config_schema() -> dict[str, Any]:
-    """The schema as plain data."""
+    """Return the schema as plain data."""
     schema = Config.model_json_schema()
     definitions = schema["$defs"]
     for name, kind in FREE.items():
@@ -76,19 +76,19 @@ def write_schema(path: Path) -> None:
 
 
 def as_text() -> str:
-    """The file's content."""
+    """Return the file's content."""
     return json.dumps(config_schema(), indent=2) + "\n"
 
 
 def _axis(field: Mapping[str, Any]) -> dict[str, Any]:
-    """A value, a range, or a list of them."""
+    """Return the schema of an axis: a value, a range, or a list of them."""
     about = {key: item for key, item in field.items() if key in ("description", "default")}
     one = {key: item for key, item in field.items() if key not in ("title", *about)}
     return {**about, "anyOf": [one, RANGE, {"type": "array", "items": {"anyOf": [one, RANGE]}, "minItems": 1}]}
 
 
 def _share(node: Any) -> Any:
-    """Components by reference, so that their schema is written once."""
+    """Replace the schema of components by references, so that it is written once."""
     if isinstance(node, list):
         return [_share(item) for item in node]
     if not isinstance(node, dict):
@@ -99,7 +99,7 @@ def _share(node: Any) -> Any:
 
 
 def _finish(node: Any) -> Any:
-    """Without titles; defaults in words; numbers also as YAML 1.1 reads 1e-5."""
+    """Remove titles, move defaults into descriptions, and allow numbers such as 1e-5, which YAML 1.1 reads as text."""
     if isinstance(node, list):
         return [_finish(item) for item in node]
     if not isinstance(node, dict):

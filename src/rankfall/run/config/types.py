@@ -1,7 +1,7 @@
 """The configuration as types: its sections and entries. `design.py` declares the fields of tasks, architectures and trainings.
 
-`parse` makes a `Config` from what YAML gave, or raises an error that names the key. Components are only names here: `options.py` checks
-whether they exist and take their options, and `grid.py` expands the grid.
+`parse` builds a `Config` from loaded YAML, or raises an error that names the key. Components are only names here. `options.py` checks that
+they exist and take their options, and `grid.py` expands the grid.
 """
 
 import json
@@ -69,7 +69,7 @@ class Crossing(Entry):
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Every axis as it was written."""
+        """Return every axis as written."""
         named = {name: getattr(self, name) for name in ("task", "architecture", "training", "seed")}
         return named | (self.model_extra or {})
 
@@ -85,7 +85,7 @@ def _folder(value: str) -> str:
         raise ValueError(
             f"{show_value(value)} cannot be the name of a folder: 255 bytes are the most that file systems allow"
         )
-    if value.startswith("~"):  # neither Snakemake nor make would expand it, and a folder of that name would be made
+    if value.startswith("~"):  # Snakemake and make do not expand it and would create a folder of that name
         raise ValueError(f"{value!r} is not expanded here; write the whole path")
     if not value.isprintable() or value != value.strip() or value.startswith("-") or set("{}<>") & set(value):
         what = "a folder's name without {, }, <, >, line breaks, a dash in front, or spaces at its ends"
@@ -144,14 +144,14 @@ MODELS: Mapping[str, type[Entry]] = {
 
 
 def _where(source: Path | str) -> str:
-    """Outside a checkout, where the package was installed by pip: what needs one, and what does not."""
+    """Return a hint about checkouts if there is none here, as after an installation by pip."""
     if Path(source).exists() or Path("Snakefile").exists():
         return ""
     return "; configurations are run in a clone of the repository, and `rankfall measure model NAME` anywhere"
 
 
 def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
-    """A configuration as plain data, from a mapping or from a YAML or JSON file."""
+    """Return a configuration as plain data, from a mapping or from a YAML or JSON file."""
     if isinstance(source, Mapping):
         return dict(source)
     most = BYTES.get(Path(source).suffix, BYTES[".yaml"])
@@ -161,7 +161,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     except OSError as error:
         raise RankfallError(f"{source}: cannot be read: {error.strerror}{_where(source)}") from None
     if len(content) > most:
-        raise RankfallError(f"{source}: larger than {most:,} bytes, which no configuration of this form needs to be")
+        raise RankfallError(f"{source}: larger than {most:,} bytes, the limit for a configuration")
     try:
         text = content.decode()
         is_json = Path(source).suffix == ".json"
@@ -182,7 +182,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
 
 
 def parse(raw: Mapping[str, Any]) -> Config:
-    """Plain data as a `Config`; the first problem as a `RankfallError`."""
+    """Convert plain data to a `Config`. Raise the first problem as a `RankfallError`."""
     check_values(raw)
     known = set(Config.model_fields)
     for key in raw:
@@ -200,7 +200,7 @@ def parse(raw: Mapping[str, Any]) -> Config:
 
 
 def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
-    """Named entries with their bases filled in, their names put in, and options gathered into the component."""
+    """Return named entries with their bases and names filled in, and with options moved into the component."""
     if not isinstance(entries, dict):
         raise wrong_type(section, entries, "a mapping of names to entries")
     for name, entry in entries.items():
@@ -252,7 +252,7 @@ def _gather(entry: dict[str, Any], path: str, kind: str, fields: set[str], label
 
 
 def _check_keys(path: str, entry: Any, model: type[Entry], also: frozenset[str] = frozenset()) -> None:
-    """Here rather than left to pydantic, because here the fields are known and the nearest can be named."""
+    """Raise for an unknown key. Pydantic does not know the fields of a section, so it could not suggest the nearest key."""
     if not isinstance(entry, dict):
         raise wrong_type(path, entry, "a mapping")
     allowed = (set(model.model_fields) | also) - {"name"}
@@ -262,7 +262,7 @@ def _check_keys(path: str, entry: Any, model: type[Entry], also: frozenset[str] 
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A mapping of JSON in which no key is written twice."""
+    """Return a mapping of JSON. Raise if a key occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)

@@ -10,20 +10,20 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from rankfall.design import Component
 
 # 1e-5 arrives as text from `--config` of Snakemake and from readers of YAML 1.1, which want a dot and a sign.
-DIGITS = 400  # no number is written longer
+DIGITS = 400  # no number is longer
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
 
 def as_float(value: Any) -> Any:
-    """The text 1e-5 and integers as floats; anything else unchanged."""
+    """Return integers and texts such as 1e-5 as floats, and anything else unchanged."""
     if isinstance(value, str) and len(value) <= DIGITS and EXPONENT.fullmatch(value):
         value = float(value)
     return float(value) + 0.0 if type(value) in (int, float) else value  # -0.0 becomes 0.0, which has the same key
 
 
 Number = Annotated[float, BeforeValidator(as_float), Field(allow_inf_nan=False)]
-Label = SkipJsonSchema[str]  # not written in the entry: it is the entry's key
+Label = SkipJsonSchema[str]  # the entry's key, not written in the entry
 
 
 COMPONENT: JsonSchemaValue = {
@@ -56,11 +56,11 @@ class Written:
         if isinstance(value, Component):
             return value
         if isinstance(value, str):
-            return Component.of(value)
+            return Component.parse(value)
         if isinstance(value, dict) and isinstance(value.get("name"), str):
             if value.keys() == {"name", "options"} and isinstance(value["options"], dict):
                 return Component(**value)
-            return Component.of(value)
+            return Component.parse(value)
         raise PydanticCustomError("component", "not a component")
 
 

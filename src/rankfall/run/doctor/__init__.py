@@ -1,4 +1,4 @@
-"""Checks of the machine for `rankfall doctor`: each says what it found and, where something is wrong, what to do."""
+"""Checks of the machine for `rankfall doctor`. Each check reports what it finds and, if something is wrong, what to do."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `warn` costs time or comfort; `fail` will stop a run or spoil its results."""
+    """The result of one check. `warn` costs time or comfort; `fail` stops a run or spoils its results."""
 
     name: str
     state: Literal["ok", "warn", "fail"]

@@ -1,4 +1,4 @@
-"""What this machine needs to run Rankfall: Python and packages, processors and torch's threads, disk, a sound store, arithmetic."""
+"""Checks of this machine: Python and packages, processors and torch's threads, disk, the store, and arithmetic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST_SKEW = 2.0  # seconds between this clock and the file system's
 
 
 def python() -> Iterator[Check]:
-    """Whether the interpreter is new enough."""
+    """Check that the interpreter is new enough."""
     version = platform.python_version()
     if sys.version_info < LEAST_PYTHON:
         yield Check("python", "fail", f"{version}, but 3.11 or newer is needed: install one and run `make run` again")
@@ -33,7 +33,7 @@ def python() -> Iterator[Check]:
 
 
 def packages() -> Iterator[Check]:
-    """Whether every required package is there in a version that will do."""
+    """Check that every required package is installed in a supported version."""
     from packaging.requirements import Requirement
 
     try:
@@ -62,7 +62,7 @@ def packages() -> Iterator[Check]:
 
 
 def processors() -> Iterator[Check]:
-    """Processors that this process may use, torch's threads on them, and GPUs."""
+    """Report the usable processors, torch's threads on them, and GPUs."""
     import torch
 
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -84,7 +84,7 @@ def processors() -> Iterator[Check]:
 
 
 def results(folder: Path) -> Iterator[Check]:
-    """Whether results can be written, whether there is room, and whether the file system's clock agrees with ours."""
+    """Check that results can be written, that there is room, and that the file system's clock agrees with this machine's."""
     from rankfall.disk import atomic
 
     probe = folder / "store" / f"doctor.{os.getpid()}"
@@ -113,13 +113,13 @@ def results(folder: Path) -> Iterator[Check]:
 
 
 def store(folder: Path, verify: bool) -> Iterator[Check]:
-    """How much is in the store, and with `verify` whether all of it is as it was written."""
+    """Count the cells of the store. With `verify`, also check that every file is as it was written."""
     from rankfall.run.store import Store
     from rankfall.run.store.inventory import find_strange
     from rankfall.run.store.inventory import verify as read_all
 
     place = Store(folder / "store")
-    read, damaged = read_all(place) if verify else (0, 0)  # first, or looking for cells would set damaged files aside
+    read, damaged = read_all(place) if verify else (0, 0)  # first: counting cells already sets damaged files aside
     cells = sum(1 for _ in place.records())
     aside = place.root / "damaged"
     count = len(list(aside.iterdir())) if aside.is_dir() else 0
@@ -146,17 +146,12 @@ def store(folder: Path, verify: bool) -> Iterator[Check]:
         yield Check("store", "ok", f"{cells} cells; all {read} files are as they were written")
 
 
-SHAPES = (
-    (240, 48, 48),
-    (240, 48, 192),
-    (48, 240, 48),
-    (10, 48, 48),
-    (8, 24, 8),
-)  # rows, inner, columns of small networks
+# Rows, inner and columns of products in small networks.
+SHAPES = ((240, 48, 48), (240, 48, 192), (48, 240, 48), (10, 48, 48), (8, 24, 8))
 
 
 def arithmetic() -> Iterator[Check]:
-    """Whether a member of a stack gets the same bits as the same network alone; where it does not, they agree to rounding."""
+    """Check whether a member of a stack gets the same bits as the same network alone. If not, they agree to rounding."""
     import torch
 
     before = torch.get_num_threads()
@@ -175,7 +170,7 @@ def arithmetic() -> Iterator[Check]:
 
 
 def stacking_error(dtype: torch.dtype) -> float:
-    """Largest difference between a batched product alone and in a stack, over shapes, layouts and sizes of stacks."""
+    """Return the largest difference between a batched product alone and in a stack, over shapes, layouts and stack sizes."""
     import torch
 
     generator = torch.Generator().manual_seed(0)

@@ -1,6 +1,6 @@
-"""What a SLURM cluster must offer for a profile to work: `rankfall doctor --slurm`, on the node where Snakemake will run.
+"""Checks that a SLURM cluster can run a profile: `rankfall doctor --slurm`, on the node where Snakemake will run.
 
-Every finding that is not fine says which line of the profile to change, and to what.
+Every check that is not `ok` says which line of the profile to change, and to what.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rankfall.run.doctor.slurm_job import probe
 from rankfall.run.doctor.slurm_site import ask, read_profile, read_resources
 
 PROGRAMS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo", "srun")
-INITIAL_WAIT = 40  # the plugin's own slurm-init-seconds-before-status-checks
+INITIAL_WAIT = 40  # the default of the plugin's slurm-init-seconds-before-status-checks
 
 
 def slurm(profile: Path, results: Path, probe_seconds: int) -> Iterator[Check]:
-    """All checks, in the order in which a site would be set up; the later ones need the earlier."""
+    """Run all checks in the order in which a site is set up. Later checks need the earlier ones."""
     settings = read_profile(profile)
     yield Check("profile", "ok", f"{profile / 'config.yaml'}")
     missing = [name for name in PROGRAMS if not shutil.which(name)]
@@ -49,14 +49,14 @@ def slurm(profile: Path, results: Path, probe_seconds: int) -> Iterator[Check]:
 
 
 def known_partitions() -> dict[str, dict[str, str]]:
-    """Name -> its settings, as the controller has them."""
+    """Return the settings of each partition by name, as the controller reports them."""
     lines = ask("scontrol", "show", "partition", "-o")[1].splitlines()
     found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
     return {one["PartitionName"]: one for one in found if "PartitionName" in one}
 
 
 def partition(settings: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) -> Iterator[Check]:
-    """Whether the named ones exist and take jobs, or SLURM has one that it takes by itself."""
+    """Check that the partitions of the profile exist and take jobs, or that SLURM has a default partition."""
     wanted = read_resources(settings, "slurm_partition")
     if not any(place.startswith("default-resources") for place in wanted):
         default = [name for name, one in known.items() if one.get("Default") == "YES"]
@@ -87,7 +87,7 @@ def partition(settings: Mapping[str, Any], known: Mapping[str, Mapping[str, str]
 
 
 def account(settings: Mapping[str, Any]) -> Iterator[Check]:
-    """Whether the account is one of the user's; without accounting there is nothing to be asked."""
+    """Check that the profile names an account of the user. Without accounting there is nothing to check."""
     wanted = read_resources(settings, "slurm_account")
     user = os.environ.get("USER") or "root"
     code, said = ask("sacctmgr", "-n", "-P", "show", "associations", f"user={user}", "format=account")
@@ -120,7 +120,7 @@ def account(settings: Mapping[str, Any]) -> Iterator[Check]:
 
 
 def gres(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Check]:
-    """Whether some node has what training asks for."""
+    """Check that some node has the resources that training requests."""
     there = set(ask("sinfo", "-h", "-o", "%G")[1].replace("\n", ",").split(",")) - {"", "(null)"}
     listed = ", ".join(sorted(there)) or "nothing"
     names = {re.sub(r"\(.*", "", one) for one in there}
@@ -147,7 +147,7 @@ def gres(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Che
 
 
 def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Check]:
-    """Whether Snakemake will hear of jobs that have ended."""
+    """Check that Snakemake learns of jobs that have ended."""
     command = settings.get("slurm-status-command")
     accounting = "slurmdbd" in config.get("AccountingStorageType", "")
     wait = int(settings.get("slurm-init-seconds-before-status-checks", INITIAL_WAIT))
@@ -176,7 +176,7 @@ def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> It
 def preemption(
     settings: Mapping[str, Any], config: Mapping[str, str], known: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Check]:
-    """Whether a preempted job comes back. For one that does not, Snakemake's plugin waits for ever."""
+    """Check that a preempted job is requeued. Otherwise Snakemake's plugin waits for it forever."""
     wanted = set(read_resources(settings, "slurm_partition").values())
     used = {name: one for name, one in known.items() if name in wanted or (not wanted and one.get("Default") == "YES")}
     modes = {name: one.get("PreemptMode", config.get("PreemptMode", "OFF")) for name, one in used.items()}
@@ -194,7 +194,7 @@ def preemption(
 
 
 def memory(config: Mapping[str, str]) -> Iterator[Check]:
-    """Whether memory is something that jobs can ask for."""
+    """Check that the cluster schedules memory."""
     if "Memory" in config.get("SelectTypeParameters", "").title():
         yield Check("memory", "ok", f"is handed out ({config['SelectTypeParameters']})")
     else:

@@ -1,4 +1,4 @@
-"""One short job through the queue: whether it starts, and whether its node shares files and time with this one."""
+"""One short job through the queue. It shows whether jobs start, and whether their node shares files and time with this one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST_SKEW = 2.0  # seconds
 
 
 def probe(settings: Mapping[str, Any], results: Path, seconds: int) -> Iterator[Check]:
-    """One job of a second: whether it starts, sees what was written here, writes what is seen here, and at the same time."""
+    """Submit a job of a second and check that it starts, shares files with this node in both directions, and has the same time."""
     folder = (results / "logs").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     here, there = folder / f"doctor.{os.getpid()}.here", folder / f"doctor.{os.getpid()}.there"
@@ -51,7 +51,7 @@ def probe(settings: Mapping[str, Any], results: Path, seconds: int) -> Iterator[
 
 
 def watch_job(job: str, there: Path, settings: Mapping[str, Any], seconds: int) -> Iterator[Check]:
-    """What becomes of the probing job."""
+    """Wait for the probing job and report how it ended."""
     limit, ended = time.time() + seconds, None
     while time.time() < limit and not there.exists():
         state = ask("squeue", "-h", "--states=all", "-j", job, "-o", "%T %r")[1]

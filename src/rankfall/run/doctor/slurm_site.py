@@ -1,4 +1,4 @@
-"""What a profile asks for, and what a SLURM cluster answers: the two sides that `slurm` compares."""
+"""The two sides that `slurm` compares: what a profile requests and what a SLURM cluster answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_profile(folder: Path) -> Mapping[str, Any]:
 
 
 def read_resources(settings: Mapping[str, Any], *names: str) -> dict[str, str]:
-    """{where in the profile: value} of a resource, for all rules and for single ones."""
+    """Return the values of a resource, for all rules and for single rules, as {line of the profile: value}."""
     places = {"default-resources": settings.get("default-resources") or {}}
     places |= {f"set-resources: {rule}": one for rule, one in (settings.get("set-resources") or {}).items()}
     return {
@@ -39,7 +39,7 @@ def read_resources(settings: Mapping[str, Any], *names: str) -> dict[str, str]:
 
 
 def ask(*command: str) -> tuple[int, str]:
-    """Exit code, and what a command said."""
+    """Run a command and return its exit code and its output."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

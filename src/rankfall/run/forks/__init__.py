@@ -1,1 +1,1 @@
-"""Jobs of a run that start at once: a server that has imported the libraries forks a process for each of them."""
+"""Fast starts of a run's jobs: a server that has imported the libraries forks a process for each job."""

@@ -1,7 +1,7 @@
-"""A job asks the server of its run to fork the process that does its work, waits for it, and ends as that ends.
+"""The client in a job. It asks the server of its run to fork the process that does the work, waits for it, and ends as that ends.
 
-Signals are passed on; whoever kills the job kills that process with it. Where there is no server, or it is not of the same Python, the
-same folder and the same settings, a job does its work itself. So does one that a cluster runs: the Snakefile takes the address from it.
+Signals are passed on. If the job is killed, the server kills that process too. Without a server, or if the server's Python, folder or
+settings differ, the job does its work itself. So does a job on a cluster, since the Snakefile removes the address there.
 """
 
 import array
@@ -13,16 +13,16 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-ADDRESS = "RANKFALL_FORKS"  # an environment variable: the socket of a run's server; empty where there shall be none
+ADDRESS = "RANKFALL_FORKS"  # an environment variable: the socket of a run's server; empty for no server
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-THREADS = (  # read by libraries when they are imported, so a fork cannot have others
+THREADS = (  # libraries read them when they are imported, so they must be equal in a fork
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "MKL_NUM_THREADS"),
     *("VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
 )
 
 
 def run_in_fork(arguments: list[str]) -> int | None:
-    """The exit code of `rankfall <arguments>`, done by a fork of the server; None where this process has to do it."""
+    """Run `rankfall <arguments>` in a fork of the server and return its exit code. Return None if this process has to do the work."""
     address = os.environ.get(ADDRESS)
     if not address:
         return None
@@ -42,7 +42,7 @@ def run_in_fork(arguments: list[str]) -> int | None:
             answers = server.makefile("r")
             worker = int(answers.readline() or 0)
             if worker:
-                for number in received:  # before it was known whom to pass them on to
+                for number in received:  # arrived before the worker was known
                     _send(worker, number)
                 return _exit_code(int(answers.readline() or -signal.SIGKILL))
         except OSError:  # the server is gone
@@ -57,7 +57,7 @@ def run_in_fork(arguments: list[str]) -> int | None:
 
 
 def comparable_state(environment: dict[str, str], prefix: str, cwd: str) -> dict[str, str | None]:
-    """What must be the same for a fork to be what a new Python would be: the Python, the import path, the folder, the threads."""
+    """Return what must be equal for a fork to act as a new Python would: the Python, the import path, the folder, the threads."""
     settings = {name: environment.get(name) for name in (*THREADS, "PYTHONPATH", "CUDA_VISIBLE_DEVICES")}
     return {"prefix": prefix, "cwd": cwd, **settings}
 
@@ -77,7 +77,7 @@ def _ask(server: socket.socket, arguments: list[str]) -> None:
 
 
 def _exit_code(code: int) -> int:
-    """The exit code; a process that a signal has ended is followed."""
+    """Return the exit code. If a signal has ended the worker, end this process by the same signal."""
     if code < 0:
         if -code not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(-code, signal.SIG_DFL)

@@ -2,12 +2,12 @@
 
     python -m rankfall.run.forks.server SOCKET PROGRAM CONFIG JOB...
 
-A job finds what a Python of its own would have given it: arguments, environment, standard files, signals. It makes its own plan from the
-files as they are then; what was analysed here is found again by content. If a module that was imported here was edited since the run was
-planned, the job's plan is no longer the run's, and the job stops.
+A job runs as in a new Python: with its own arguments, environment, standard files and signals. It builds its plan from the current files,
+and reuses by content what was analysed here. If a module that was imported here was edited since the run was planned, the job's plan
+differs from the run's, and the job stops.
 
-Between requests the server imports what later jobs need, so that the first ones do not wait for it. JOB is a rule that has jobs, or
-"measure" and a measure's name. A request waits for the import of the moment, so nothing is imported that no job needs.
+Between requests the server imports what later jobs need, so that even the first jobs do not wait for it. JOB is a rule that has jobs, or
+"measure" and a measure's name. A request waits for a running import to end, so only modules that some job needs are imported.
 """
 
 import array
@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 
 from rankfall.run.forks.client import PASSED_ON, comparable_state
 
-AT_ONCE = (  # of nearly every job
+AT_ONCE = (  # imported by nearly every job
     *("numpy", "pandas", "pyarrow.parquet", "pyarrow.compute", "pyarrow.dataset", "pyarrow.pandas_compat"),
     *("pydantic", "yaml", "torch", "safetensors.torch"),
     *(
@@ -45,7 +45,7 @@ FIGURES = (
     *("matplotlib.backends.backend_svg", "seaborn"),
     *("rankfall.report.style", "altair"),
 )
-FAST = ("numba", "torch._inductor", "rankfall.train.machine.agreement")  # the second is imported by the first trace
+FAST = ("numba", "torch._inductor", "rankfall.train.machine.agreement")  # the first trace imports torch._inductor
 NUMERICS = ("scipy.special", "scipy.stats", "scipy.optimize")
 MODELS = (
     "transformers.modeling_utils",
@@ -55,15 +55,15 @@ MODELS = (
 
 
 class Server:
-    """`program`: the module of the command line; `ahead`: what to import while nobody asks, one piece at a time."""
+    """The server. `program` is the module of the command line. `ahead` yields what to import between requests, one piece at a time."""
 
     def __init__(self, listening: socket.socket, program: str, ahead: Iterator[Callable[[], object]]) -> None:
         self.listening, self.program, self.ahead = listening, program, ahead
-        self.workers: dict[int, socket.socket] = {}  # by process: who asked for it
+        self.workers: dict[int, socket.socket] = {}  # by process: the connection of the job that asked for it
         self.alike = comparable_state(dict(os.environ), sys.prefix, os.getcwd())
 
     def run(self) -> None:
-        """Serve until standard input and the last job have ended."""
+        """Serve until standard input is closed and the last job has ended."""
         ended, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -77,7 +77,7 @@ class Server:
                 if not ready:
                     idle = self.think_ahead()
                 for key, _ in ready:
-                    if key.fd == 0:  # the run is over, or was killed; jobs that still work are waited for
+                    if key.fd == 0:  # the run has ended or was killed; wait for jobs that still work
                         serves = False
                         self.selector.unregister(0)
                         self.selector.unregister(self.listening.fileno())
@@ -91,14 +91,14 @@ class Server:
                         self.kill(key.fileobj)
 
     def think_ahead(self) -> bool:
-        """Import one piece ahead. Returns whether there was one."""
+        """Import one piece ahead. Return whether there was one."""
         piece = next(self.ahead, None)
         if piece is None:
             return False
-        with suppress(Exception):  # a library that is not installed, or a configuration that jobs will refuse
+        with suppress(Exception):  # a library is not installed, or jobs will refuse the configuration
             piece()
         gc.collect()
-        gc.freeze()  # a collection in a fork would copy what is shared
+        gc.freeze()  # a collection in a fork would copy shared memory
         return True
 
     def accept(self, own: tuple[int, int]) -> None:
@@ -129,7 +129,7 @@ class Server:
         close(files)
 
     def answer(self) -> None:
-        """Tell those who asked how their jobs have ended."""
+        """Send the exit codes of ended jobs to the processes that asked for them."""
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 worker, status = ended
@@ -149,7 +149,7 @@ class Server:
 
 
 def become(program: str, asked: dict[str, Any], files: list[int], mask: Iterable[int]) -> NoReturn:
-    """Do the work of a job, and end as it would. Signals that are blocked until here, but not by `mask`, arrive now."""
+    """Do the work of a job and exit as it would. Signals that were blocked before the fork, but are not in `mask`, arrive now."""
     for each in (*PASSED_ON, signal.SIGCHLD):
         signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
     for number, file in enumerate(files):
@@ -182,7 +182,7 @@ def become(program: str, asked: dict[str, Any], files: list[int], mask: Iterable
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """What is asked for, and the standard files for it; None from one who was killed before all was said."""
+    """Return a request and its standard files, or None if the process that asked was killed before it had sent everything."""
     files = array.array("i")
     head, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(3 * files.itemsize))
     for _, _, data in ancillary:
@@ -198,7 +198,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | Non
 
 
 def leave(listening: socket.socket) -> None:
-    """Removes the socket and its folder too: a run that was killed cannot."""
+    """Remove the socket and its folder, since a run that was killed cannot."""
     address = listening.getsockname()
     listening.close()
     with suppress(OSError):
@@ -212,13 +212,14 @@ def close(files: Any) -> None:
 
 
 def pieces(config: str, jobs: frozenset[str]) -> Iterator[Callable[[], object]]:
-    """What to import ahead: the plan's code with what it analyses, then libraries of training, figures and models, if jobs have them."""
+    """Yield what to import ahead: the plan's code with its analysis, then libraries of training, figures and models, if any job uses
+    them."""
     from rankfall.run.plan import make_plan
     from rankfall.run.plan.written import WrittenPlan
 
     plans: list[Any] = []
     written = WrittenPlan.load_beside(Path(config))
-    # Of the written plan a cell of each kind of code: all of a large grid would keep the first jobs waiting.
+    # Plan only a cell with each kind of code: a whole large grid would delay the first jobs.
     yield lambda: plans.append(make_plan(config, written.sample if written else None))
     plan = plans[0] if plans else None
     engines = {cell.engine for cell in plan.cells} if plan is not None and "train" in jobs else set()
@@ -240,8 +241,8 @@ def make_importer(name: str) -> Callable[[], object]:
 
 
 def read_kernels() -> None:
-    """Has the machine code of the engine read, a second or two that each job would take. It is not compiled here: meanwhile no job
-    would start, be it one that does without."""
+    """Load the machine code of the engine, which takes a second or two in each job. It is not compiled here, since no job could start
+    meanwhile, not even one that does not use it."""
     from rankfall.train.machine import cache, runtime
 
     folder = cache.cache_folder(runtime.SOURCES)
@@ -250,7 +251,7 @@ def read_kernels() -> None:
 
 
 def analyse_trials() -> None:
-    """Reads the sources of trials, which jobs of training and measuring find again by content."""
+    """Analyse the sources of trials, so that training and measuring jobs reuse the analysis by content."""
     from rankfall.run.keys.analyses import keep
     from rankfall.run.keys.fingerprint import Sources
 
@@ -262,7 +263,7 @@ def main() -> None:
     listening = socket.socket(fileno=int(sys.argv[1]))
     listening.set_inheritable(False)
     for number in PASSED_ON:
-        signal.signal(number, signal.SIG_IGN)  # they are for jobs; this ends with its standard input
+        signal.signal(number, signal.SIG_IGN)  # signals are for jobs; the server ends with its standard input
     for name in AT_ONCE:
         with suppress(ImportError):
             importlib.import_module(name)

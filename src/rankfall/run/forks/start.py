@@ -1,4 +1,4 @@
-"""Starts the server of a run."""
+"""The start of a run's server."""
 
 import os
 import socket
@@ -13,18 +13,19 @@ from pathlib import Path
 from rankfall.run.forks.client import ADDRESS, THREADS
 
 SERVER = (sys.executable, "-m", "rankfall.run.forks.server")
-PROGRAM = "rankfall.cli"  # by its name: the server stands below it
+PROGRAM = "rankfall.cli"  # by name: the server is a layer below it
 PREFIX, NAME = "rankfall-", "forks"
-FEWEST = 4  # jobs for which it is worth it: the server itself imports what one job would
+FEWEST = 4  # the fewest jobs for which a server pays: it imports what one job would import
 
 
 class Forks:
-    """A server that lives as long as this object, or this process: it ends when its standard input does."""
+    """A server that lives as long as this object or this process. It ends when its standard input is closed."""
 
     def __init__(self, config: Path, threads: int, jobs: Iterable[str]) -> None:
-        """`config`: the configuration's file, whose plan the server makes once; `threads`: of a job; `jobs`: which kinds there are."""
+        """Start a server. `config` is the configuration's file, which the server plans once, `threads` those of a job, and `jobs` their
+        kinds."""
         sweep()
-        self.folder = tempfile.TemporaryDirectory(prefix=PREFIX)  # of this user alone; a socket's path must be short
+        self.folder = tempfile.TemporaryDirectory(prefix=PREFIX)  # for this user only; a socket's path must be short
         address = os.path.join(self.folder.name, NAME)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
             listening.bind(address)
@@ -34,7 +35,7 @@ class Forks:
                 stdin=subprocess.PIPE,
                 pass_fds=[listening.fileno()],
                 env=os.environ | dict.fromkeys(THREADS, str(threads)),
-                start_new_session=True,  # what a terminal sends to a run reaches a job once, through the process that asked
+                start_new_session=True,  # a terminal's signals reach a job only once, through its client
             )
         self.address = address
 
@@ -46,7 +47,7 @@ class Forks:
 
 
 def sweep() -> None:
-    """Removes what runs of this user left behind that were killed together with their servers: folders with a dead socket alone."""
+    """Remove folders of this user's runs that were killed together with their servers: those that contain only a dead socket."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.lstat().st_uid == os.getuid() and os.listdir(folder) == [NAME] and is_dead(folder / NAME):
@@ -55,20 +56,20 @@ def sweep() -> None:
 
 
 def is_dead(path: Path) -> bool:
-    """Whether no process has this socket. One of another type is refused by a living one too, with another error, and never reaches it."""
+    """Return whether no process uses this socket. A datagram never reaches a living stream socket, and fails with another error."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
         try:
             asking.connect(os.fspath(path))
         except ConnectionRefusedError:
-            return stat.S_ISSOCK(path.lstat().st_mode)  # a file that is no socket refuses too
+            return stat.S_ISSOCK(path.lstat().st_mode)  # a file that is not a socket refuses too
         except OSError:
             pass
     return False
 
 
 def start(config: Path, threads: int, jobs: Sequence[str]) -> Forks | None:
-    """A server for these jobs on this machine, and its address in the environment of all that is started from here on. None where
-    it is not worth it, or where the environment has an address already, be it empty. A job is its rule; `measure` and what it measures."""
+    """Start a server for these jobs on this machine, and put its address into the environment. Return None if a server does not pay, or if
+    the environment has an address already, even an empty one. Each job is named by its rule, or by `measure` and a measure."""
     if ADDRESS in os.environ or len(jobs) < FEWEST:
         return None
     forks = Forks(config, threads, jobs)

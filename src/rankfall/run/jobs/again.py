@@ -1,8 +1,8 @@
-"""Try a measure in the job that it works for: its first cell is measured again after the second, and must have the same rows.
+"""Trial of a measure in the job that uses it: the job measures its first cell again after the second and compares the rows.
 
-Cells are measured one by one, so no number depends on what is in a stack. It can still depend on what was measured before, if the measure
-keeps something between calls, or on chance, if it draws from elsewhere than `context.stream`. A measure that passed is kept in the store by
-its key, this module, and torch: it costs one cell, once.
+Cells are measured one at a time, so no number depends on the stack. It can still depend on earlier measurements, if the measure keeps state
+between calls, or on chance, if it does not draw from `context.stream`. The store keeps a measure that passed under the measure's key, this
+module and the version of torch, so the trial costs one cell, once.
 """
 
 import json
@@ -27,7 +27,7 @@ REMEDY = "draw random numbers from context.stream, and keep nothing between call
 
 
 class Repeats:
-    """The trial of one job's measure; `over` where it passed, now or in an earlier job. `finish` raises `Refused`."""
+    """The trial of one job's measure. `over` is true once it has passed, in this job or an earlier one. `finish` raises `Refused`."""
 
     def __init__(self, job: "MeasuringWork") -> None:
         self.job, self.store = job, Trials(job.store.root)
@@ -37,14 +37,14 @@ class Repeats:
         self.seen: list[tuple[Cell, Rows]] = []  # the first two
 
     def look(self, cell: "Cell", rows: Rows) -> None:
-        """Take the rows of a cell that was just measured. The trial follows the second cell of a job."""
+        """Take the rows of a cell that was just measured. The trial runs after the second cell of a job."""
         if len(self.seen) < 2:
             self.seen.append((cell, rows))
         if len(self.seen) == 2:
             self.finish()
 
     def finish(self) -> None:
-        """Raise if the first cell has other rows now."""
+        """Measure the first cell again and raise if its rows differ."""
         if self.over or not self.seen:
             return
         cell, before = self.seen[0]
@@ -65,12 +65,12 @@ class Repeats:
 
 
 def text(rows: Any) -> str:
-    """Return rows to compare: every number in full, and NaN equal to itself."""
+    """Return rows as text that can be compared: every number in full, and NaN equal to itself."""
     return json.dumps(rows, sort_keys=True, default=lambda value: value.item())
 
 
 def first_difference(before: Rows, after: Rows) -> str:
-    """Return the first difference, in a few words."""
+    """Describe the first difference in a few words."""
     if len(before) != len(after):
         return f"{len(before)} rows, then {len(after)}"
     for number, (one, other) in enumerate(zip(before, after), 1):

@@ -1,14 +1,16 @@
-"""Whether the machine computes what autograd does in the cells of a job: looked at before any of them is trained."""
+"""Agreement of the machine with autograd, checked on the cells of a job before any of them is trained."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 
+from rankfall import components
+from rankfall.design import components_of
 from rankfall.disk import StoreError
 from rankfall.errors import NoKernel, RankfallError, describe_error
 from rankfall.run.guards.reads import Unproved
-from rankfall.run.guards.unchanged import numerics
+from rankfall.run.guards.unchanged import check_unchanged, numerics
 from rankfall.run.jobs.cells import dataset_of, shape_of, stack_data
 from rankfall.run.plan.engines import MACHINE_GPU, MACHINES
 from rankfall.train.data import Data, steps_per_epoch
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 def check_agreement(
     cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Callable[[str], None]
 ) -> set[str]:
-    """The groups that the machine was to train but cannot trace: autograd trains them, on any computer, since what a trace meets is the
-    code. Raise if it gives other numbers than autograd for the first cell of a group. `note` is told where that could not be looked at."""
+    """Return the groups that the machine cannot trace. Autograd trains them on any computer, since traceability depends on the code alone.
+    Raise if the machine's numbers differ from autograd's for the first cell of a group. `note` reports cells that could not be checked."""
     firsts: dict[str, Cell] = {}
     for cell in cells:
         if cell.engine in MACHINES:
@@ -34,8 +36,8 @@ def check_agreement(
 
 
 def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable[[str], None]) -> bool:
-    """Whether the machine can trace a cell's step."""
-    from rankfall.train.machine.agreement import disagreement  # needs numba, which not everybody has
+    """Return whether the machine can trace a cell's step."""
+    from rankfall.train.machine.agreement import disagreement  # requires numba, an optional dependency
     from rankfall.train.machine.trace import Untraceable
 
     named = f"{cell.task.name} / {cell.architecture.name} / {cell.training.name}"
@@ -44,6 +46,10 @@ def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable
         with numerics(cell.code):
             data = stack_data([cell, cell], [dataset, dataset], device)
             batches = ends_of_epoch(cell, data)
+            for kind, component in [*components_of(cell.architecture), ("objective", cell.training.objective)]:
+                components.load(kind, component.name)
+            # Programs are kept under the planned digests, so an edited text that was imported here must not be traced.
+            check_unchanged(cell.code)
             what = disagreement(
                 cell.architecture,
                 shape_of(cell, dataset),
@@ -61,8 +67,8 @@ def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable
             "the component that does it lets the plan say so"
         )
         return False
-    except Exception as error:  # what a component raises is its cells' own failure, and their training will say so
-        note(f"{cell.key}: not looked at whether the machine agrees with autograd: {describe_error(error)}")
+    except Exception as error:  # a failing component is its cells' own failure, and their training reports it
+        note(f"{cell.key}: could not check whether the machine agrees with autograd: {describe_error(error)}")
         return True
     if what:
         raise RankfallError(f"{named}: {what}")
@@ -80,7 +86,8 @@ def machine_of(engine: str) -> "type[Machined]":
 
 
 def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":
-    """The first batch of the first epoch for two members, and the last one if it is smaller or the objective draws something of each."""
+    """Return the first batch of the first epoch for two members. Add the last batch if it is smaller, or if the objective draws something
+    for each batch."""
     size, shuffle, seeds = cell.training.batch, cell.training.shuffle, [cell.seed, cell.seed + 1]
     last = steps_per_epoch(data.samples, size) - 1
     found = [next(data.epoch(seeds, 0, size, shuffle, first)) for first in sorted({0, last})]

@@ -1,4 +1,4 @@
-"""What must hold before a job trains anything: engines that run, components that pass their trial, and the numbers of autograd."""
+"""Checks before a job trains anything: engines run, components pass their trial, and the machine's numbers agree with autograd's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checked:
-    """`passed`: cells to train; `refused`: key -> why a cell is not; `untraced`: groups that the machine was to train and cannot trace."""
+    """Cells to train (`passed`), why each other cell is not trained (`refused`, by key), and groups that the machine cannot trace
+    (`untraced`)."""
 
     passed: "list[Cell]"
     refused: Mapping[str, str]
@@ -26,7 +27,7 @@ class Checked:
 
 
 def prepare_engines(cells: "Sequence[Cell]", missing: "Sequence[Cell]") -> None:
-    """Raise where an engine of these cells cannot run, and compile the kernels for those that are missing: neither is a cell's fault."""
+    """Raise if an engine of these cells cannot run, and compile the kernels for the missing cells. Neither failure is a cell's fault."""
     check_installed({cell.engine for cell in cells})
     if any(cell.engine == MACHINE for cell in missing):
         from rankfall.train.machine.engine import prepare
@@ -35,7 +36,7 @@ def prepare_engines(cells: "Sequence[Cell]", missing: "Sequence[Cell]") -> None:
 
 
 def check_device(cells: "Sequence[Cell]", device: torch.device) -> None:
-    """Raise where a processor would train what is for a GPU: jobs that measure train what has been lost, and may have none."""
+    """Raise if a CPU would train cells meant for a GPU. Measuring jobs retrain lost cells and may run without a GPU."""
     there = [cell for cell in cells if cell.engine == MACHINE_GPU]
     if there and machine_of(MACHINE_GPU).device_type != device.type:
         raise RankfallError(
@@ -45,7 +46,7 @@ def check_device(cells: "Sequence[Cell]", device: torch.device) -> None:
 
 
 def check_cells(cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Callable[[str], None]) -> Checked:
-    """Raise where an engine has no device or computes something else; a component that is refused takes its own cells with it."""
+    """Raise if an engine has no device or disagrees with autograd. A refused component only excludes its own cells."""
     check_device(cells, device)
     refused = find_refused_cells(cells, store, note)
     passed = [cell for cell in cells if cell.key not in refused]

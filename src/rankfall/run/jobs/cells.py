@@ -1,4 +1,4 @@
-"""What both kinds of job need of cells: their data, the shape of their networks, their stored tensors."""
+"""Data, shapes and stored tensors of cells, for both kinds of job."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from rankfall.run.store import CellRecord, LoadedStack, Store
 
 SEEN = 0.1  # largest share of test samples that are training samples
-ATTEMPTS = 4  # looks for cells that were in the store a moment ago, with training between
+ATTEMPTS = 4  # attempts to read cells that were just in the store, with training in between
 
 
 def datasets_of(cells: "Sequence[Cell]", store: "Store") -> list[Dataset]:
-    """The data of each cell; cells of one data key share one object."""
+    """Return the data of each cell. Cells with the same data key share one object."""
     made = {cell.data_key: cell for cell in cells}
     found = {key: dataset_of(cell, store) for key, cell in made.items()}
     return [found[cell.data_key] for cell in cells]
 
 
 def dataset_of(cell: "Cell", store: "Store") -> Dataset:
-    """The data of a cell: made once, then read."""
+    """Return the data of a cell: created once, then read from the store."""
 
     def make() -> Dataset:
         with prove_numbers(cell.data_code):
@@ -43,19 +43,19 @@ def dataset_of(cell: "Cell", store: "Store") -> Dataset:
 
 
 def check_overlap(cell: "Cell", dataset: Dataset) -> None:
-    """Raise if a network could answer a large part of the test set by heart, and the task does not say why that may be."""
+    """Raise if a network could answer a large part of the test set by heart, unless the task states why (its fact OVERLAP)."""
     if "OVERLAP" in components.facts_of("task", cell.task.task.name):
         return
     seen, asked = dataset.count_seen(), len(dataset.test.inputs)
     if seen > SEEN * asked:
         raise RankfallError(
             f"task {cell.task.name}, seed {cell.data_seed}: {seen} of {asked} test samples are training samples, more than a tenth\n"
-            "let there be more samples to draw from (raise length or symbols) or lower train; a task may say why that is meant (OVERLAP)"
+            "give the task more possible samples (raise length or symbols) or lower train; a task may state why this is intended (OVERLAP)"
         )
 
 
 def stack_data(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:
-    """The data of a stack as tensors on the device."""
+    """Return the data of a stack as tensors on the device."""
     ranges.check(cells, datasets)
     task, like = components.bound("task", cells[0].task.task), datasets[0]
 
@@ -77,7 +77,7 @@ def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
 def find_records(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> "dict[str, CellRecord]":
-    """What the store says of each cell. Cells that have vanished since, such as by cleaning, are given to `train` again."""
+    """Return the store's record of each cell. Cells that have vanished, for example by cleaning, are passed to `train` again."""
     keys, groups = [cell.key for cell in cells], {cell.group for cell in cells}
     for _ in range(ATTEMPTS):
         found = store.find_cells(keys, groups)
@@ -91,8 +91,8 @@ def find_records(
 def load_stacks(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> "list[LoadedStack]":
-    """Cells of one group with their tensors. Damage shows only when a file is read in full: then the store sets it aside, and the cells
-    are given to `train` again."""
+    """Load cells of one group with their tensors. Damage shows only when a file is read in full. The store then sets the file aside, and
+    its cells are passed to `train` again."""
     keys, group = [cell.key for cell in cells], cells[0].group
     for _ in range(ATTEMPTS):
         stacks = store.load_cells(keys, group)

@@ -1,6 +1,6 @@
-"""The work of jobs, for training and measuring alike: stacks, signals, lack of memory, failures, checkpoints.
+"""The engine of training and measuring jobs: stacks, signals, lack of memory, failures, checkpoints.
 
-None of this is part of a key.
+Nothing here is part of a key.
 """
 
 import hashlib
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
 
-INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): run the job again and it goes on
+INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): a rerun of the job resumes
 T = TypeVar("T")
 
 
 class Interrupted(Exception):
-    """A signal asked to stop; the state of the running stack has been saved."""
+    """A signal asked the job to stop. The state of the running stack has been saved."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Settings:
 
 
 class Work(ABC, Generic[T]):
-    """What a job does with a stack of cells. A stack that fails is halved, until a cell that fails is alone."""
+    """The work of a job on stacks of cells. A stack that fails is halved until a failing cell is alone."""
 
     store: "Store"
     settings: Settings
@@ -61,45 +61,45 @@ class Work(ABC, Generic[T]):
 
     @abstractmethod
     def compute(self, cells: "list[Cell]") -> T:
-        """Do it, for a stack of one group."""
+        """Compute the result of a stack of one group."""
 
     @abstractmethod
     def most(self, cell: "Cell") -> int:
-        """How many cells of this one's group a stack holds at most."""
+        """Return the largest stack size for the group of this cell."""
 
     @abstractmethod
     def handle_failure(self, cell: "Cell", reason: str, error: Exception, seconds: float) -> T:
-        """What to leave for a cell that fails alone; may raise."""
+        """Return the result for a cell that fails alone. May raise."""
 
     @abstractmethod
     def keys(self, cells: "Sequence[Cell]") -> list[str]:
-        """What the result for each cell is kept under."""
+        """Return the keys under which the results of the cells are stored."""
 
     @abstractmethod
     def codes(self, cells: "Sequence[Cell]") -> list[Code]:
-        """What the keys of the results say of code and files."""
+        """Return the code and files that the keys of the results name."""
 
     @abstractmethod
     def note(self, text: str) -> None: ...
 
     def check(self, cells: "Sequence[Cell]") -> None:
-        """Raise `Unproved` if what is in hand may be another code's."""
+        """Raise `Unproved` if code or files have changed since the keys were computed."""
         check_unchanged(*self.codes(cells))
 
     def checkpoint(self, keys: Sequence[str], cells: "Sequence[Cell]") -> "StackCheckpoint":
-        """Of what is kept under these keys and computed of these cells."""
+        """Return the checkpoint of a stack with these result keys and cells."""
         every = self.settings.checkpoint_seconds
         return StackCheckpoint(self.store, keys, every, self.stopped, lambda: self.check(cells))
 
     def run(self, cells: "Sequence[Cell]") -> Iterator[T]:
-        """The result of each stack."""
+        """Yield the result of each stack."""
         for members in stacks(cells, self.most):
             yield from self.run_stack(members)
 
     def run_stack(self, cells: "list[Cell]") -> Iterator[T]:
         began = time.monotonic()
         reason = self.stopped()
-        if reason:  # came while no step was taken, such as in an evaluation
+        if reason:  # the signal came while no step was taken, such as in an evaluation
             raise Interrupted(f"{reason} between stacks")
         failure: Exception
         try:
@@ -123,7 +123,8 @@ class Work(ABC, Generic[T]):
 
 
 class StackCheckpoint:
-    """Keeps where a stack stands: on a timer, and at once when a signal asks to stop. Its state has named parts, one after another."""
+    """A checkpoint of a stack, saved on a timer and at once when a signal asks to stop. Its state has named parts that follow one
+    another."""
 
     def __init__(
         self,
@@ -135,12 +136,12 @@ class StackCheckpoint:
     ) -> None:
         self.store, self.every, self.stopped, self.check = store, every, stopped, check
         self.identity, self.keys = stack_id(keys), list(keys)
-        self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet looked for
-        self.before = 0.0  # seconds of the jobs that were interrupted
+        self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet loaded
+        self.before = 0.0  # seconds of earlier, interrupted jobs
         self.began = self.saved = time.monotonic()
 
     def load(self, name: str) -> Mapping[str, Tensor] | None:
-        """The tensors that the last checkpoint has of this part, if there is one."""
+        """Return the tensors of this part in the last checkpoint, if it exists."""
         if self.parts is None:
             tensors, about = self.store.load_checkpoint(self.identity, self.keys) or ({}, {"seconds": 0.0, "parts": []})
             self.before = about["seconds"]
@@ -152,7 +153,7 @@ class StackCheckpoint:
         return self.before + time.monotonic() - self.began
 
     def after_step(self, name: str, step: int, state: Callable[[], Mapping[str, Tensor]]) -> None:
-        """Keeps the state of all parts if it is time to, and raises `Interrupted` if a signal came."""
+        """Save the state of all parts if it is time to, and raise `Interrupted` if a signal came."""
         reason = self.stopped()
         self.parts = {**(self.parts or {}), name: state}
         if reason or time.monotonic() - self.saved >= self.every:
@@ -169,7 +170,7 @@ class StackCheckpoint:
 
 
 def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Iterator[list[Cell]]":
-    """The cells in stacks of at most a given size; the division depends on that and on the cells alone."""
+    """Yield the cells in stacks of at most a fixed size. The division depends only on that size and the cells."""
     for _, group in groupby(sorted(cells, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group):
         members = list(group)
         size = most if isinstance(most, int) else most(members[0])
@@ -186,15 +187,15 @@ def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def machine() -> dict[str, Any]:
-    """What computes here, and when."""
+    """Return the host, the processor, the versions of packages, and the time."""
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {"host": socket.gethostname(), "processor": processor(), "versions": versions, "time": now}
 
 
 def peak_megabytes() -> int:
-    """The most memory that this program has used so far. Linux also counts in `ru_maxrss` what the process was before it started the
-    program: a fork as large as its parent, such as Snakemake with a large plan. So what Linux says of the program alone comes first."""
+    """Return the peak memory of this program so far. On Linux `ru_maxrss` also counts the process before it executed this program: a fork
+    as large as its parent, such as Snakemake with a large plan. So `VmHWM`, which counts this program alone, is preferred."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:  # not Linux
@@ -204,7 +205,7 @@ def peak_megabytes() -> int:
 
 
 def describe_failure(error: Exception) -> str:
-    """An error in one line: what, and where."""
+    """Describe an error and its location in one line."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{describe_error(error)} ({last.filename}:{last.lineno})"
 
@@ -215,7 +216,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], str | None]]:
-    """Within, SIGTERM and SIGUSR1 (SLURM's warning before a time limit) are remembered; the running step ends first."""
+    """Remember SIGTERM and SIGUSR1 (SLURM's warning before a time limit) within the context, so that the running step can end first."""
     received: list[str] = []
 
     def remember(number: int, frame: FrameType | None) -> None:

@@ -1,9 +1,9 @@
-"""Rows of a measure that goes from item to item, kept by what each item is made of: after an edit of one component, or where one more is
-named, only the items that are made of it are measured.
+"""Stored rows of a measure that goes from item to item. Each item's rows are stored under the components that build the item, so after an
+edit or an addition of a component only the items that use it are measured.
 
-An item's key holds the item, its components with their options, code and files, the measure's options but for those that choose items
-(its facts PARTS and CHOOSES), and the measure's code but for the components that it might use for another item. While an item is
-measured nothing else may be loaded.
+An item's key holds the item, its components with their options, code and files, the measure's options except those that choose items (its
+facts PARTS and CHOOSES), and the measure's code except the components that it might use for other items. While an item is measured, no
+other component may be loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class KeptItems:
-    """The kept rows of one measure, in a job that has fixed its keys."""
+    """The stored rows of one measure, in a job that has fixed its keys."""
 
     def __init__(self, measure: "MeasurePlan", store: "Store") -> None:
         self.measure, self.store, self.sources = measure, store, Sources()
@@ -50,11 +50,11 @@ class KeptItems:
         return found
 
     def within(self, parts: Parts) -> AbstractContextManager[None]:
-        """Around the measurement of items that are made of these components."""
+        """Return a context for the measurement of items built from these components."""
         return numerics(self.measure.always, *map(self.code_of, parts))
 
     def save(self, rows: Mapping[str, Rows]) -> None:
-        """Not where there are none: something optional is not installed, and may be tomorrow."""
+        """Store rows that are not empty. Rows are empty if an optional package is missing, which may be installed later."""
         if found := {key: some for key, some in rows.items() if some}:
             check_unchanged(self.measure.code)
             self.store.save_rows(self.name, found)
@@ -64,7 +64,7 @@ class KeptItems:
         return digest(kind, component.name, component.options, self.code_of(part))
 
     def code_of(self, part: tuple[str, Component]) -> dict[str, str]:
-        """Digests of a component's code and files, which are all in the key of the whole measure."""
+        """Return the digests of a component's code and files. All of them must be in the key of the whole measure."""
         if part not in self.codes:
             kind, component = part
             files = files_of(kind, component, f"measures.{self.measure.name}")

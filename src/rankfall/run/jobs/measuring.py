@@ -1,4 +1,4 @@
-"""A measuring job: find what the store has, measure what is missing cell by cell, keep the rows from time to time."""
+"""A measuring job: find the stored rows, measure missing cells one at a time, and save the rows regularly."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from rankfall.train.resume import Checkpoint
 
 
-Input = tuple["dict[str, Tensor]", "Dataset"]  # of a cell: its weights (1, ...) and its data
+Input = tuple["dict[str, Tensor]", "Dataset"]  # the weights (1, ...) and data of a cell
 
 
 @dataclass(frozen=True)
 class MeasuringWork(Work[Rows]):
-    """The work of a measuring job: rows, one cell at a time."""
+    """The work of a measuring job: rows, for one cell at a time."""
 
     plan: "Plan"
     measure: "MeasurePlan"
     store: "Store"
     settings: Settings
     stopped: Callable[[], str | None]
-    inputs: dict[str, Input] = field(default_factory=dict)  # cell key -> what was read for it and is not yet used
+    inputs: dict[str, Input] = field(default_factory=dict)  # by cell key: inputs that have been read and not yet used
 
     def compute(self, cells: "list[Cell]") -> Rows:
         (cell,) = cells
@@ -65,7 +65,7 @@ class MeasuringWork(Work[Rows]):
         return [row | here for row in rows]
 
     def read(self, cells: "list[Cell]") -> dict[str, Input]:
-        """Weights (1, ...) and data of cells of one group, by key: a file that many of them share is read once."""
+        """Return the weights (1, ...) and data of cells of one group, by key. A file that several cells share is read once."""
         tensors, _ = join(load_stacks(cells, self.store, self.train), [cell.key for cell in cells])
         weights = {name: value.split(1) for name, value in tensors.items() if not name.startswith("history.")}
         datasets = datasets_of(cells, self.store)
@@ -94,7 +94,7 @@ class MeasuringWork(Work[Rows]):
 
 
 def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
-    """Rows of all cells, with what each cell is; a cell that is not done has one row that says why."""
+    """Return the rows of all cells, with the columns that describe each cell. A cell that is not done has one row with the reason."""
     records = find_records(cells, job.store, job.train)
     done = [cell for cell in cells if records[cell.key].status == "done"]
     keys = dict(zip((cell.key for cell in done), job.keys(done)))
@@ -108,9 +108,9 @@ def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
 
 
 def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Rows]:
-    """Rows by measure key. They are saved from time to time, and whatever ends the job."""
+    """Return rows by measure key. They are saved regularly, and also when the job ends early."""
     with keep_rows(cells, job) as keeper:
-        for together in stacks(cells, job.settings.stack):  # what is read at once
+        for together in stacks(cells, job.settings.stack):  # cells that are read at once
             job.inputs.update(job.read(together))
             for key, cell, rows in zip(job.keys(together), together, job.run(together)):
                 keeper.add(key, cell, rows)
@@ -118,7 +118,7 @@ def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork) -> dict[str, Ro
 
 
 def measure_without_cells(job: MeasuringWork) -> Rows:
-    """Rows of a measure that needs no cells."""
+    """Return the rows of a measure that needs no cells."""
     component, key = job.measure.component, job.plan.measure_key(job.measure.name)
     job.store.announce([], {component.name: [job.measure.key]})
     found = job.store.find_rows(component.name, [key]) if is_reproducible(component.options) else {}
@@ -130,20 +130,20 @@ def measure_without_cells(job: MeasuringWork) -> Rows:
     if is_reproducible(component.options):
         context = replace(context, checkpoint=job.checkpoint([key], []), kept=KeptItems(job.measure, job.store))
     rows = rows_of(job, context)
-    if rows and is_reproducible(component.options):  # none: something optional is not installed, and may be tomorrow
+    if rows and is_reproducible(component.options):  # without an optional package, rows are empty
         job.store.save_rows(component.name, {key: rows})
     job.store.drop_checkpoint(stack_id([key]))
     return rows
 
 
 def is_reproducible(options: Mapping[str, Any]) -> bool:
-    """Whether the key tells all that the rows depend on: a hub's weights without a revision are whatever they are today."""
+    """Return whether the key determines the rows. Weights of a hub without a revision can change from day to day."""
     return options.get("phase") != "pretrained" or options.get("revision") is not None
 
 
 def is_timing(table: str) -> bool:
-    """Whether all numbers of a table are provenance, such as times: they depend on more than a key holds, and the networks that are timed
-    are in the key by the table of cells."""
+    """Return whether all numbers of a table are provenance, such as times. Times depend on more than a key holds, and the key of a table of
+    times already names the timed networks through the table of cells."""
     floats = [column for column in tables.schema(table).columns if column.type == "float"]
     return bool(floats) and all(column.provenance for column in floats)
 

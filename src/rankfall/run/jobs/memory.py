@@ -1,6 +1,6 @@
 """How many cells are trained at once: as many as the configuration allows, and on a GPU no more than its free memory holds.
 
-None of this is part of a key. A stack that turns out to be too large is halved (`run/jobs/engine.py`).
+Nothing here is part of a key. A stack that turns out to be too large is halved (`run/jobs/engine.py`).
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ SHARE = 0.7  # of the free memory: the estimate of a member is rough
 
 
 def members_at_once(cell: "Cell", settings: "Settings") -> int:
-    """How many members of the cell's group a stack has."""
+    """Return the stack size for the cell's group."""
     if settings.device.type != "cuda":
         return settings.stack
     own = member_megabytes(cell.task, cell.architecture, cell.training)
@@ -25,12 +25,12 @@ def members_at_once(cell: "Cell", settings: "Settings") -> int:
 
 
 def members_that_fit(free: float, own: int) -> int:
-    """A power of two: a job that is started again, with a little less memory free, has the same stacks and finds their checkpoints."""
+    """Return a power of two, so that a restarted job with slightly less free memory has the same stacks and finds their checkpoints."""
     return int(2 ** (max(1, int(SHARE * free / own)).bit_length() - 1))
 
 
 def free_megabytes(device: torch.device) -> float:
-    """Free memory of the device, with what PyTorch keeps for its next allocations."""
+    """Return the free memory of the device, including what PyTorch reserves for its next allocations."""
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return (free + kept) / 2**20

@@ -1,7 +1,7 @@
-"""The processor that computes here, as rows and records have it.
+"""The name of this machine's processor, as it appears in rows and records.
 
-The last bits of a number follow from the vectors that PyTorch uses (AVX2, AVX-512, ...) and from the family and model of the processor, by
-which its libraries choose code. So that is what is written: processors of which it is equal are of one kind.
+The last bits of a number depend on the vectors that PyTorch uses (AVX2, AVX-512, ...) and on the family and model of the processor, by
+which its libraries choose code. So the name consists of these: processors with equal names compute equal bits.
 """
 
 import os
@@ -17,13 +17,13 @@ NOISE = ("(R)", "(TM)", "(tm)", "CPU ", "Processor")
 
 @cache
 def processor() -> str:
-    """Such as `AMD EPYC, family 25 model 17, AVX512`; vectors that the environment limits are named as limited."""
+    """Return a name such as `AMD EPYC, family 25 model 17, AVX512`. Vectors limited by the environment are named as limited."""
     about = fields(CPUINFO.read_text()) if CPUINFO.is_file() else {}
     return name(about, torch.backends.cpu.get_cpu_capability(), os.environ.get("NUMBA_CPU_NAME", ""))
 
 
 def name(about: dict[str, str], vectors: str, compiled_for: str = "") -> str:
-    """From what Linux says of a processor; without that, what Python says of the machine."""
+    """Build the name from Linux's description of a processor or, without it, from Python's description of the machine."""
     called = about.get("model name") or platform.processor() or platform.machine()
     for noise in NOISE:
         called = called.replace(noise, " ")
@@ -38,6 +38,6 @@ def name(about: dict[str, str], vectors: str, compiled_for: str = "") -> str:
 
 
 def fields(text: str) -> dict[str, str]:
-    """The fields of the first processor in `/proc/cpuinfo`."""
+    """Return the fields of the first processor in `/proc/cpuinfo`."""
     pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}

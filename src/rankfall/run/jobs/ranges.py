@@ -1,7 +1,7 @@
-"""Whether data are what the networks of a stack are built for, asked for every seed: the trial of a task draws the data of one.
+"""Checks that data fit the networks of a stack. They cover every seed, whereas the trial of a task draws data for only one.
 
-A network has as many rows of symbols and as many outputs as its data say. All members of a stack have the sizes of the first, and a symbol
-beyond them would be looked up among another member's weights, without a word.
+A network has as many symbol rows and outputs as its data require. All members of a stack have the sizes of the first member, and a larger
+symbol would silently be looked up among another member's weights.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ SIZES = ("size_in", "size_out", "length", "special", "constant")
 
 
 def check(cells: "Sequence[Cell]", datasets: Sequence[Dataset]) -> None:
-    """Raise if one network cannot serve all of these data: a stack is then halved, and what is wrong with its own data fails."""
+    """Raise if one network cannot serve all of these data. The stack is then halved, and only cells with invalid data fail."""
     known: set[int] = set()
     for cell, dataset in zip(cells, datasets):
         for size in SIZES:
@@ -44,7 +44,7 @@ def check_split(split: Split, of: Dataset, what: str) -> None:
 def check_within(values: Tensor, least: int, size: int, what: str, name: str) -> None:
     low, high = (float(end) for end in values.aminmax())
     if values.is_floating_point():
-        if not (low - low == 0 and high - high == 0):  # NaN is both ends
+        if not (low - low == 0 and high - high == 0):  # NaN makes both ends NaN
             raise RankfallError(f"{what} are not all finite numbers")
     elif low < least or high >= size:
         raise RankfallError(

@@ -1,4 +1,4 @@
-"""What is asked of rows before they are kept, and when they are: from time to time, and whatever ends the job."""
+"""Checks of rows before they are stored, and the times at which they are saved: regularly, and also when the job ends early."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RowKeeper:
-    """Rows by measure key, of cells that are measured one after another. None is kept before the measure has passed its trial."""
+    """Rows by measure key, of cells that are measured one after another. None is stored before the measure has passed its trial."""
 
     def __init__(self, cells: "Sequence[Cell]", job: "MeasuringWork") -> None:
         self.cells, self.job = cells, job
@@ -32,13 +32,13 @@ class RowKeeper:
         check_numbers(cell, rows, self.job)
         self.unsaved[key] = rows
         self.repeats.look(cell, rows)
-        due = time.monotonic() - self.saved >= self.job.settings.checkpoint_seconds  # what a killed job loses at most
+        due = time.monotonic() - self.saved >= self.job.settings.checkpoint_seconds  # limits what a killed job loses
         if due and self.repeats.over:
             self.save()
             self.saved = time.monotonic()
 
     def save(self) -> None:
-        """Their checkpoints stay until they are kept."""
+        """Save the unsaved rows, then drop their checkpoints."""
         name, store = self.job.measure.component.name, self.job.store
         self.job.check(self.cells)
         store.save_rows(name, self.unsaved)
@@ -51,7 +51,7 @@ class RowKeeper:
 
 @contextmanager
 def keep_rows(cells: "Sequence[Cell]", job: "MeasuringWork") -> Iterator[RowKeeper]:
-    """Around the measurement of these cells. Of a measure that is refused nothing is kept."""
+    """Return a context for the measurement of these cells. If the measure is refused, no rows are stored."""
     rows = RowKeeper(cells, job)
     try:
         yield rows
@@ -65,7 +65,7 @@ def keep_rows(cells: "Sequence[Cell]", job: "MeasuringWork") -> Iterator[RowKeep
 
 
 def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
-    """Raise if rows of a cell cannot stand in their table, before they are kept: a table of many cells could not say whose they are."""
+    """Raise if rows of a cell do not fit their table. A check of the whole table could not name the cell."""
     name = job.measure.name
     for column in schema(job.measure.table).columns:
         for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""A training job: find what the store has, train what is missing in stacks, keep every finished stack at once."""
+"""A training job: find the stored cells, train the missing ones in stacks, and store every finished stack at once."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -53,7 +53,8 @@ def train_cells(
     progress: "Progress",
     code: "Callable[[Cell], dict[str, Any]]",
 ) -> None:
-    """Leaves every cell in the store: done, diverged or failed. `code` says what to record about a cell's origin."""
+    """Train the missing cells, so that the store has every cell as done, diverged or failed. `code` returns what to record about a cell's
+    origin."""
     missing = find_missing(cells, store)
     prepare_engines(cells, missing)
     progress.begin(total=len(cells), in_store=len(cells) - len(missing))
@@ -67,14 +68,14 @@ def train_cells(
 
 
 def find_missing(cells: "Sequence[Cell]", store: "Store") -> "list[Cell]":
-    """The cells that the store does not have, or has as failed."""
+    """Return the cells that the store does not have, or has as failed."""
     found = store.find_cells([cell.key for cell in cells], {cell.group for cell in cells})
     return [cell for cell in cells if cell.key not in found or found[cell.key].status == "failed"]
 
 
 @dataclass(frozen=True)
 class TrainingWork(Work[None]):
-    """The work of a training job: one stack at a time, resumed where a checkpoint says."""
+    """The work of a training job: one stack at a time, resumed from its checkpoint."""
 
     store: "Store"
     settings: Settings
@@ -105,13 +106,13 @@ class TrainingWork(Work[None]):
 
 
 def keep_refused(refused: Mapping[str, str], cells: "Sequence[Cell]", job: TrainingWork) -> None:
-    """Keep why these cells are not trained."""
+    """Store the reasons for cells that are not trained."""
     for stack in stacks([cell for cell in cells if cell.key in refused], job.settings.stack):
         save_failed(stack, [refused[cell.key] for cell in stack], 0.0, job)
 
 
 def save_failed(cells: "list[Cell]", reasons: list[str], seconds: float, job: TrainingWork) -> None:
-    """Keep that these cells of one group cannot be had, and why."""
+    """Store cells of one group as failed, with the reasons."""
     records = [
         {**job.code(cell), **machine(), "status": "failed", "reason": reason, "seconds": seconds}
         for cell, reason in zip(cells, reasons)
@@ -122,7 +123,7 @@ def save_failed(cells: "list[Cell]", reasons: list[str], seconds: float, job: Tr
 
 @dataclass(frozen=True)
 class Stack:
-    """Networks of one group with all that they are trained with."""
+    """The networks of one group with their data, objective, history and clock."""
 
     cells: "list[Cell]"
     members: Members
@@ -137,7 +138,7 @@ class Stack:
 
 
 def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
-    """Trains cells of one group from the beginning or from their checkpoint, and keeps them."""
+    """Train cells of one group from the beginning or from their checkpoint, and store them."""
     stack = build_stack(cells, job)
     checkpoint = job.checkpoint(job.keys(cells), cells)
     resume(stack, checkpoint, job.progress)
@@ -146,7 +147,7 @@ def train_stack(cells: "list[Cell]", job: TrainingWork) -> None:
 
 
 def build_stack(cells: "list[Cell]", job: TrainingWork) -> Stack:
-    """Data and networks, as they are before the first step."""
+    """Return data and networks as they are before the first step."""
     datasets, device = datasets_of(cells, job.store), job.settings.device
     shape, trainings = shape_of(cells[0], datasets[0]), [cell.training for cell in cells]
     members = recipe.initial(cells[0].architecture, shape, [cell.seed for cell in cells], trainings, device)
@@ -158,7 +159,7 @@ def build_stack(cells: "list[Cell]", job: TrainingWork) -> Stack:
 
 
 def evaluate_stack(stack: Stack) -> dict[str, dict[str, Tensor]]:
-    """Every metric (K,) on each split at the end of training."""
+    """Return every metric (K,) on each split at the end of training."""
     splits = select_splits(stack.data.splits, stack.training.epochs)
     with separate_large_blocks(), recipe.products(stack.training, stack.members.device):
         sums = {split: evaluate(stack.members, stack.data, stack.objective, split) for split in splits}
@@ -168,7 +169,7 @@ def evaluate_stack(stack: Stack) -> dict[str, dict[str, Tensor]]:
 def keep_stack(
     stack: Stack, final: Mapping[str, Mapping[str, Tensor]], checkpoint: StackCheckpoint, job: TrainingWork
 ) -> None:
-    """Weights, history and how each network ended."""
+    """Store the weights, the history, and how each network ended."""
     cells, members, step = stack.cells, stack.members, stack.clock.step_seconds
     shared = {
         "seconds": checkpoint.seconds / len(cells),
@@ -194,14 +195,14 @@ def keep_stack(
 
 
 def engine_of(engine: str, cell: "Cell", members: Members, shape: Shape) -> StepEngine | None:
-    """The engine of a group's steps; None: through autograd. The machine needs numba, which not everybody has."""
+    """Return the engine of a group's steps, or None for autograd. The machine requires numba, an optional dependency."""
     if engine in MACHINES:
         return machine_of(engine)(members, cell.architecture, shape, cell.training, cell.code)
     return members.engine
 
 
 def resume(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
-    """Puts members and history where the last checkpoint left them, if there is one."""
+    """Restore members and history from the last checkpoint, if it exists."""
     found = checkpoint.load(TRAINING)
     if found is not None:
         restore(stack.members, stack.history, found)
@@ -209,7 +210,7 @@ def resume(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> N
 
 
 def fit_stack(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -> None:
-    """`fit`, with a checkpoint and a progress display."""
+    """Call `fit` with a checkpoint and a progress display."""
     course, members, history = recipe.course(stack.training), stack.members, stack.history
 
     def after_step() -> None:
@@ -222,22 +223,20 @@ def fit_stack(stack: Stack, checkpoint: StackCheckpoint, progress: "Progress") -
 
 
 def select_splits(splits: Iterable[str], epochs: int) -> list[str]:
-    """The splits that a cell is evaluated on at the end. To an untrained network, samples that it could have been trained on are like any
-    others: those to test on say all, and a large network would spend minutes on the rest.
-    """
+    """Return the splits on which a cell is evaluated at the end. For an untrained network, training samples are like any others, so the
+    test split suffices, and a large network would spend minutes on the rest."""
     names = list(splits)
     return [name for name in names if name != TRAIN or epochs or TEST not in names]
 
 
 def compute_means(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Every metric (K,) of a split."""
+    """Return every metric (K,) of a split."""
     return {metric: value / sums[count_of(metric, sums)] for metric, value in sums.items() if not is_count(metric)}
 
 
 def describe_ending(members: Members, k: int, final: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """How a member ended. One that no step has shown to diverge may have outputs that are no numbers all the same: at initialisation,
-    after its last step, or on the test set alone.
-    """
+    """Return the status, reason and number of steps of a member. The loss of a member that no step has shown to diverge may still not be
+    finite: at initialisation, after its last step, or on the test set alone."""
     status, steps = int(members.status[k]), int(members.last_step[k])
     reasons = {
         RUNNING: "",
@@ -246,6 +245,6 @@ def describe_ending(members: Members, k: int, final: dict[str, dict[str, float]]
     }
     nowhere = [split for split, found in final.items() if not math.isfinite(found["loss"])]
     if status != DIVERGED and nowhere:
-        first = min(nowhere, key=lambda split: (split != TRAIN, split))  # in whatever order the splits were read
+        first = min(nowhere, key=lambda split: (split != TRAIN, split))  # in a fixed order of splits
         status, reasons[DIVERGED] = DIVERGED, f"loss on {first} not finite after {steps} steps"
     return {"status": "diverged" if status == DIVERGED else "done", "reason": reasons[status], "steps": steps}

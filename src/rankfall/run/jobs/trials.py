@@ -1,8 +1,8 @@
-"""Try the components of a job before it trains, and tell which cells are refused.
+"""Trials of the components of a job before it trains, and the cells that are refused.
 
-A component's text is tried once: what passes is kept in the store under the digest of its code, with its files, options, the sizes that its
-kind reads of the network around it, the code of the trial, and torch. A refusal is not kept: it is found again in milliseconds, and its
-cause may be outside of the component, such as a package that is missing.
+A component is tried once. The store keeps what passes under the digest of its code, files and options, the sizes that its kind reads of the
+surrounding network, the code of the trial, and the version of torch. A refusal is not stored: it is repeated in milliseconds, and its cause
+may lie outside of the component, such as a missing package.
 """
 
 from collections import Counter
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import Store
 
-SLOW = 0.1  # seconds a call from which on the one who wrote it is told
+SLOW = 0.1  # seconds per call above which the component is reported as slow
 
 
 class Bench:
-    """Tries each component once in a job, and none whose trial the store remembers."""
+    """The trials of one job. Each component is tried once, and not at all if the store remembers its trial."""
 
     def __init__(self, store: "Store", note: Callable[[str], None]) -> None:
         self.store, self.note = Trials(store.root), note
@@ -49,7 +49,7 @@ class Bench:
         self.passed: dict[str, dict[str, Any]] = {}
 
     def refusal(self, kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> str:
-        """Why a component cannot be used; nothing if it can. `drawn`: data that a task has drawn."""
+        """Return why a component cannot be used, or an empty string. `drawn` holds data that a task has drawn."""
         key = self.key(kind, component, setting)
         if key not in self.known:
             self.known[key] = "" if self.store.holds(key) else self.judge(key, kind, component, setting, drawn)
@@ -67,7 +67,7 @@ class Bench:
             candidate = try_component(kind, component, setting, drawn)
         except Refused as refused:
             return str(refused)
-        if candidate.seconds > SLOW * candidate.calls and kind != "task":  # whose calls are not the first of thousands
+        if candidate.seconds > SLOW * candidate.calls and kind != "task":  # a task is called only a few times
             self.note(
                 f"slow: {candidate.title}: {candidate.calls} calls on small inputs took {candidate.seconds:.1f} s"
             )
@@ -80,14 +80,14 @@ class Bench:
         return ""
 
     def keep(self) -> None:
-        """Remember what was passed. Whoever calls has made sure that the code was not edited meanwhile."""
+        """Store the components that passed. The caller has checked that their code was not edited meanwhile."""
         for key, about in self.passed.items():
             self.store.keep(key, about)
         self.passed.clear()
 
 
 def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[str], None]) -> dict[str, str]:
-    """Cell key -> why one of its components cannot be used."""
+    """Return, by cell key, why one of the cell's components cannot be used."""
     if not cells:
         return {}
     bench = Bench(store, note)
@@ -100,9 +100,7 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[
                 drawn[cell.task] = dataset_of(cell, store), cell.data_seed
             except (StoreError, Unproved):
                 raise
-            except (
-                Exception
-            ):  # the trial says why; or the task has no data for this one seed, and its training will say so
+            except Exception:  # the trial reports why; or only this seed has no data, which its training reports
                 drawn[cell.task] = None
         known = drawn[cell.task]
         found = bench.refusal("task", cell.task.task, Surroundings(), known)
@@ -116,7 +114,7 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[
         designs = cell.task, cell.architecture, cell.training
         if designs not in reasons:
             reasons[designs] = reason(cell)
-    # Half an edit may well be refused, and what passed must be what the key names.
+    # An edit in progress may well be refused, and what passed must be what the key names.
     check_unchanged(*(cell.code for cell in cells))
     bench.keep()
     found = {cell.key: reasons[cell.task, cell.architecture, cell.training] for cell in cells}
@@ -127,10 +125,10 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Callable[[
 
 
 def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
-    """The network of a cell, with sequences and vocabularies cut where they cost much."""
+    """Return the sizes of a cell's network, with long sequences and large vocabularies reduced to save time."""
     a = cell.architecture
     sentinels = components.describe("sentinels", a.sentinels.name)
-    heads, mlp_width = a.heads or 1, a.mlp_width or 4 * a.width  # null where nothing reads them
+    heads, mlp_width = a.heads or 1, a.mlp_width or 4 * a.width  # null where no component reads them
     count = sentinels.facts.get("COUNT") if sentinels else 0
     return Surroundings(
         width=a.width,
@@ -151,13 +149,13 @@ def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
 
 
 def refuse_parts(measure: Component, code: Mapping[str, str], store: "Store", note: Callable[[str], None]) -> None:
-    """Raise if a measure that builds networks of its own is told to use a component that cannot be used. Its fact PARTS says
-    which options name components of which kind; `code` is the measure's.
-    """
+    """Raise if a measure that builds its own networks is configured with a component that cannot be used. Its fact PARTS maps options to
+    the kinds of component that they name. `code` is the measure's code."""
     bench = Bench(store, note)
     kinds = components.facts_of("measure", measure.name).get("PARTS", {})
     named = {
-        kind: [Component.of(one) for one in as_list(measure.options.get(option, []))] for option, kind in kinds.items()
+        kind: [Component.parse(one) for one in as_list(measure.options.get(option, []))]
+        for option, kind in kinds.items()
     }
     setting = Surroundings(trained=False, masked=any(part.name != "none" for part in named.get("mask", [])))
     lines = [bench.refusal(kind, part, setting) for kind, some in named.items() for part in some]

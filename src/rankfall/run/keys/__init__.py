@@ -1,1 +1,1 @@
-"""Keys: digests of the code and files that a number depends on, by reading, not by running."""
+"""Keys: digests of the code and files that a number depends on, computed by reading code, not by running it."""

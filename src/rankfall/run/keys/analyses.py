@@ -1,9 +1,9 @@
-"""What modules hash to and import, kept for other processes in the user's cache folder: a plan is made by every job, and to read the syntax
-trees of a few hundred files takes most of it.
+"""A cache of the analyses of modules (their digests and imports) in the user's cache folder, for other processes. Every job builds a plan,
+and reading the syntax trees of a few hundred files takes most of that time.
 
-An analysis is kept by the content of the file and the name of the module; the cache file is named by the text of what analyses and the
-version of Python, which has its own syntax trees. A cache file that is not whole counts as none. It is replaced in one move, by what was
-known and what is new; of two processes that write at the same time one is lost, whose files are then analysed again.
+An analysis is stored by the content of the file and the name of the module. The cache file is named by the text of the analysing modules
+and the version of Python, which determines syntax trees. An incomplete cache file counts as missing. It is replaced atomically by the known
+and the new entries. If two processes write at the same time, one's entries are lost, and those files are analysed again.
 """
 
 import functools
@@ -24,13 +24,13 @@ ANALYSES = (
     "rankfall.run.keys.imports",
     __name__,
 )
-MOST = 5000  # entries of a cache file, the latest
-Analysis = tuple[str, Imports]  # the digest, and what is imported and read
+MOST = 5000  # the most entries of a cache file; the latest stay
+Analysis = tuple[str, Imports]  # the digest, and the imports
 Written = list[Any]  # the same as JSON
 
 
 def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], Analysis]) -> Analysis:
-    """From the cache, or made."""
+    """Return an analysis from the cache. If it is missing, compute it."""
     ident = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest()
     known, new = _load_analyses()
     if ident not in known:
@@ -39,7 +39,7 @@ def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], A
 
 
 def keep() -> None:
-    """Has other processes find what was analysed here."""
+    """Store the new analyses for other processes."""
     (_, new), path = _load_analyses(), _path()
     if not new or path is None:
         return
@@ -53,7 +53,7 @@ def keep() -> None:
 
 @functools.cache
 def _load_analyses() -> tuple[dict[str, Written], dict[str, Written]]:
-    """All that this process knows, and what of it is new; both are filled."""
+    """Return all analyses that this process knows, and those that are new. Callers add to both."""
     path = _path()
     if path is not None:
         use(path)
@@ -62,7 +62,7 @@ def _load_analyses() -> tuple[dict[str, Written], dict[str, Written]]:
 
 @functools.cache
 def _path() -> Path | None:
-    """None where there is no home folder."""
+    """Return the cache file, or None if there is no home folder."""
     home = cache_home()
     if home is None:
         return None
@@ -72,7 +72,7 @@ def _path() -> Path | None:
 
 
 def text_of(module: str) -> bytes:
-    """The source of a module that analyses."""
+    """Return the source of a module that analyses."""
     return Path(sys.modules[module].__file__ or "").read_bytes()
 
 

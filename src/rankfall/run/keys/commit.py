@@ -6,21 +6,21 @@ from pathlib import Path
 
 import rankfall
 
-SECONDS = 5  # that git may take
+SECONDS = 5  # the time limit of git
 
 
 def commit(package: Path | None = None) -> str | None:
-    """The commit, with `-dirty` where a tracked file differs from it; None where git does not track the package."""
+    """Return the commit, with `-dirty` if a tracked file differs from it. None if git does not track the package."""
     folder = package or Path(rankfall.__file__).parent
     if (
         _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None
-    ):  # a package installed in somebody else's repository
+    ):  # the package is installed inside another repository
         return None
     return _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}  # jobs of many processes: none waits for another's lock
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}  # parallel jobs must not wait for one another's locks
     try:
         done = subprocess.run(
             ["git", *words],

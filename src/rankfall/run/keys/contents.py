@@ -1,13 +1,13 @@
-"""The hash of a file's bytes. A large file is read once; its hash is remembered as long as the file's state does not change.
+"""The hash of a file's bytes. A large file is read once, and its hash is remembered as long as the file's state does not change.
 
 The state is size, inode, and the times of the last change of content (`mtime`) and of content or attributes (`ctime`, which no program can
 set back, so that `touch -r` and unpacked archives are noticed). A file that was changed within the last seconds may change again without a
 new time stamp, so it is read each time until then.
 
-Hashes of large files are kept for other processes in the user's cache folder ($XDG_CACHE_HOME or ~/.cache): a plan is made by
-every job, and they all ask for the same weights. They are not kept in the results folder, because planning writes nothing
-there. Where the cache cannot be written, every process reads the files itself. There is one small cache file for each large file, replaced
-atomically, so that any number of processes may share the folder.
+Hashes of large files are stored for other processes in the user's cache folder ($XDG_CACHE_HOME or ~/.cache), since every job builds a plan
+and needs the same weights' hashes. They are not in the results folder, because planning writes nothing there. If the cache cannot be
+written, every process reads the files itself. Each large file has one small cache file, replaced atomically, so that any number of
+processes may share the folder.
 """
 
 import functools
@@ -23,8 +23,8 @@ from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
 from rankfall.errors import RankfallError
 
-LARGE = 2**24  # bytes; reading fewer takes no longer than a hundredth of a second or two
-SETTLED = 2.0  # seconds; the coarsest clock of a file system
+LARGE = 2**24  # bytes; fewer are read within a hundredth of a second or two
+SETTLED = 2.0  # seconds: the coarsest clock of a file system
 ATTEMPTS = 3
 ENTRY = re.compile(r"(\d+ \d+ -?\d+ -?\d+) ([0-9a-f]{64})\n")
 
@@ -32,7 +32,7 @@ State = tuple[int, int, int, int]
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex; raises OSError, or `RankfallError` if it is not a file or keeps changing."""
+    """Return the SHA-256 of a file's bytes, in hex. Raise OSError, or `RankfallError` if it is not a file or keeps changing."""
     what = describe_non_file(path)
     if what is not None:
         raise RankfallError(f"{path}: is {what}, not a file")
@@ -46,9 +46,8 @@ def hash_file(path: Path) -> str:
 
 
 def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    """(name within the folder, path) of every file, sorted, without hidden and compiled ones. Links are followed, but each folder is
-    visited once, since links may be circular.
-    """
+    """Return (name within the folder, path) of every file, sorted, without hidden and compiled ones. Links are followed, but each folder is
+    visited once, since links may be circular."""
     return iter(sorted(_walk(folder)))
 
 
@@ -99,14 +98,14 @@ def _read(path: Path) -> str:
 
 
 def _entry(path: Path) -> Path | None:
-    """The cache file for the hash of this file; None where there is no home folder."""
+    """Return the cache file for the hash of this file, or None if there is no home folder."""
     home = cache_home()
     name = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:32]
     return home / "contents" / name if home else None
 
 
 def _read_entry(entry: Path) -> tuple[str, str] | None:
-    """State and hash from the cache; empty where there is no valid entry."""
+    """Return state and hash from the cache, or None if there is no valid entry."""
     try:
         if describe_non_file(entry) is not None:
             return None

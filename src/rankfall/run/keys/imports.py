@@ -1,7 +1,7 @@
-"""What a module imports, read from its syntax tree: every form of import that Python has, or an error where the source text does not
+"""The imports of a module, read from its syntax tree: every form of import that Python has, or an error if the source text does not
 determine it.
 
-The names found here are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. Who calls knows the files, and decides.
+The collected names are candidates: `from a import b` names `a` and, in case it is a module, `a.b`. The caller knows the files and decides.
 """
 
 import ast
@@ -32,7 +32,7 @@ LOADERS = frozenset(
         "eval",
     }
 )
-# What tells a program of its own text: docstrings, comments, line numbers. A key that leaves these out would not notice when they change.
+# Names that show a program its own text: docstrings, comments, line numbers. A key without these would not notice when they change.
 TELLING = frozenset(
     {
         "__doc__",
@@ -55,28 +55,27 @@ TELLING = frozenset(
         "getinnerframes",
     }
 )
-TELLERS = frozenset(
-    {"traceback", "linecache", "pydoc", "tokenize", "inspect.stack", "inspect.trace"}
-)  # and what is in them
+# These and their members.
+TELLERS = frozenset({"traceback", "linecache", "pydoc", "tokenize", "inspect.stack", "inspect.trace"})
 TELLS_NOTHING = frozenset({"traceback.clear_frames"})
 BY_NAME = frozenset({"importlib.import_module", "importlib.__import__", "builtins.__import__", "__import__"})
 
 
 @dataclass
 class Imports:
-    """`sure` must exist if they belong to this package; `maybe` are modules or attributes of modules."""
+    """The imports of a module. `sure` must exist if they belong to this package. `maybe` are modules or attributes of modules."""
 
     sure: dict[str, int] = field(default_factory=dict)  # module -> line
     maybe: set[str] = field(default_factory=set)
-    starred: set[str] = field(default_factory=set)  # star-imported: what they list in __all__ may be modules
+    starred: set[str] = field(default_factory=set)  # star-imported modules, whose __all__ may list modules
     listed: list[str] = field(default_factory=list)  # a literal __all__
     dynamic: list[tuple[int, str]] = field(default_factory=list)  # line, source of a call whose target is unknown
     reads_text: bool = False  # docstrings, comments or line numbers may be data here
-    needed: dict[str, int] = field(default_factory=dict)  # of `sure` and `maybe`, what is imported under no condition
+    needed: dict[str, int] = field(default_factory=dict)  # imported unconditionally, out of `sure` and `maybe`
 
 
 def without_type_checking(tree: ast.Module) -> ast.Module:
-    """The tree less what only type checkers see: what stands under a name that is `typing.TYPE_CHECKING` and nothing else."""
+    """Remove what only type checkers see: statements under a name that is `typing.TYPE_CHECKING` and nothing else."""
     names = _type_checking(tree)
     for node in holders(tree) if names else ():
         for name in STATEMENTS:
@@ -87,8 +86,8 @@ def without_type_checking(tree: ast.Module) -> ast.Module:
 
 
 def _type_checking(tree: ast.Module) -> set[str]:
-    """How this module spells `typing.TYPE_CHECKING`; nothing where any of these names may get another meaning."""
-    meant: dict[str, str] = {}  # name -> what an import says of it
+    """Return this module's names of `typing.TYPE_CHECKING`, or nothing if any of these names may be bound again."""
+    meant: dict[str, str] = {}  # name -> what it is by its import
     bound: Counter[str] = Counter()
     for node in ast.walk(tree):
         for name, meaning in _bindings(node):
@@ -102,7 +101,7 @@ def _type_checking(tree: ast.Module) -> set[str]:
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """The names that a node binds, each with what an import makes of it; a text or an attribute that is the name may bind it too."""
+    """Yield the names that a node binds, each with what it is by its import. A text or an attribute with the name may bind it too."""
     match node:
         case ast.Import():
             for alias in node.names:
@@ -133,16 +132,16 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def imports_of(tree: ast.Module, module: str, is_package: bool) -> Imports:
-    """`tree` without type-checking blocks; `module` is its full name, to resolve relative imports."""
+    """Return the imports of `tree`, which has no type-checking blocks. `module` is its full name, to resolve relative imports."""
     return _Reader(module, is_package).read(tree)
 
 
 CHECKING = "TYPE_CHECKING"
-STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields that hold lists of them
+STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields that hold lists of statements
 
 
 def holders(tree: ast.AST) -> Iterator[ast.AST]:
-    """The tree and all below it that may hold statements, each after what it holds: a tenth of all nodes."""
+    """Yield the tree and all nodes that may hold statements, children first. They are a tenth of all nodes."""
     for name in STATEMENTS:
         part = getattr(tree, name, None)
         for item in part if isinstance(part, list) else ():
@@ -151,7 +150,7 @@ def holders(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _prune(item: ast.AST, names: set[str]) -> list[ast.AST]:
-    """What is left of a statement whose own statements are pruned."""
+    """Return what remains of a statement whose own statements are pruned."""
     if not isinstance(item, ast.If):
         return [item]
     negated = isinstance(item.test, ast.UnaryOp) and isinstance(item.test.op, ast.Not)
@@ -165,11 +164,11 @@ class _Reader(ast.NodeVisitor):
     def __init__(self, module: str, is_package: bool) -> None:
         self.package = module if is_package else module.rpartition(".")[0]
         self.found = Imports()
-        self.aliases: dict[str, str] = {}  # local name -> what it stands for
+        self.aliases: dict[str, str] = {}  # local name -> its full name
         self.settled: set[ast.expr] = set()  # loaders that are called with a literal name
 
     def read(self, tree: ast.Module) -> Imports:
-        # Names first: a function may use imports that stand further down in the module.
+        # Names first: a function may use imports from further down in the module.
         nodes = list(ast.walk(tree))
         for node in nodes:
             if isinstance(node, ast.Import):
@@ -207,7 +206,7 @@ class _Reader(ast.NodeVisitor):
                 self.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
 
     def add_needed(self, node: ast.stmt) -> None:
-        """A failure of such an import is one of the module: it stands in no `try`, `if`, `with` or function."""
+        """Add imports outside of any `try`, `if`, `with` or function: if they fail, the module fails."""
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -231,7 +230,7 @@ class _Reader(ast.NodeVisitor):
             self.found.dynamic.append((node.lineno, ast.unparse(node)))
 
     def add_use(self, node: ast.Attribute | ast.Name) -> None:
-        """A loader used other than by a literal name; or `package.module` reached through a name that was imported."""
+        """Add a loader that is not called with a literal name, or `package.module` reached through an imported name."""
         target = self.name_of(node)
         if target in LOADERS and node not in self.settled:
             self.found.dynamic.append((node.lineno, ast.unparse(node)))
@@ -259,7 +258,7 @@ class _Reader(ast.NodeVisitor):
         return f"{base}.{module}" if module else base
 
     def name_of(self, node: ast.expr) -> str | None:
-        """The dotted name that an expression stands for, from imports; a plain name may be a builtin."""
+        """Return the dotted name that an expression stands for, from imports. A plain name may be a builtin."""
         if isinstance(node, ast.Name):
             return self.aliases.get(node.id, node.id if node.id in LOADERS or node.id == "getattr" else None)
         if isinstance(node, ast.Attribute):
@@ -272,13 +271,13 @@ class _Reader(ast.NodeVisitor):
 
 
 def _tells(name: str) -> bool:
-    """Whether a dotted name is a function of one of these modules."""
+    """Return whether a dotted name is a function of one of these modules."""
     inside = any(name == teller or name.startswith(f"{teller}.") for teller in TELLERS)
     return inside and name not in TELLERS - {"inspect.stack", "inspect.trace"} and name not in TELLS_NOTHING
 
 
 def ancestors(module: str) -> Iterator[str]:
-    """a, a.b, a.b.c: importing the last runs them all."""
+    """Yield a, a.b, a.b.c: importing the last one runs them all."""
     parts = module.split(".")
     for count in range(1, len(parts) + 1):
         yield ".".join(parts[:count])

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Mapping
 
 from rankfall.report.provenance import INSTALLED
 
-PREFIX = INSTALLED  # begins the name of a distribution in a key
-# The common ground: its versions are columns of every table, and in no key.
+PREFIX = INSTALLED  # prefix of a distribution's name in a key
+# Common packages: their versions are columns of every table, and in no key.
 COMMON = frozenset({"torch", "numpy", "scipy", "pandas", "rankfall"})
 
 
 def versions_of(modules: Iterable[str]) -> dict[str, str]:
-    """Return name in the key -> version, of the distributions that imports of these modules need."""
+    """Return name in the key -> version, for the distributions that imports of these modules need."""
     tops = {module.partition(".")[0] for module in modules} - COMMON - sys.stdlib_module_names
     names = sorted({name for top in tops for name in distributions_of(top)})
     return {f"{PREFIX}{name}": version for name in names if (version := version_of(name))}
 
 
 def version_of(distribution: str) -> str:
-    """Return the version that is installed now; nothing where there is none."""
+    """Return the installed version, or an empty text."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -34,5 +34,5 @@ def distributions_of(top: str) -> list[str]:
 
 @functools.cache
 def _distributions() -> Mapping[str, list[str]]:
-    """Top-level name -> distributions. Read once a process, and only where a user's component imports something."""
+    """Return top-level name -> distributions. Read once per process, and only if a user's component imports something."""
     return importlib.metadata.packages_distributions()

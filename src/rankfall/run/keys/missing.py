@@ -1,7 +1,7 @@
-"""Imports of a component that fail for certain, found before anything is imported.
+"""Imports of a component that are certain to fail, detected before anything is imported.
 
-Only statements that always run count: those of the module itself, and of the local modules that such statements import in their turn. What
-stands in `try`, `if`, `with` or a function may be left out at run time, and so may what type checkers alone see.
+Only statements that always run count: those of the module itself, and of the local modules that such statements import in turn. Statements
+in `try`, `if`, `with` or a function may not run, and neither may those that only type checkers see.
 """
 
 import sys
@@ -25,14 +25,15 @@ def check_imports(kind: str, name: str, module: str, sources: Sources) -> None:
             if surely and not _exists(needed, sources):
                 raise RankfallError(
                     f"{kind} {name!r}: its module {source.module} cannot be imported: {source.file}, line {line}, imports {needed}, "
-                    f"which is not installed nor beside it; install it, or import it in a `try` if the component can do without"
+                    f"which is neither installed nor beside it; install it, or import it in a `try` if the component can do without"
                 )
             if _is_local(needed, sources):
                 waiting += ancestors(needed)
 
 
 def _exists(module: str, sources: Sources) -> bool:
-    """Of installed packages and the standard library the first part of the name: they may make the others as they are imported."""
+    """Return whether a module exists. Of installed packages and the standard library only the first part of the name is checked, since they
+    may create submodules when they are imported."""
     top = module.partition(".")[0]
     if not _is_local(module, sources):
         return top in sys.modules or sources.spec(top) is not None

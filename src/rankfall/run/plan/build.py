@@ -1,4 +1,4 @@
-"""From a configuration to the plan: cells with their keys, in shards; measures, tables and figures with their fingerprints."""
+"""Construction of the plan: cells with their keys, in shards, and measures, tables and figures with their fingerprints."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -37,31 +37,27 @@ from rankfall.run.plan.slices import Addresses, Slice, addresses_of, cells_of_sl
 
 __all__ = ["CELL_TABLES", "FigurePlan", "MeasurePlan", "Plan", "make_plan"]
 
-CLAIMS, EVIDENCE = "claims", "evidence"  # the measure that decides claims, and the figure of what decides them
+CLAIMS, EVIDENCE = "claims", "evidence"  # the measure that decides claims, and the figure of their evidence
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a configuration means."""
+    """Everything that a configuration means."""
 
     config: Config
     cells: list[Cell]
     measures: Mapping[str, MeasurePlan]
     figures: Mapping[str, FigurePlan]
     selected: dict[str, frozenset[str]] = field(repr=False)  # measure -> keys of its cells
-    sources: Sources = field(repr=False, compare=False)  # what was hashed
-    labels: Mapping[str, str] = field(default_factory=dict)  # name -> what figures and page call it
+    sources: Sources = field(repr=False, compare=False)  # the hashed source files
+    labels: Mapping[str, str] = field(default_factory=dict)  # name -> its label in figures and on the page
     colours: Mapping[str, str] = field(default_factory=dict)  # name -> #rrggbb
-    left_out: Mapping[str, Counter[str]] = field(
-        default_factory=dict
-    )  # measure -> why it cannot measure cells -> how many
-    addresses: Addresses = field(
-        default_factory=dict, repr=False, compare=False
-    )  # of a whole plan: where the grid has them
+    left_out: Mapping[str, Counter[str]] = field(default_factory=dict)  # measure -> why not measured -> cells
+    addresses: Addresses = field(default_factory=dict, repr=False, compare=False)  # only of a whole plan
 
     @cached_property
     def shards(self) -> dict[tuple[str, str], list[Cell]]:
-        """(task, shard) -> cells."""
+        """The cells of each (task, shard)."""
         found: dict[tuple[str, str], list[Cell]] = {}
         for cell in self.cells:
             found.setdefault((cell.task.name, cell.shard), []).append(cell)
@@ -69,7 +65,7 @@ class Plan:
 
     @cached_property
     def tables(self) -> dict[str, list[str]]:
-        """Measured table -> the measures that fill it."""
+        """The measures that fill each measured table."""
         found: dict[str, list[str]] = {}
         for measure in self.measures.values():
             found.setdefault(measure.table, []).append(measure.name)
@@ -77,18 +73,18 @@ class Plan:
 
     @property
     def modules(self) -> list[str]:
-        """The quantities of users that it has."""
+        """The users' quantities of this plan."""
         return modules_of(self.config)
 
     def shards_of(self, task: str) -> list[str]:
-        """The shards of a task."""
+        """Return the shards of a task."""
         known = [one for name, one in self.shards if name == task]
         if not known:
             raise problem("task", f"{task!r} has no cells", allowed=sorted({t for t, _ in self.shards}), given=task)
         return known
 
     def shard(self, task: str, shard: str) -> list[Cell]:
-        """The cells of one job."""
+        """Return the cells of one job."""
         if (task, shard) not in self.shards:
             known = self.shards_of(task)
             hint = "if a run asked for it, the configuration, the code or measured costs changed since it was planned: run again"
@@ -96,27 +92,27 @@ class Plan:
         return self.shards[task, shard]
 
     def measure(self, name: str) -> MeasurePlan:
-        """A measure by its name in the configuration."""
+        """Return a measure by its name in the configuration."""
         if name not in self.measures:
             raise problem("measure", f"{name!r} is not in the configuration", allowed=sorted(self.measures), given=name)
         return self.measures[name]
 
     def figure(self, name: str) -> FigurePlan:
-        """A figure by its name in the configuration."""
+        """Return a figure by its name in the configuration."""
         if name not in self.figures:
             raise problem("figure", f"{name!r} is not in the configuration", allowed=sorted(self.figures), given=name)
         return self.figures[name]
 
     def measure_key(self, measure: str, cell: Cell | None = None) -> str:
-        """What the rows of a measure on a cell are kept under; without a cell for a measure that needs none."""
+        """Return the key under which the rows of a measure on a cell are stored, or of a measure that needs no cell."""
         return digest(self.measures[measure].key, cell.key if cell else None)
 
     def measured_cells(self, measure: str, task: str, shard: str) -> list[Cell]:
-        """The cells of a shard that a measure is for."""
+        """Return the cells of a shard that a measure selects."""
         return [cell for cell in self.shard(task, shard) if cell.key in self.selected[measure]]
 
     def origin(self, cell: Cell) -> dict[str, Any]:
-        """What to record with a cell's result, so that a later plan can say why it is stale."""
+        """Return what to record with a cell's result, so that a later plan can say why it is stale."""
         return {
             "spec": cell.spec,
             "data_key": cell.data_key,
@@ -128,15 +124,15 @@ class Plan:
 
 
 def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None) -> Plan:
-    """The plan of a configuration: a mapping, or the path of a YAML or JSON file. `only`: with no other cells than these, and no measure
-    and figure before it is asked for, for a job that was given them by whoever has planned all and checked that they go together.
-    """
+    """Return the plan of a configuration, which is a mapping or the path of a YAML or JSON file. With `only`, the plan has just these
+    cells, and plans a measure or figure when it is first read. A job uses `only` with the cells from a plan that was already checked as a
+    whole."""
     written = parse(read(source))
     config = resolve_config(written)
     labels, colours = check_labels(written), check_colours(written)
     sources, grid = Sources(), Grid(config)
     modules = modules_of(config)
-    lend(modules)  # whoever has planned knows the quantities of users that the plan has
+    lend(modules)  # planning makes the users' quantities of the plan available
     filled = [table_of(config, name) for name in config.measures]
     tables, made = {table for table, _ in filled}, tables_for_measures(config)
     measures: Mapping[str, MeasurePlan] = OnDemand(
@@ -177,7 +173,7 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
 
 
 def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[str, Any]]) -> list[Costs]:
-    """Of the measures of cells whose files declare a COST."""
+    """Return the costs of the measures of cells whose files declare a COST."""
     return [
         (parse_filter(filters[name], f"measures.{name}.cells") if filters[name] else {}, measure.cost["seconds"])
         for name, measure in measures.items()
@@ -186,18 +182,18 @@ def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[st
 
 
 def _check_claim_names(planned: Iterable[MeasurePlan | FigurePlan]) -> None:
-    """Raise if an option names a claim that there is not."""
+    """Raise if an option names a claim that does not exist."""
     for one in planned:
         if "claims" in one.options and one.component.name in (CLAIMS, EVIDENCE):
             known = [claim.name for claim in claims()]
             section = "measures" if isinstance(one, MeasurePlan) else "figures"
             for name in one.options["claims"]:
                 if name not in known:
-                    raise problem(f"{section}.{one.name}.claims", f"{name!r} is no claim", allowed=known, given=name)
+                    raise problem(f"{section}.{one.name}.claims", f"{name!r} is not a claim", allowed=known, given=name)
 
 
 def _check_labels(config: Config, options: Mapping[str, Any], path: str) -> None:
-    """Raise if a figure's options name something that the grid does not have; otherwise the figure would fail hours later."""
+    """Raise if a figure's options name something that is not in the grid. Otherwise the figure would fail hours later."""
     for label, section in SECTIONS.items():
         known = getattr(config, section)
         for option in {label, section} & options.keys():

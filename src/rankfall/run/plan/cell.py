@@ -1,9 +1,11 @@
 """A cell, and the hashes that identify it.
 
-spec   the specification: task, architecture, training, seed; labels left out, defaults filled in, unread fields left out
-key    spec + fingerprint of the code that computes it + data key
-data   task + seed, where it matters, + fingerprint of the code that makes the data
-group  what cells of one stack must have in common: the spec without seed and without hyperparameters that each member has for itself
+spec   the specification: task, architecture, training, seed; without labels, with defaults filled in, without unread
+fields
+key    spec + fingerprint of the code that computes the cell + data key
+data   task + seed, if the data depend on it, + fingerprint of the code that generates the data
+group  what cells of one stack must have in common: the spec without the seed and without hyperparameters that each
+member has for itself
 """
 
 import hashlib
@@ -17,7 +19,7 @@ from rankfall.run.plan.cost import Cost
 
 LENGTH = 24  # hex digits of a key: 96 bits
 PER_MEMBER = frozenset({"lr", "weight_decay", "clip", "schedule", "stop_loss"})
-UNTRAINED = frozenset({"objective", "epochs", "dtype"})  # all that is left of a training of no epochs
+UNTRAINED = frozenset({"objective", "epochs", "dtype"})  # the fields that remain of a training of no epochs
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,35 +33,35 @@ class Cell:
     key: str
     spec: str
     data_key: str
-    data_seed: int | None  # None: the data do not depend on it, and all seeds share them
+    data_seed: int | None  # None if the data do not depend on the seed, so that all seeds share them
     group: str
     shard: str
-    engine: str  # of its training steps, as in run/plan/engines.py
-    code: Mapping[str, str] = field(repr=False, compare=False)  # source file -> digest, of all that computes it
-    data_code: Mapping[str, str] = field(repr=False, compare=False)  # the same for its data
-    cost: Cost = field(repr=False, compare=False)  # estimated, or measured before
+    engine: str  # of its training steps, see run/plan/engines.py
+    code: Mapping[str, str] = field(repr=False, compare=False)  # source file -> digest, of all the cell's code
+    data_code: Mapping[str, str] = field(repr=False, compare=False)  # the same for the cell's data
+    cost: Cost = field(repr=False, compare=False)  # measured earlier, or estimated
 
     def __hash__(self) -> int:
         return hash(self.key)
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """Names in the configuration: task, architecture, training."""
+        """The names of task, architecture and training in the configuration."""
         return self.task.name, self.architecture.name, self.training.name
 
     @property
     def title(self) -> str:
-        """What errors call it."""
+        """The name of the cell in errors."""
         return f"{' / '.join(self.labels)}, depth {self.architecture.depth}, seed {self.seed}"
 
     @property
     def content(self) -> dict[str, Any]:
-        """The spec but for the seed, as plain data."""
+        """The spec without the seed, as plain data."""
         return spec_content(self.task, self.architecture, self.training)
 
 
 class Alike(NamedTuple):
-    """Neighbours in a list of cells that differ in their seeds alone: what does not depend on the seed is asked once for all of them."""
+    """Adjacent cells of a list that differ only in their seeds. What does not depend on the seed is computed once for all of them."""
 
     cells: list[Cell]
 
@@ -79,8 +81,8 @@ class Alike(NamedTuple):
     def seeds(self) -> list[int]:
         return [cell.seed for cell in self.cells]
 
-    def of(self, seeds: Collection[int]) -> "Alike":
-        """Those with some of the seeds."""
+    def with_seeds(self, seeds: Collection[int]) -> "Alike":
+        """Return the cells that have one of these seeds."""
         if len(seeds) == len(self.cells):
             return self
         wanted = set(seeds)
@@ -88,23 +90,23 @@ class Alike(NamedTuple):
 
 
 def alike(cells: Iterable[Cell]) -> Iterator[Alike]:
-    """The cells in their order."""
+    """Group adjacent cells that differ only in their seeds. The order of the cells is kept."""
     parts = groupby(cells, lambda cell: (id(cell.task), id(cell.architecture), id(cell.training)))
     return (Alike(list(some)) for _, some in parts)
 
 
 def digest(*parts: Any) -> str:
-    """Hash of plain values."""
+    """Return the hash of plain values."""
     return digest_of(canonical(parts))
 
 
 def digest_of(text: str) -> str:
-    """Of what is written already as `canonical` writes it."""
+    """Return the hash of a text in the form that `canonical` writes."""
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
 def spec_content(task: Task, architecture: Architecture, training: Training) -> dict[str, Any]:
-    """The specification without seed and labels, as plain data."""
+    """Return the specification without seed and labels, as plain data."""
     return {
         "task": _content(task.task),
         "architecture": {name: _content(getattr(architecture, name)) for name in names(Architecture)},
@@ -113,7 +115,7 @@ def spec_content(task: Task, architecture: Architecture, training: Training) -> 
 
 
 def training_content(training: Training, *, stacked: bool = False) -> dict[str, Any]:
-    """With `stacked`, only what all members of a stack must have in common."""
+    """Return the fields of a training as plain data. With `stacked`, only those that all members of a stack must have in common."""
     left_out = PER_MEMBER if stacked else frozenset()
     counts = frozenset(names(Training)) if training.epochs else UNTRAINED
     return {name: _content(getattr(training, name)) for name in sorted(counts - left_out)}

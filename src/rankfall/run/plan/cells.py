@@ -1,6 +1,6 @@
-"""From the grid's combinations to cells: keys, groups and shards; two that mean the same cell are an error.
+"""Cells from the grid's combinations: keys, groups and shards. Two combinations that describe the same cell are an error.
 
-All that does not depend on the seed is computed once a combination (`Shared`); of a cell alone are two hashes of short texts.
+Everything that does not depend on the seed is computed once per combination (`Shared`). Only two hashes of short texts are per cell.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,21 +25,21 @@ from rankfall.run.plan.engines import PLAIN, ROOTS, engine_of
 from rankfall.run.plan.grid import Series, drop_seeds
 from rankfall.run.plan.history import read_history
 
-# The arithmetic of training and of drawing data, without the jobs around them, so that an edit there makes nothing stale.
+# The arithmetic of training and of drawing data, without the jobs around them: an edit of a job makes nothing stale.
 TRAIN_ROOTS = ("rankfall.train.recipe", "rankfall.train.fit")
 DATA_ROOTS = ("rankfall.tasks._dataset",)
-ALONE = 300.0  # seconds of a network, by the model: measured ones vary, and would move networks from job to job
-Costs = tuple[Filter, float]  # the cells of a measure, and the seconds that it says it takes for one
+ALONE = 300.0  # modelled seconds of a network: measured seconds vary, and would move networks from job to job
+Costs = tuple[Filter, float]  # the cells of a measure, and the seconds that it declares per cell
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What all seeds of a (task, architecture, training) have in common."""
+    """The common parts of all seeds of a (task, architecture, training)."""
 
-    content: dict[str, Any]  # the spec but for the seed: task, architecture, training
+    content: dict[str, Any]  # the spec without the seed: task, architecture, training
     digest: str
     group: str
-    alone: bool  # whether a network is a pack of its own
+    alone: bool  # whether each network is a pack by itself
     engine: str
     cost: Cost
     code: Mapping[str, str]
@@ -52,24 +52,25 @@ class Shared:
 
 @dataclass(frozen=True)
 class Draft:
-    """Cells of one combination without their keys and shards, which depend on the cost of the others."""
+    """Cells of one combination without keys and shards, which depend on the cost of other cells."""
 
     series: Series
     shared: Shared
 
 
 class Drafts:
-    """Makes drafts; what many cells have in common is computed once."""
+    """A factory of drafts. What many cells have in common is computed once."""
 
     def __init__(self, sources: Sources, compute: Compute) -> None:
         self.sources, self.compute, self.history = sources, compute, read_history(compute.costs)
         self.modules: dict[tuple[str, str], str] = {}
         self.files: dict[tuple[str, Component], dict[str, str]] = {}
         self.codes: dict[tuple[frozenset[str], tuple[tuple[str, str], ...]], Mapping[str, str]] = {}
-        self.taken: dict[str, list[Series]] = {}  # by the digest of what all seeds have in common
+        self.taken: dict[str, list[Series]] = {}  # by the digest of the parts that all seeds have in common
 
     def draft(self, series: Series) -> Draft:
-        """Without cells that differ from others of their entry in unread fields only, so that both are one cell."""
+        """Return the draft of a series. Drop cells that differ from earlier cells of their entry only in unread fields, since both are one
+        cell."""
         shared = self.share(series)
         same = self.taken.setdefault(shared.digest, [])
         for other in same:
@@ -98,7 +99,7 @@ class Drafts:
             (*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(self.module(kind, part) for kind, part in used))
         )
         data_files = self.files_of("task", task.task, f"tasks.{task.name}")
-        files: dict[str, str] = {}  # of the other parts: the cell's key holds its data's
+        files: dict[str, str] = {}  # of the other parts: the cell's key contains the data key
         for kind, part in used:
             if kind != "task":
                 files |= self.files_of(kind, part, f"{series.origin} ({architecture.name}, {training.name})")
@@ -108,12 +109,12 @@ class Drafts:
             content=content,
             digest=spec,
             group=group,
-            # One thread takes one network after another. What a stack spares is the time between steps, of long ones nothing.
+            # One thread takes one network after another. A stack saves the time between steps, which is nothing if steps are long.
             alone=engine != PLAIN
             and self.compute.threads == 1
             and cell_seconds(task, architecture, training, engine) >= ALONE,
             engine=engine,
-            cost=self.history.of(group, task, architecture, training, engine),
+            cost=self.history.cost_of(group, task, architecture, training, engine),
             code=self.code_of(roots, data_files | files),
             fingerprint=digest(fingerprint, files) if files else fingerprint,
             data_code=self.code_of(frozenset(data_roots), data_files),
@@ -123,7 +124,7 @@ class Drafts:
         )
 
     def code_of(self, roots: frozenset[str], files: Mapping[str, str]) -> Mapping[str, str]:
-        """One object for all who have the same: thousands of them would take a gigabyte."""
+        """Return the digests of code and files. Equal mappings are one object, since thousands of copies would take a gigabyte."""
         ident = roots, tuple(sorted(files.items()))
         if ident not in self.codes:
             self.codes[ident] = {**self.sources.code_files(roots), **files}
@@ -141,7 +142,8 @@ class Drafts:
 
 
 def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
-    """The cells in canonical order: by labels, depth, spec, seed, whatever the order of the configuration. `costs` are of measures."""
+    """Return the cells in canonical order: by labels, depth, spec and seed, whatever the order of the configuration. `costs` are of
+    measures."""
     drafts = in_order(map(Drafts(sources, compute).draft, series))
     datasets = DataKeys()
     return [
@@ -153,7 +155,7 @@ def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, cos
 
 
 def in_order(drafts: Iterable[Draft]) -> list[Draft]:
-    """By what they are, then by seed; where several are the same but for their seeds, these may alternate."""
+    """Sort drafts by what they are, then by seed. Drafts that differ only in their seeds are split so that all seeds are in order."""
     found: dict[tuple[Any, ...], list[Draft]] = {}
     for draft in drafts:
         found.setdefault(draft.shared.order, []).append(draft)
@@ -167,9 +169,8 @@ def in_order(drafts: Iterable[Draft]) -> list[Draft]:
 
 
 def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> list[list[tuple[str, list[int]]]]:
-    """(shard, seeds) of each draft. A shard is trained in one job and measured in one for each measure, so its size follows from what
-    takes longest.
-    """
+    """Return the (shard, seeds) of each draft. A shard is trained in one job and measured in one job per measure, so its size depends on
+    the longest of these jobs."""
     seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
     packed = []
     for draft in drafts:
@@ -185,7 +186,7 @@ def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> li
 
 
 def _dearest(draft: Draft, costs: Sequence[Costs]) -> dict[int, float]:
-    """Seed -> the seconds of training or of the measure that takes longest."""
+    """Return, by seed, the seconds of training or of the slowest measure, whichever is longer."""
     found = dict.fromkeys(draft.series.seeds, draft.shared.cost.seconds)
     for of, seconds in costs:
         if seconds > draft.shared.cost.seconds:
@@ -195,7 +196,7 @@ def _dearest(draft: Draft, costs: Sequence[Costs]) -> dict[int, float]:
 
 
 def _packs(draft: Draft) -> Iterator[tuple[shard.Pack, list[int]]]:
-    """The packs of a draft's seeds, which are in order."""
+    """Yield the packs of a draft's sorted seeds."""
     shared = draft.shared
     if shared.alone:
         for seed in draft.series.seeds:
@@ -212,7 +213,7 @@ class DataKeys:
         self.known: dict[tuple[str, str], dict[int | None, str]] = {}  # (task's content, code) -> seed -> key
 
     def keys(self, shared: Shared) -> Callable[[int | None], str]:
-        """The key of a seed's data, for cells of one combination."""
+        """Return a function from a seed to the key of its data, for cells of one combination."""
         content = canonical(shared.content["task"])
         known = self.known.setdefault((content, shared.data_fingerprint), {})
 
@@ -229,7 +230,7 @@ def spec_of(shared: Shared, seed: int) -> str:
 
 
 def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: DataKeys) -> Iterator[Cell]:
-    """Cells of one shard."""
+    """Yield the cells of one shard."""
     series, shared = draft.series, draft.shared
     data_key_of, end = datasets.keys(shared), f'","{shared.fingerprint}","'
     for seed in seeds:
@@ -254,7 +255,7 @@ def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: DataKeys) ->
 
 
 def module_of(kind: str, component: Component, sources: Sources) -> str:
-    """The module of a component that is known to exist, and can be imported, as far as its text says."""
+    """Return the module of an existing component. Raise if its text shows that it cannot be imported."""
     location = components.locate(kind, component.name)
     assert location is not None, f"{kind} {component.name} was left open"
     check_imports(kind, component.name, location.module, sources)
@@ -262,6 +263,6 @@ def module_of(kind: str, component: Component, sources: Sources) -> str:
 
 
 def describe_cell(series: Series, seed: int) -> str:
-    """A cell in words."""
+    """Describe a cell in words."""
     a = series.architecture
     return f"{series.task.name} / {a.name} / {series.training.name}, depth {a.depth}, seed {seed}"

@@ -1,13 +1,13 @@
-"""The cost of a cell: a rough model, within a factor of about two, by which shards are sized and runs estimated.
+"""The cost of a cell: a rough model, accurate within a factor of about two, which sizes shards and estimates runs.
 
 A training step of one member, in a stack, on one core:
 
     seconds = layers * CALL + 6 * parameters * tokens / RATE + 12 * heads' scores / RATE
 
-CALL is the overhead of launching a layer's operations, shared by the members of a stack; 6 operations a parameter and token are one
-multiplication and addition forward and two backward. The evaluation at the end is forward alone, which is all that an untrained network
-takes. Shards must be the same on all machines, so the constants are fixed here; measured costs are used where a configuration names a
-file of them (see `history`).
+CALL is the overhead of launching a layer's operations, divided among the members of a stack. The 6 operations per parameter and token are
+one multiplication and addition forward and two backward. The evaluation at the end is forward only, and it is all that an untrained network
+takes. Shards must be the same on all machines, so the constants are fixed here. Measured costs are used if a configuration names a file of
+them (see `history`).
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from typing import Any
 from rankfall import components
 from rankfall.design import Architecture, Task, Training
 
-CALL = {"plain": 2.0e-4, "machine": 4.0e-5, "machine_gpu": 4.0e-6}  # seconds a layer and step, by engine
-RATE = {"plain": 6.0e10, "machine": 8.0e10, "machine_gpu": 8.0e12}  # operations a second
-SETUP = 0.02  # seconds a cell: data, initial values, evaluation, writing
-SAMPLES, LENGTH = 1000, 32  # for tasks that have no options called train, and length or points
+CALL = {"plain": 2.0e-4, "machine": 4.0e-5, "machine_gpu": 4.0e-6}  # seconds per layer and step, by engine
+RATE = {"plain": 6.0e10, "machine": 8.0e10, "machine_gpu": 8.0e12}  # operations per second
+SETUP = 0.02  # seconds per cell: data, initial values, evaluation, writing
+SAMPLES, LENGTH = 1000, 32  # for tasks without options called train, and length or points
 
 
-# Seconds of a job on one core, all of it; of one that measures cells or trains, before its first cell. Means of the default run on two
-# machines with two cores, one of them busy (tests/run/snakemake/test_estimates.py); a run takes RANGE times the sum.
+# Seconds of a whole job on one core or, for a job that measures or trains cells, of its part before the first cell. Means of the default
+# run on two machines with two cores, one of them busy (tests/run/snakemake/test_estimates.py). A run takes RANGE times the sum.
 JOBS = {
     "data": 2.0,
     "train": 2.0,
@@ -33,27 +33,25 @@ JOBS = {
     "figure": 6.5,
     "page": 10.0,
 }
-CELL = 0.25  # seconds of a cell, for a measure whose file says no COST
-USUAL, LEAST = (
-    3e8,
-    0.1,
-)  # operations of a pass over the test set of a cell that a measure's COST is about; its share in the smallest
-TRACE = 0.04  # seconds a layer of a group of cells that the machine trains, before its first step
+CELL = 0.25  # seconds per cell, for a measure whose file declares no COST
+# Operations of a pass over the test set for a cell that takes a measure's COST, and the share of COST that the smallest cell takes.
+USUAL, LEAST = 3e8, 0.1
+TRACE = 0.04  # seconds per layer of a group of cells that the machine trains, before its first step
 BEGIN = 5.0  # seconds of a run before its first job: Snakemake and the plan
 RANGE = (0.6, 1.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one cell as a member of a stack."""
+    """The cost of one cell as a member of a stack."""
 
     seconds: float
-    megabytes: int | None = None  # of the whole job, where measured
-    members: int = 1  # of the largest stack that was measured
+    megabytes: int | None = None  # of the whole job, if measured
+    members: int = 1  # of the largest measured stack
 
 
 def cell_seconds(task: Task, architecture: Architecture, training: Training, engine: str = "plain") -> float:
-    """Seconds that a cell takes as one member of a full stack."""
+    """Return the seconds that a cell takes as one member of a full stack."""
     steps, batch, length = steps_of(task, training)
     trained, tested = sizes(task)[0], _size(task, "test", 0)
     looked = tested or trained if not training.epochs else trained + tested  # as in run/jobs/training.py
@@ -62,34 +60,35 @@ def cell_seconds(task: Task, architecture: Architecture, training: Training, eng
 
 
 def cell_operations(task: Task, architecture: Architecture, training: Training) -> float:
-    """Multiplications and additions in the layers of a cell's network, in all steps."""
+    """Return the multiplications and additions in the layers of a cell's network, over all steps."""
     steps, batch, length = steps_of(task, training)
     return steps * step_operations(architecture, batch, length)
 
 
 def steps_of(task: Task, training: Training) -> tuple[int, int, int]:
-    """Steps, samples of each, and tokens of a sample."""
+    """Return the number of steps, the samples per step, and the tokens per sample."""
     samples, length = sizes(task)
     batch = min(training.batch, samples)
     return training.epochs * -(-samples // batch), batch, length
 
 
 def step_seconds(architecture: Architecture, batch: int, length: int, engine: str = "plain") -> float:
-    """One training step of one member."""
+    """Return the seconds of one training step of one member."""
     a = architecture
     calls = a.depth * CALL[engine] * (1 if a.mlp.name == "none" else 2)
     return calls + step_operations(a, batch, length) / RATE[engine]
 
 
 def measured_seconds(seconds: float, task: Task, architecture: Architecture) -> float:
-    """Of one cell, by a measure that says what cells of the usual size take, and no more than it says."""
+    """Return the seconds of a measure for one cell. The measure declares the seconds of a cell of the usual size, which are also the
+    maximum."""
     samples, length = sizes(task)
     passed = step_operations(architecture, _size(task, "test", samples), length) / 3
     return seconds * min(1.0, LEAST + passed / USUAL)
 
 
 def step_operations(architecture: Architecture, batch: int, length: int) -> float:
-    """Of the layers in one step, without the map to answers."""
+    """Return the operations of the layers in one step, without the head."""
     a = architecture
     inner = inner_width(a)
     hidden = 0 if a.mlp.name == "none" else a.mlp_width or 4 * a.width
@@ -99,16 +98,15 @@ def step_operations(architecture: Architecture, batch: int, length: int) -> floa
 
 
 def inner_width(a: Architecture) -> int:
-    """Of all heads together; of an attention without heads about what a gated unit has."""
+    """Return the width of all heads together. For an attention without heads, return about the width of a gated unit."""
     return a.heads * (a.head_width or a.width // a.heads) if a.heads else 2 * a.width
 
 
 def mixed_width(a: Architecture, length: int) -> int:
-    """What a token keeps of the others in each head: a score for each of them, or, where an attention says that it has neither scores nor
-    weights, a sum over them as wide as the head.
-    """
+    """Return the width of what a token keeps of the others in each head: one score per token or, if an attention declares neither scores
+    nor weights, a sum as wide as the head."""
     facts = components.facts_of("attention", a.attention.name)
-    offers = facts.get("OFFERS")  # an attention that does not say may have them
+    offers = facts.get("OFFERS")  # an attention without OFFERS may have them
     scored = offers is None or "scores" in offers or "weights" in facts.get("PROVIDES", ())
     return length if scored else inner_width(a) // (a.heads or 1)
 
@@ -118,14 +116,14 @@ def _size(task: Task, option: str, default: int) -> int:
     return given if type(given) is int and given > 0 else default
 
 
-EVALUATED = 256  # samples at once without a gradient, as in train/data.py
+EVALUATED = 256  # samples evaluated at once without a gradient, as in train/data.py
 PROCESS = 280  # megabytes of a job before its first network: interpreter, torch, libraries
-AT_ONCE = 0.45  # of the numbers that a layer makes, without a gradient
-ASKED, LOGITS = 0.15, 128  # what masked_tokens asks for by default, and its megabytes of logits at once
+AT_ONCE = 0.45  # share of a layer's numbers that exist at once without a gradient
+ASKED, LOGITS = 0.15, 128  # the default rate of masked_tokens, and its megabytes of logits at once
 
 
 def stack_megabytes(task: Task, architecture: Architecture, training: Training, members: int) -> int:
-    """Peak memory of a job that trains one stack."""
+    """Return the peak memory of a job that trains one stack, in megabytes."""
     own = member_megabytes(task, architecture, training)
     if training.objective.name != "masked_tokens":
         return PROCESS + members * own
@@ -137,8 +135,8 @@ def stack_megabytes(task: Task, architecture: Architecture, training: Training, 
 
 
 def member_megabytes(task: Task, architecture: Architecture, training: Training) -> int:
-    """Memory of one member: weights, and while it trains gradients, optimiser state and all layers' activations; or the activations of
-    one layer for the many samples that are evaluated at once, where these are more."""
+    """Return the memory of one member, in megabytes. It is the larger of two peaks, plus weights: gradients, optimiser state and the
+    activations of all layers in training, or the activations of one layer for the many samples that are evaluated at once."""
     a = architecture
     samples, length = sizes(task)
     inner = inner_width(a)
@@ -146,7 +144,7 @@ def member_megabytes(task: Task, architecture: Architecture, training: Training)
     weights = a.depth * (4 * a.width * inner + 2 * a.width * hidden) + sum(symbols(task)) * a.width
 
     def token(length: int) -> int:
-        """Numbers a token and layer."""
+        """Return the numbers per token and layer."""
         return 8 * a.width + 4 * inner + 3 * hidden + 4 * (a.heads or 1) * mixed_width(a, length)
 
     trained, evaluated = (min(batch, samples) * length for batch in (training.batch, EVALUATED))
@@ -163,13 +161,13 @@ def member_megabytes(task: Task, architecture: Architecture, training: Training)
 
 
 def sizes(task: Task) -> tuple[int, int]:
-    """Samples to train on, and tokens of each, where options or the task's facts say so."""
+    """Return the number of training samples and the tokens of each, as options or the task's facts declare them."""
     tokens = components.facts_of("task", task.task.name).get("TOKENS")
     return _size(task, "train", SAMPLES), tokens or _size(task, "length", 0) or _size(task, "points", LENGTH)
 
 
 def longer(task: Task, length: int) -> list[int]:
-    """The lengths beyond the trained one that a task is tested at, by the options that its LENGTHS names."""
+    """Return the lengths beyond the trained length at which a task is tested, from the options that its LENGTHS names."""
     named = components.facts_of("task", task.task.name).get("LENGTHS", ())
     given = [task.task.options.get(name) for name in named]
     return [
@@ -178,7 +176,7 @@ def longer(task: Task, length: int) -> list[int]:
 
 
 def symbols(task: Task) -> tuple[int, int]:
-    """Of the vocabulary, and classes to choose among, where options say so."""
+    """Return the size of the vocabulary and the number of classes, if options declare them."""
     known = max(_size(task, name, 0) for name in ("vocabulary", "symbols"))
     return known, _size(task, "labels", known)
 

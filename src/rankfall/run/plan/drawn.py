@@ -1,10 +1,10 @@
-"""Whether a figure can be drawn of what a configuration measures: its options name columns, values, networks and models that will be there.
+"""Checks that a figure can be drawn from what a configuration measures: columns, values, networks and models in its options will exist.
 
-A figure would say so itself, but after hours. What an option means follows from its name: `where` filters rows by any column, and `task`,
-`architectures` and the others of ENTRIES name entries of the configuration, in figures of anybody's. In those of this package `panels`,
-`depths` and so on name values of cells, `numbers` columns, `models` and the others of MEASURED what measures were asked for, `split` and
-`metric` rows of the course of training, `setting` a setting of the scorecard; another's `width` may be in inches. What only a run can know
-(that every network diverges) is left to the figure.
+A figure would report the same errors, but only after hours. The meaning of an option follows from its name. In figures of any author
+`where` filters rows by any column, and `task`, `architectures` and the others of ENTRIES name entries of the configuration. In figures of
+this package `panels`, `depths` and so on name values of cells, `numbers` names columns, `models` and the others of MEASURED name values of
+options of measures, `split` and `metric` name rows of the training history, and `setting` names a setting of the scorecard. In other
+packages `width` may be in inches. What only a run can know (that every network diverges) is left to the figure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ from rankfall.run.plan.graded import graded_pairs
 if TYPE_CHECKING:
     from rankfall.run.plan.build import FigurePlan, MeasurePlan
 
-# Options that name values of a column of cells; in this order each narrows what the next may name.
+# Options that name values of a column of cells. In this order each narrows the choice of the next.
 OF_CELLS = {
     "task": "task",
     "tasks": "task",
@@ -37,7 +37,7 @@ OF_CELLS = {
     "architectures": "architecture",
 }
 ENTRIES = ("task", "tasks", "training", "trainings", "architecture", "architectures")
-# Options that name one of the values that an option of the measures has.
+# Options that name one of the values of a measure's option.
 MEASURED = {
     "models": "model",
     "evaluation": "evaluation",
@@ -46,7 +46,7 @@ MEASURED = {
     "times": "times",
     "definition": "definition",
 }
-# Where only some tables mean it so: table and option to the option of the measures that fill that table.
+# Options that have this meaning only for some tables: (table, option) -> the option of the measures that fill the table.
 MEASURED_FOR = {
     ("orders", "heads"): "heads",
     ("probe", "tokens"): "tokens",
@@ -58,10 +58,10 @@ MEASURED_FOR = {
     ("model_token_identity", "phases"): "phase",
 }
 OF_A_NORM = ("residual", "absolute_residual")  # quantities of the table of residuals
-COLUMNS = ("lines", "panels", "x")  # options of these figures that name columns:
+COLUMNS = ("lines", "panels", "x")  # options of the figures in OF_COLUMNS that name columns
 OF_COLUMNS = ("sweep", "states", "attention_weights")
-LATE = ("key", "status", "reason")  # columns of cells that only a run fills
-KINDS = {"text": (str, dict), "int": (int,), "float": (int, float, str), "bool": (bool,)}  # how values are written
+LATE = ("key", "status", "reason")  # columns of cells that are known only after a run
+KINDS = {"text": (str, dict), "int": (int,), "float": (int, float, str), "bool": (bool,)}  # types of written values
 NAMED = 12  # values that an error lists
 
 
@@ -71,7 +71,8 @@ def check_drawn(
     cells: list[Alike],
     selected: Mapping[str, frozenset[str]],
 ) -> None:
-    """Raise if an option of the figure names what its tables will not have. `selected`: measure -> keys of its cells."""
+    """Raise if an option of the figure names something that its tables will not have. `selected` maps measures to the keys of their
+    cells."""
     path = f"figures.{figure.name}"
     options = _known(figure, path)
     feeding = [measure for measure in measures if measure.table in figure.tables]
@@ -93,7 +94,10 @@ def check_drawn(
             if column not in {one.name for one in first.columns}:
                 names = sorted(one.name for one in first.columns)
                 raise problem(
-                    f"{path}.{option}", f"{column!r} is no column of table {first.name!r}", allowed=names, given=column
+                    f"{path}.{option}",
+                    f"{column!r} is not a column of table {first.name!r}",
+                    allowed=names,
+                    given=column,
                 )
     if "x" in of_columns:
         _check_number(f"{path}.x", options["x"], first)
@@ -108,7 +112,7 @@ def check_drawn(
 
 
 def _known(figure: "FigurePlan", path: str) -> Mapping[str, Any]:
-    """The options whose meaning is known: all of a figure of this package."""
+    """Return the options whose meaning is known. For a figure of this package these are all options."""
     found = description("figure", figure.component.name, path)
     if found is None or is_own(found):
         return figure.options
@@ -118,7 +122,7 @@ def _known(figure: "FigurePlan", path: str) -> Mapping[str, Any]:
 def _feeding_cells(
     table: str, feeding: list["MeasurePlan"], cells: list[Alike], selected: Mapping[str, frozenset[str]]
 ) -> list[Alike]:
-    """The cells that a table has rows of."""
+    """Return the cells that have rows in a table."""
     filling = {selected[measure.name] for measure in _filling(table, feeding)}
     if not filling:  # the tables of all cells
         return cells
@@ -131,7 +135,7 @@ def _filling(table: str, feeding: list["MeasurePlan"]) -> list["MeasurePlan"]:
 
 
 def _check_measured(path: str, wanted: list[Any], option: str, feeding: list["MeasurePlan"]) -> None:
-    """Of an option that is null a measure decides when it runs, so that all may be there."""
+    """Raise if no measure has one of the values. If its option is null, the measure decides when it runs, so any value may exist."""
     given = [measure.options[option] for measure in feeding if option in measure.options]
     if not given or any(one is None for one in given):
         return
@@ -143,7 +147,7 @@ def _check_measured(path: str, wanted: list[Any], option: str, feeding: list["Me
 
 
 def _check_norm(path: str, figure: str, options: Mapping[str, Any], feeding: list["MeasurePlan"]) -> None:
-    """That a residual is measured by this norm, and about the centre that takes long to find."""
+    """Check that residuals are measured by this norm, and about the best centre, which is slow to compute."""
     best = {"residuals": "best", "models": "best_samples"}.get(figure)
     if best is None or options.get("quantity", OF_A_NORM[0]) not in OF_A_NORM:
         return
@@ -155,29 +159,29 @@ def _check_norm(path: str, figure: str, options: Mapping[str, Any], feeding: lis
 
 
 def _check_number(path: str, name: str, table: Table) -> None:
-    """That an axis is of numbers; seeds are what lines are means over."""
+    """Check that the column of an axis has numbers. Seeds are excluded, since lines are means over them."""
     numbers = [one.name for one in table.columns if one.type in ("int", "float") and one.name != "seed"]
     if name not in numbers:
-        raise problem(path, f"column {name!r} is no number to draw along", allowed=sorted(numbers), given=name)
+        raise problem(path, f"column {name!r} cannot be an axis", allowed=sorted(numbers), given=name)
 
 
 def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None:
-    """That the table has the column, and that values are of its type."""
+    """Check that the table has the column, and that the values have its type."""
     columns = {column.name: column for column in table.columns}
     if name not in columns:
         raise problem(path, f"table {table.name!r} has no such column", allowed=sorted(columns), given=name)
     for value in wanted:
         kind = columns[name].type
         if value is not None and not (isinstance(value, KINDS[kind]) and isinstance(value, bool) == (kind == "bool")):
-            raise problem(path, f"{show_value(value)} is no value of a column of type {kind}")
+            raise problem(path, f"{show_value(value)} is not a value for a column of type {kind}")
 
 
 def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any], cells: list[Alike]) -> list[Alike]:
-    """The cells that each filter, and then each option, leaves; an error if it leaves none, or if a value that is named does not occur."""
+    """Return the cells that remain after each filter and each option. Raise if none remain, or if a named value does not occur."""
     made: dict[tuple[int, ...], dict[str, Any]] = {}
 
     def value(some: Alike, column: str) -> Any:
-        """Of a column that is not the seed's."""
+        """Return the value of a column that does not depend on the seed."""
         ident = id(some.task), id(some.architecture), id(some.training)
         if ident not in made:
             made[ident] = cell_columns(some.cells[0])
@@ -201,7 +205,7 @@ def _check_cells(path: str, options: Mapping[str, Any], where: Mapping[str, Any]
 
 
 def _check_graded(path: str, options: Mapping[str, Any], cells: list[Alike]) -> None:
-    """That a cell will have the metric on the split; not asked where a task or an objective of the user's may have any."""
+    """Check that a cell will have the metric on the split. A user's task or objective may have any, so then nothing is checked."""
     known = [graded_pairs(some.task, some.training) for some in cells]
     pairs = list(dict.fromkeys(pair for one in known for pair in one or ()))
     split, metric = options.get("split"), options.get("metric")
@@ -217,7 +221,7 @@ def _check_graded(path: str, options: Mapping[str, Any], cells: list[Alike]) -> 
 
 
 def _check_setting(path: str, label: str, architectures: list[str], cells: list[Alike]) -> None:
-    """That the scorecard will have it: its settings are named by what all cells of the run differ in."""
+    """Check that the scorecard will have the setting. Settings are named by what differs among all cells of the run."""
     from rankfall.report.conform import conform
     from rankfall.report.settings import name_settings
 
@@ -227,14 +231,14 @@ def _check_setting(path: str, label: str, architectures: list[str], cells: list[
     if label not in there:
         near = nearest(label, there)
         hint = f"; did you mean {near!r}?" if near else ""
-        what = f"{show_value(label)} is no setting of the scorecard"
+        what = f"{show_value(label)} is not a setting of the scorecard"
         raise problem(path, f"{what}; there will be: {'; '.join(there) or 'nothing'}{hint}")
 
 
 def _narrow(
     path: str, column: str, groups: list[list[Any]], cells: list[Alike], value: Callable[[Alike, str], Any]
 ) -> list[Alike]:
-    """The cells that have one of the values; an error if there is a group of which no cell has any."""
+    """Return the cells that have one of the values. Raise for a group of values none of which occurs."""
     found = [some.seeds if column == "seed" else [value(some, column)] for some in cells]
     there = {str(one): one for values in found for one in values}
     for group in groups:
@@ -247,7 +251,7 @@ def _narrow(
     }
     if column != "seed":
         return [some for some, (one,) in zip(cells, found) if str(one) in good]
-    left = (some.of([seed for seed in seeds if str(seed) in good]) for some, seeds in zip(cells, found))
+    left = (some.with_seeds([seed for seed in seeds if str(seed) in good]) for some, seeds in zip(cells, found))
     return [some for some in left if some.cells]
 
 

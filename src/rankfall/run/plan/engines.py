@@ -1,9 +1,9 @@
-"""Which engine computes the training steps of a cell: machine (`train/machine`, whatever can be traced), machine_gpu (the same on a GPU) or
-plain (autograd, which serves everything).
+"""The engine that computes the training steps of a cell: machine (`train/machine`, for everything that can be traced), machine_gpu (the
+same on a GPU) or plain (autograd, for everything).
 
-The choice follows from the configuration and the code alone, never from what is installed on a computer, since numbers of the two differ
-by rounding: sources of the machine are in the keys of the cells that it serves. It runs what components say; one that cannot be traced says
-so by `TRACED = False`, and of one that does not say so the job finds it, and trains its cells by autograd.
+The choice depends on the configuration and the code alone, never on what is installed on a computer. The engines' numbers differ by
+rounding, so the sources of the machine are in the keys of the cells that it trains. The machine runs the components' own code. A component
+that cannot be traced declares `TRACED = False`. If it does not, the job notices and trains its cells by autograd.
 """
 
 import importlib.util
@@ -28,14 +28,14 @@ ROOTS = {
 }
 UNTRIED = "but for what the job finds that it cannot trace, which autograd trains"
 UNTRACED = "the machine cannot trace them: what it stops at is in the log of their job"
-TOKENS = 128  # the most that the machine was measured with
-SEQUENCES = 4  # the least: a vector holds 4 to 16 sequences of one place
-# On a GPU: of smaller stacks and wider networks recorded steps of autograd are as fast (docs/cluster.md).
+TOKENS = 128  # the most tokens measured on the machine
+SEQUENCES = 4  # the fewest: a vector holds 4 to 16 sequences at one position
+# On a GPU, recorded steps of autograd are as fast for smaller stacks and for wider networks (docs/cluster.md).
 MEMBERS, WIDTH = 128, 128
 
 
 def engine_of(compute: Compute, task: Task, architecture: Architecture, training: Training) -> str:
-    """The engine of a cell; an error if the configuration insists on one and it does not serve the cell."""
+    """Return the engine of a cell. Raise if the configuration requires an engine that does not support the cell."""
     if not training.epochs or compute.engine == PLAIN:
         return PLAIN
     why = refusal(compute.device, task, architecture, training)
@@ -50,7 +50,7 @@ def engine_of(compute: Compute, task: Task, architecture: Architecture, training
 
 
 def why_slower(compute: Compute, architecture: Architecture) -> str | None:
-    """Why the machine would not pay on a GPU; None if it does."""
+    """Return why the machine is not faster on a GPU, or None if it is."""
     if compute.device == "cpu":
         return None
     if compute.stack < MEMBERS:
@@ -61,7 +61,7 @@ def why_slower(compute: Compute, architecture: Architecture) -> str | None:
 
 
 def refusal(device: str, task: Task, architecture: Architecture, training: Training) -> str | None:
-    """Why the machine does not serve such cells; None if it does."""
+    """Return why the machine does not support such cells, or None if it does."""
     if device == "auto":
         return "device auto, which may be a processor or a GPU: the machine's numbers are of one of them"
     if training.dtype != "float32":
@@ -75,8 +75,8 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
         return (
             f"objective {training.objective.name}, whose steps differ in length: on a GPU each length would be compiled"
         )
-    # Gradients that cancel exactly are exactly 0 by autograd; of more than two tokens the kernels leave rounding noise, and Adam, which
-    # divides by a gradient's size, makes whole steps of it.
+    # Gradients that cancel exactly are 0 in autograd. With more than two tokens the kernels leave rounding noise, which Adam turns into
+    # whole steps, since it divides by the size of a gradient.
     if facts_of("task", task.task.name).get("SYMMETRIC"):
         return f"task {task.task.name}, whose samples are symmetric"
     samples, tokens = sizes(task)
@@ -89,8 +89,8 @@ def refusal(device: str, task: Task, architecture: Architecture, training: Train
 def engines(
     cells: Iterable[Cell], compute: Compute, trained: Mapping[str, str | None] | None = None
 ) -> dict[tuple[str, str], Counter[str]]:
-    """(engine, why not the machine) -> by architecture, how many cells are trained by it. `trained`: key -> the engine that did train a
-    cell of the store, which a plan cannot read from the code where the machine cannot trace it."""
+    """Return, by (engine, why not the machine), how many cells of each architecture the engine trains. `trained` maps the keys of stored
+    cells to the engine that did train them, which a plan cannot tell from the code if the machine cannot trace it."""
     reasons: dict[tuple[Task, Architecture, Training], str] = {}
     found: dict[tuple[str, str], Counter[str]] = {}
     for cell in cells:

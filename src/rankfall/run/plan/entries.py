@@ -1,4 +1,4 @@
-"""Measures and figures of a plan, each with the code that it depends on, beside the cells."""
+"""Measures and figures of a plan, each with the code that it depends on besides the cells."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,20 +18,20 @@ from rankfall.run.plan import uses
 from rankfall.run.plan.cell import digest
 from rankfall.run.plan.cells import module_of
 
-MEASURE_ROOTS = {  # by what a measure needs, the modules that prepare its input; not those of jobs
+MEASURE_ROOTS = {  # by the needs of a measure: modules that prepare its input, without jobs
     "cells": ("rankfall.measure.apply",),
     "nothing": ("rankfall.measure.context",),
     "tables": ("rankfall.measure.context",),
 }
-CELL_TABLES = ("cells", "training", "datasets")  # made of every benchmark, whatever is measured
-BUILDER = "rankfall/nets/network.py"  # what assembles networks from components by name
+CELL_TABLES = ("cells", "training", "datasets")  # tables of every benchmark, whatever is measured
+BUILDER = "rankfall/nets/network.py"  # the file that assembles networks from components by name
 NEEDS = ("cells", "nothing", "tables")
 Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """A measure with what it depends on, beside the cells."""
+    """A measure with its dependencies besides the cells."""
 
     name: str
     component: Component
@@ -39,9 +39,9 @@ class MeasurePlan:
     needs: str
     code: Mapping[str, str] = field(repr=False)
     fingerprint: str
-    tables: tuple[str, ...] = ()  # those it is computed from, if it needs tables
-    cost: Mapping[str, float] = field(default_factory=dict)  # of a cell: seconds, megabytes
-    always: Mapping[str, str] = field(default_factory=dict, repr=False)  # of its code what no option in PARTS chooses
+    tables: tuple[str, ...] = ()  # the tables from which it is computed, if it needs tables
+    cost: Mapping[str, float] = field(default_factory=dict)  # per cell: seconds, megabytes
+    always: Mapping[str, str] = field(default_factory=dict, repr=False)  # code that no option in PARTS chooses
 
     @property
     def options(self) -> dict[str, Any]:
@@ -49,13 +49,13 @@ class MeasurePlan:
 
     @cached_property
     def key(self) -> str:
-        """Everything but the cell."""
+        """The hash of everything except the cell."""
         return digest("measure", self.component.name, self.component.options, self.fingerprint)
 
 
 @dataclass(frozen=True)
 class FigurePlan:
-    """A figure, the tables that it is drawn from, and its code."""
+    """A figure, the tables from which it is drawn, and its code."""
 
     name: str
     component: Component
@@ -69,7 +69,7 @@ class FigurePlan:
 
 
 class OnDemand(Mapping[str, Entry], Generic[Entry]):
-    """Entries of a section by name, each planned when it is first asked for: a job asks for its own."""
+    """Entries of a section by name, each planned when it is first read, so that a job plans only its own."""
 
     def __init__(self, names: Iterable[str], make: Callable[[str], Entry]) -> None:
         self.make = make
@@ -89,26 +89,26 @@ class OnDemand(Mapping[str, Entry], Generic[Entry]):
 
 
 def modules_of(config: Config) -> list[str]:
-    """The quantities of users that a configuration measures, or whose tables it fills: such a table is named by its module."""
+    """Return the users' quantities that a configuration measures, or whose tables it fills. Such a table is named by its module."""
     components_of = {f"measures.{name}": entry.component for name, entry in config.measures.items()}
     tables = [str(_facts("measure", component, path).get("TABLE")) for path, component in components_of.items()]
     return select_own([*tables, *(component.name for component in components_of.values())])
 
 
 def select_own(names: Iterable[str]) -> list[str]:
-    """Of measures and tables those that are modules of users."""
+    """Return the names of measures and tables that are users' modules."""
     return sorted({name for name in names if "." in name and ":" not in name})
 
 
 def find_quantity_modules(facts: Mapping[str, Any], modules: Iterable[str]) -> list[str]:
-    """The modules that a component loads which FINDS what quantities declare: all that there are, and those of users."""
+    """Return the modules that a component loads if it FINDS declarations of quantities: those of this package and those of users."""
     modules = list(modules)
     located = [components.locate(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, modules)]
     return [location.module for location in located if location is not None]
 
 
 def files_found_by(facts: Mapping[str, Any], modules: Iterable[str], path: str) -> dict[str, str]:
-    """The files that these modules read (DATA), with their digests."""
+    """Return the files that these modules read (DATA), with their digests."""
     modules = list(modules)
     found = [(kind, name) for kind in facts.get("FINDS", ()) for name in sources_of(kind, modules)]
     return {
@@ -119,7 +119,7 @@ def files_found_by(facts: Mapping[str, Any], modules: Iterable[str], path: str) 
 
 
 def table_of(config: Config, name: str) -> tuple[str, str]:
-    """The table that a measure fills, and what it needs, as its file declares them."""
+    """Return the table that a measure fills and what the measure needs, as its file declares them."""
     component, path = config.measures[name].component, f"measures.{name}"
     facts = _facts("measure", component, path)
     needs = facts.get("NEEDS", "cells")
@@ -132,7 +132,7 @@ def table_of(config: Config, name: str) -> tuple[str, str]:
 def measure_plan(
     config: Config, name: str, sources: Sources, modules: Iterable[str], made: Container[str]
 ) -> MeasurePlan:
-    """`made`: the tables that a measure of tables may read."""
+    """Plan a measure. `made` are the tables that a measure of tables may read."""
     component, path = config.measures[name].component, f"measures.{name}"
     facts, (table, needs) = _facts("measure", component, path), table_of(config, name)
     roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs], *find_quantity_modules(facts, modules)]
@@ -144,7 +144,7 @@ def measure_plan(
             hint="leave it out",
         )
     always: dict[str, str] = {}
-    if needs != "cells":  # the parts of a cell are in the cell's own key
+    if needs != "cells":  # the parts of a cell are in the cell's key
         builds = "BUILDS" not in facts and BUILDER in sources.code_files(roots)
         roots, files = _with(sources, roots, files, uses.always(component.options, facts, path), path)
         always, _ = _code(sources, roots, files)
@@ -161,14 +161,15 @@ def measure_plan(
 def _with(
     sources: Sources, roots: list[str], files: Mapping[str, str], some: Iterable[tuple[str, Component]], path: str
 ) -> tuple[list[str], dict[str, str]]:
-    """Modules and files, and those of some components."""
+    """Return modules and files, extended by those of some components."""
     both = list(some)
     more = {name: content for kind, part in both for name, content in files_of(kind, part, path).items()}
     return [*roots, *(module_of(kind, part, sources) for kind, part in both)], {**files, **more}
 
 
 def tables_for_measures(config: Config) -> set[str]:
-    """The tables that measures of tables may read: of one another only those made of tables of cells, so that there are no cycles."""
+    """Return the tables that measures of tables may read. Of each other's tables they may read only those computed from tables of cells, so
+    that there are no cycles."""
     found = {*CELL_TABLES}
     for name, entry in config.measures.items():
         facts, (table, needs) = _facts("measure", entry.component, f"measures.{name}"), table_of(config, name)
@@ -178,7 +179,7 @@ def tables_for_measures(config: Config) -> set[str]:
 
 
 def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """Digests by file and altogether: of the code that the roots import, and of other files."""
+    """Return the digests of the code that the roots import and of other files, by file and combined."""
     code, fingerprint = {**sources.code_files(roots), **files}, sources.fingerprint(roots)
     return code, digest(fingerprint, files) if files else fingerprint
 
@@ -186,7 +187,7 @@ def _code(sources: Sources, roots: list[str], files: Mapping[str, str]) -> tuple
 def figure_plan(
     config: Config, name: str, sources: Sources, filled: Iterable[str], modules: Iterable[str] = ()
 ) -> FigurePlan:
-    """`filled`: the tables that measures fill."""
+    """Plan a figure. `filled` are the tables that measures fill."""
     component, path = config.figures[name].component, f"figures.{name}"
     facts = _facts("figure", component, path)
     if "USES" in facts and "TABLE" not in facts:  # a user's quantity may be one file, with the measure that uses it
@@ -208,7 +209,7 @@ def figure_plan(
 
 
 def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
-    """What a measure of tables or a figure reads."""
+    """Return the tables that a measure of tables or a figure reads."""
     tables = tuple(_declared_table(table, path, "TABLES = [{}]") for table in facts.get("TABLES", ()))
     if not facts.get("TABLES"):
         raise problem(path, "its component does not say which TABLES it reads", allowed=components.names("table"))
@@ -216,7 +217,7 @@ def _tables(facts: Mapping[str, Any], path: str) -> tuple[str, ...]:
 
 
 def _declared_table(table: Any, path: str, said: str) -> str:
-    """That a table is declared: here, or by a module of a user, which names it."""
+    """Return a declared table: one of this package, or one named by a user's module."""
     why = " "
     if isinstance(table, str):
         try:

@@ -1,7 +1,7 @@
-"""What training.parquet will have of a cell: its splits, and the metrics of each.
+"""The splits and metrics that training.parquet has for a cell.
 
-A component of this package is known here, not by a fact in its file: a fact there would make every network of it stale. A user's task may
-name any split and a user's objective any metric, so of such cells nothing is known before they are computed.
+Components of this package are listed here, not by a fact in their files, since a new fact would make all their networks stale. A user's
+task may name any split and a user's objective any metric, so nothing is known about such cells before they are computed.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,17 +11,18 @@ from rankfall.design import Task, Training
 
 RIGHT = ("loss", "accuracy")
 METRICS = {"classes": RIGHT, "prefixes": RIGHT, "masked_tokens": RIGHT, "values": ("loss",)}  # of objectives
-CONSTANT = ("even_tokens",)  # tasks with a constant answer, on which the objectives of classes tell accuracy apart
+CONSTANT = ("even_tokens",)  # tasks with a constant answer: objectives of classes report two more accuracies
 TOLD_APART = ("accuracy_constant", "accuracy_informative")
-MORE: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {  # splits of tasks beside train and test
+MORE: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {  # splits of tasks besides train and test
     "masked_text": lambda options: [] if options["longer"] is None else ["longer"],
     "probe": lambda options: [f"length {n}" for n in options["lengths"] if n != options["length"]],
 }
-PLAIN = ("circle", "convex_hull", "even_tokens", "far_token", "memorization", "places", "sorting")  # tasks without
+# Tasks without further splits.
+PLAIN = ("circle", "convex_hull", "even_tokens", "far_token", "memorization", "places", "sorting")
 
 
 def graded_pairs(task: Task, training: Training) -> list[tuple[str, str]] | None:
-    """(split, metric) of a cell's rows; None where that is not known. A network that is not trained is not asked about `train`."""
+    """Return the (split, metric) pairs of a cell's rows, or None if unknown. An untrained network is not evaluated on `train`."""
     name, metrics = task.task.name, METRICS.get(training.objective.name)
     if metrics is None or name not in (*MORE, *PLAIN):
         return None

@@ -1,6 +1,6 @@
 """The grid: from entries with axes to the combinations of task, architecture and training, each with its seeds.
 
-A combination is made, checked and compared once for all its seeds, so a million cells take little more than a thousand.
+A combination is built, checked and compared once for all its seeds, so a million cells take little longer than a thousand.
 """
 
 import itertools
@@ -33,7 +33,7 @@ SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "train
 
 
 class Series(NamedTuple):
-    """One combination with its seeds: number `number` of the entry `origin`."""
+    """One combination with its seeds. It is combination `number` of the entry `origin`."""
 
     task: Task
     architecture: Architecture
@@ -45,7 +45,7 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True)
 class Trio:
-    """A combination with one seed or, where rules that know no seeds are asked, without."""
+    """A combination with one seed, or without a seed for rules that ignore seeds."""
 
     task: Task
     architecture: Architecture
@@ -57,16 +57,16 @@ Axes = Mapping[str, list[Any]]  # axis -> its values, checked
 
 
 class Grid:
-    """Expands the grid of one configuration, whose components have been resolved."""
+    """The grid of one configuration whose components are resolved, and its expansion."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.rules = Rules()
         self.made: dict[tuple[Any, ...], Any] = {}
-        self.known: dict[str, Axes] = {}  # of the origins that were asked for
+        self.known: dict[str, Axes] = {}  # of the origins that were read
 
     def series(self) -> Iterator[Series]:
-        """All combinations, entry by entry."""
+        """Yield all combinations, entry by entry."""
         total = 0
         for number, entry in enumerate(self.config.grid):
             path = f"grid.{number}"
@@ -79,7 +79,8 @@ class Grid:
                 yield from self.cross(f"{path}.include.{index}")
 
     def exclude(self, crossed: list[Series], entry: Crossing, path: str) -> Iterator[Series]:
-        """Without the excluded cells. An exclude that matches no cell is an error: it was meant to match some."""
+        """Yield the combinations without the excluded cells. An exclude that matches no cell is an error, since it was meant to match
+        some."""
         left = crossed
         for index, raw in enumerate(entry.exclude):
             inner = f"{path}.exclude.{index}"
@@ -95,7 +96,7 @@ class Grid:
         yield from left
 
     def axes_of(self, origin: str) -> Axes:
-        """The axes of an entry, `grid.0`, or of one that adds cells to it, `grid.0.include.1`."""
+        """Return the axes of an entry (`grid.0`), or of an include that adds cells to it (`grid.0.include.1`)."""
         if origin not in self.known:
             _, number, *include = origin.split(".")
             entry, path = self.config.grid[int(number)], f"grid.{number}"
@@ -109,7 +110,7 @@ class Grid:
         return self.known[origin]
 
     def axes(self, raw: Mapping[Any, Any], path: str) -> dict[str, list[Any]]:
-        """Every axis with its values, each of them checked."""
+        """Return every axis with its checked values."""
         checked: dict[str, list[Any]] = {}
         for axis, given in raw.items():
             where = f"{path}.{axis}"
@@ -143,15 +144,15 @@ class Grid:
         return given
 
     def cross(self, origin: str) -> Iterator[Series]:
-        """The cross product of an entry's axes."""
+        """Yield the cross product of an entry's axes."""
         axes = self.axes_of(origin)
         names = [axis for axis in axes if axis != "seed"]
         for number, combination in enumerate(itertools.product(*(axes[name] for name in names))):
             trio = self.trio(dict(zip(names, combination)), origin)
             yield Series(trio.task, trio.architecture, trio.training, axes["seed"], origin, number)
 
-    def one(self, origin: str, number: int, seeds: Sequence[int]) -> Series:
-        """One of the cross product, by its number."""
+    def combination(self, origin: str, number: int, seeds: Sequence[int]) -> Series:
+        """Return combination `number` of an entry's cross product."""
         axes, chosen, rest = self.axes_of(origin), {}, number
         for name in reversed([axis for axis in axes if axis != "seed"]):
             rest, place = divmod(rest, len(axes[name]))
@@ -162,7 +163,7 @@ class Grid:
         return Series(trio.task, trio.architecture, trio.training, seeds, origin, number)
 
     def trio(self, chosen: dict[str, Any], path: str) -> Trio:
-        """Task, architecture and training with the axes' values put in; checked together."""
+        """Build a task, an architecture and a training with the axes' values, and check that they go together."""
         change: dict[str, dict[str, Any]] = {"task": {}, "architecture": {}, "training": {}}
         for axis, item in chosen.items():
             section, _, field = axis.rpartition(".")
@@ -175,7 +176,7 @@ class Grid:
         self.rules.refuse(trio, f"{path} ({task.name}, {architecture.name}, {training.name})")
         return trio
 
-    # Each specification is made once, for all that it is crossed with.
+    # Each specification is built once, for all combinations that use it.
 
     def task(self, name: str, change: dict[str, Any], path: str) -> Task:
         plain = self.config.tasks[name]
@@ -204,7 +205,7 @@ class Grid:
 
 
 def resolve_config(config: Config) -> Config:
-    """The configuration with every component checked and its options complete."""
+    """Return the configuration with every component checked and its options complete."""
     change: dict[str, Any] = {}
     for section, kind in (("measures", "measure"), ("figures", "figure")):
         entries = getattr(config, section)
@@ -221,7 +222,7 @@ def resolve_config(config: Config) -> Config:
 
 
 def _components(design: Task | Architecture | Training, path: str) -> dict[str, Component]:
-    """The components of an entry with all their options; a task's stands where the entry itself does."""
+    """Return the components of an entry with all their options. The path of a task's component is that of the entry."""
     found = {}
     for field, kind in parts(type(design)).items():
         component = getattr(design, field)
@@ -231,13 +232,13 @@ def _components(design: Task | Architecture | Training, path: str) -> dict[str, 
 
 
 def drop_seeds(series: Series, seeds: Collection[int]) -> Series:
-    """The others of its seeds."""
+    """Return the series without these seeds."""
     gone = set(seeds)
     return series._replace(seeds=[seed for seed in series.seeds if seed not in gone]) if gone else series
 
 
 def _field(design: type, field: str, given: Any, path: str) -> Any:
-    """One value of a field, checked as in an entry."""
+    """Return one value of a field, checked as in an entry."""
     try:
         made = getattr(model_of(design).model_validate({"name": "x", field: given}), field)
     except ValidationError as error:

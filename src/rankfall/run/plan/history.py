@@ -1,9 +1,8 @@
 """Measured costs of cells: a file that `rankfall plan --calibrate` writes and `compute.costs` names.
 
-Shards must not depend on the state of the disk, or jobs would compute other shards than were planned. So
-measured seconds and megabytes reach the plan only through this file, which changes when someone asks for it. A group of cells
-(those that can be stacked, and so cost the same) that was measured has its own numbers; any other has those of the model, times the
-mean ratio of measured to modelled costs.
+Shards must not depend on the state of the disk, or jobs would compute other shards than were planned. So measured seconds and megabytes
+reach the plan only through this file, which changes only on request. A measured group of cells (those that can be stacked, and so cost the
+same) uses its own numbers. Any other group uses those of the model times the median ratio of measured to modelled costs.
 """
 
 import json
@@ -30,18 +29,18 @@ KEY = "compute.costs"
 
 @dataclass(frozen=True)
 class History:
-    """Measured costs by group; nothing measured: the model."""
+    """Measured costs by group. Without measurements, the model applies."""
 
     scale: float = 1.0
     groups: Mapping[str, Cost] = field(default_factory=dict)
 
-    def of(self, group: str, task: Task, architecture: Architecture, training: Training, engine: str) -> Cost:
+    def cost_of(self, group: str, task: Task, architecture: Architecture, training: Training, engine: str) -> Cost:
         found = self.groups.get(group)
         return found or Cost(self.scale * cost.cell_seconds(task, architecture, training, engine))
 
 
 def read_history(path: str | None) -> History:
-    """The file of this name, or the model where there is no name."""
+    """Read the file of measured costs. Without a path, return an empty history."""
     if path is None:
         return History()
     what = describe_non_file(path)
@@ -59,7 +58,7 @@ def read_history(path: str | None) -> History:
 
 
 def _cost_of(one: Mapping[str, Any]) -> Cost:
-    """Of a group; files of earlier versions do not say how many members its stacks had."""
+    """Return the cost of a group. Files of earlier versions lack the number of members of its stacks."""
     megabytes = one["megabytes"]
     return Cost(
         _positive(one["seconds"]),
@@ -75,10 +74,10 @@ def _positive(number: Any) -> float:
 
 
 def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") -> dict[str, Any]:
-    """What the store says about the cost of a plan's cells, as the content of such a file; results with older code count too."""
+    """Return the content of a file of measured costs, from the store's records of a plan's cells. Results of older code count too."""
     seconds: dict[str, list[float]] = {}
     megabytes: dict[str, int] = {}
-    stacks: dict[str, Counter[str]] = {}  # by group: how many cells each of its stacks had
+    stacks: dict[str, Counter[str]] = {}  # by group: the number of cells in each of its stacks
     known = {cell.spec: cell for cell in cells}
     for record in records:
         about = record.record

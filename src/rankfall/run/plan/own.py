@@ -1,4 +1,4 @@
-"""Whether what quantities of users declare for the scorecard and the page can be shown: looked at before any work starts."""
+"""Checks that the declarations of users' quantities for the scorecard and the page are valid, before any work starts."""
 
 from collections.abc import Container, Iterable
 
@@ -10,19 +10,21 @@ from rankfall.report.published_numbers import published_numbers
 from rankfall.report.quantities import STUDIES, declarations_of
 from rankfall.report.schema import Table, schema
 
-BESIDE = ("setting", "apart", "chance_of_cell")  # what the page adds to tables of cells
+BESIDE = ("setting", "apart", "chance_of_cell")  # columns that the page adds to tables of cells
 
 
 def check_own(modules: Iterable[str], filled: Container[str]) -> None:
-    """Raise if a declaration names a study, a column or a headline that there is not, or has a name that is taken. `filled`: the tables
-    that the run makes."""
+    """Raise if a declaration names a study, a column or a headline that does not exist, or has a name that is taken. `filled` are the
+    tables of the run."""
     modules = list(modules)
     try:
         tables = {module: schema(module) for module in modules if module in filled}
         numbers, drawn, asked = headlines(), charts(), declarations_of("sentence")
         list(published_numbers())
     except (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError) as error:
-        raise RankfallError(f"what {' or '.join(modules)} declares cannot be read: {describe_error(error)}") from error
+        raise RankfallError(
+            f"the declarations of {' or '.join(modules)} cannot be read: {describe_error(error)}"
+        ) from error
     for module, table in tables.items():
         if table.name != module:
             raise RankfallError(
@@ -33,7 +35,7 @@ def check_own(modules: Iterable[str], filled: Container[str]) -> None:
         kind = "chart" if isinstance(item, Chart) else "headline"
         if item.study not in STUDIES:
             raise RankfallError(
-                f"study {item.study!r} of {kind} {item.name!r} ({item.table}) is none; allowed: {', '.join(STUDIES)}"
+                f"study {item.study!r} of {kind} {item.name!r} ({item.table}) does not exist; allowed: {', '.join(STUDIES)}"
             )
         named = columns_of(item) if isinstance(item, Chart) else item.columns
         check_columns(f"{kind} {item.name!r}", named, tables[item.table])
@@ -52,7 +54,7 @@ def columns_of_table(table: str) -> list[str]:
 
 
 def columns_of(chart: Chart) -> list[str]:
-    """Of its table; what it derives is none of these."""
+    """Return the columns of its table that a chart reads, without those that it derives."""
     named = [chart.x, chart.y, chart.line, chart.measured, *chart.choose, *chart.where, *chart.most]
     named += [level.column for level in chart.beside if level.column]
     return [name for name in named if name not in (*chart.derive, *BESIDE)]

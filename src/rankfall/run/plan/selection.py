@@ -1,8 +1,7 @@
-"""The cells of a measure: those that its entry selects. It must be able to measure all of them; without `cells` it measures those that
-it can, and the plan says what is left out. No two entries give the same rows, or measure networks of one setting in two ways.
+"""The cells of a measure, as its entry selects them. The measure must support all selected cells. Without `cells` it measures those that it
+supports, and the plan says what is left out. No two entries may give the same rows, or measure networks of one setting in two ways.
 
-Facts of a measure's component that are read here: `INPUTS`, `TARGETS`, `SEQUENCES`, `REFUSES` and `REQUIRES` (`rules.py` says what they
-mean).
+The facts `INPUTS`, `TARGETS`, `SEQUENCES`, `REFUSES` and `REQUIRES` of a measure's component are read here (`rules.py` explains them).
 """
 
 import functools
@@ -35,7 +34,7 @@ HINT = "name the right cells in `cells`"
 def select(
     measures: Mapping[str, "MeasurePlan"], filters: Mapping[str, dict[str, Any]], cells: list[Cell]
 ) -> tuple[dict[str, frozenset[str]], dict[str, Counter[str]]]:
-    """Measure -> keys of its cells; and measure -> why it cannot measure others that nobody named -> how many."""
+    """Return the keys of each measure's cells, and by measure the reasons why it does not support further cells, with counts."""
     grid = list(alike(cells))
     both = {name: _cells_of(measure, filters[name], grid) for name, measure in measures.items()}
     found = {name: chosen for name, (chosen, _) in both.items()}
@@ -43,14 +42,14 @@ def select(
     keys = {}
     for name, chosen in found.items():
         own = frozenset(cell.key for some in chosen for cell in some.cells)
-        keys[name] = made.setdefault(own, own)  # measures of the same cells have one set
+        keys[name] = made.setdefault(own, own)  # measures of the same cells share one set
     for one, other in itertools.combinations(measures.values(), 2):
         _tell_apart(one, other, keys[one.name], found[one.name], found[other.name])
     return keys, {name: left for name, (_, left) in both.items() if left}
 
 
 def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -> tuple[list[Alike], Counter[str]]:
-    """What it measures, and the reasons for which it cannot measure more."""
+    """Return the cells that a measure measures, and the reasons why it does not measure more, with counts."""
     path = f"measures.{measure.name}.cells"
     if measure.needs != "cells":
         if raw:
@@ -60,7 +59,7 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
     nobody = find_unmatched(cells, wanted)
     if nobody:
         raise problem(f"{path}.{nobody[0]}", f"{show_value(nobody[1])} matches no cell of the grid")
-    found = [kept for some in cells if (kept := some.of(select_seeds(some, wanted))).cells]
+    found = [kept for some in cells if (kept := some.with_seeds(select_seeds(some, wanted))).cells]
     if not found:
         raise problem(path, "matches no cell of the grid")
     why_not = _objections(measure, found, path if raw else path.removesuffix(".cells"))
@@ -79,7 +78,7 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
 
 
 def _say_reasons(left: Counter[str]) -> str:
-    """Why no cell is measured; where cells differ in it, the two reasons of most of them, each with how many it is of."""
+    """Say why no cell is measured. If cells have different reasons, give the two most frequent ones with their counts."""
     (most, _), *others = left.most_common()
     if not others:
         return most
@@ -88,7 +87,7 @@ def _say_reasons(left: Counter[str]) -> str:
 
 
 def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Callable[[Cell], str | None]:
-    """Why the measure cannot measure a cell, None if it can; it depends on no seed."""
+    """Return a function that says why the measure does not support a cell, or None if it does. The answer depends on no seed."""
     name = measure.component.name
     about = description("measure", name, path)
     facts = about.facts if about else {}
@@ -113,7 +112,7 @@ def _objections(measure: "MeasurePlan", cells: Iterable[Alike], path: str) -> Ca
 
 
 def provisions_of(cells: Iterable[Alike], facts_of: Callable[[str, str], Mapping[str, Any]]) -> set[str]:
-    """What any part provides, of ours and of those in these cells."""
+    """Return everything that the parts of networks provide, in this package and in these cells."""
     cells, found = list(cells), set()
     for kind in PROVIDERS:
         own = {one.name for cell in cells if (one := getattr(cell.architecture, kind))}
@@ -125,8 +124,8 @@ def provisions_of(cells: Iterable[Alike], facts_of: Callable[[str, str], Mapping
 def _tell_apart(
     one: "MeasurePlan", other: "MeasurePlan", keys: frozenset[str], first: list[Alike], second: list[Alike]
 ) -> None:
-    """Raise if two entries would fill a table with the same rows: a row says what was measured, not which entry asked for it. `keys` are
-    those of the first."""
+    """Raise if two entries would fill a table with the same rows, since a row does not say which entry requested it. `keys` are the keys of
+    the first entry's cells."""
     if one.table != other.table or one.component.name != other.component.name:
         return
     if one.needs != "cells":
@@ -145,8 +144,8 @@ def _tell_apart(
 
 
 def _refuse_two_ways(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell], second: list[Cell]) -> None:
-    """Raise if two entries measure networks of one setting with different options: their numbers would be averaged and compared as if
-    they were one quantity."""
+    """Raise if two entries measure networks of one setting with different options. Their numbers would be averaged and compared as if they
+    were one quantity."""
     places = {_read_place(cell): cell for cell in first}
     for cell in {_read_place(cell): cell for cell in second}.values():
         mate = next((places[place] for place in places if _share_setting(place, _read_place(cell))), None)
@@ -165,11 +164,11 @@ def _refuse_two_ways(one: "MeasurePlan", other: "MeasurePlan", first: list[Cell]
 
 
 def _read_place(cell: Cell) -> tuple[Any, ...]:
-    """The setting of a cell, sizes last, as the scorecard has it (`report/settings.py`)."""
+    """Return the setting of a cell, sizes last, as the scorecard has it (`report/settings.py`)."""
     design = cell.architecture
     return (cell.task, cell.training, design.depth), (design.width, design.heads, design.head_width, design.mlp_width)
 
 
 def _share_setting(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Of one setting; a size that a network does not read is that of the other."""
+    """Return whether two cells have one setting. A size that a network does not read equals any other."""
     return one[0] == other[0] and all(a == b or a is None or b is None for a, b in zip(one[1], other[1]))

@@ -1,14 +1,14 @@
 """Shards: which cells one job handles.
 
-Cells that can be stacked should meet in a job, and a grid that grows should leave the jobs that it had as they were. So:
+Cells that can be stacked should be in the same job, and a growing grid should leave existing jobs as they were. So:
 
-- a pack is (group, seed // 32): stackable cells, 32 seeds at a time. It is never divided. A network to which a stack is of no use is a
-  pack of its own, by its spec instead of its group (`cells.py`);
-- a pack's place is a number: its seeds first, then the hash of its group. A task begins as one shard of all places, and a shard that
-  would take longer than `compute.shard_minutes` is cut into two halves of its range, and so on.
+- a pack is (group, seed // 32): stackable cells, 32 seeds at a time. It is never divided. A network that gains nothing from a stack is a
+  pack by itself, with its spec in place of its group (`cells.py`);
+- a pack's place is a number: its seeds first, then the hash of its group. A task begins as one shard of all places. A shard that would take
+  longer than `compute.shard_minutes` is cut into two halves of its range, and so on.
 
-A new cell therefore moves no other, unless its own shard becomes too long: then that one is cut in two, and no cells meet that were
-apart. New seeds are neighbours, so that they come together in a few shards and touch no shard of other seeds.
+A new cell therefore moves no other, unless its own shard becomes too long. Then that shard is cut in two, and no separate cells are joined.
+New seeds are neighbours, so they are together in a few shards and touch no shard of other seeds.
 """
 
 from bisect import bisect_left
@@ -20,12 +20,12 @@ from rankfall.run.plan.cell import digest
 
 SEEDS = 32
 BITS = 32  # of the hash of a group
-MOST = 256  # shards a task: beyond, starting jobs costs more than they do
+MOST = 256  # shards per task: beyond this, starting jobs costs more than their work
 WHOLE = "0"  # the name of a task's only shard
 
 
 class Pack(NamedTuple):
-    """Cells that stay together, whatever happens."""
+    """Cells that always stay together."""
 
     block: int  # of 32 seeds
     address: int  # hash of the group and the block
@@ -41,8 +41,8 @@ def pack(group: str, seed: int) -> Pack:
 
 
 def shards(seconds: Mapping[Pack, float], shard_minutes: float) -> dict[Pack, str]:
-    """The shard of each pack of a task; packs with what they cost. Where there would be too many, jobs may take twice as long, and
-    so on."""
+    """Return the shard of each pack of a task. `seconds` are the costs of the packs. If there would be too many shards, their time is
+    doubled, repeatedly if necessary."""
     packs = sorted(seconds, key=lambda one: one.place)
     places = [one.place for one in packs]
     until = [0.0, *accumulate(seconds[one] for one in packs)]
@@ -57,19 +57,19 @@ def shards(seconds: Mapping[Pack, float], shard_minutes: float) -> dict[Pack, st
 def _cut(
     places: list[int], until: list[float], longest: float, first: int, last: int, name: str = WHOLE
 ) -> Iterator[tuple[int, int, str]]:
-    """The shards (first, last, name) of the packs from `first` to before `last`."""
+    """Yield the shards (first, last, name) of the packs from `first` to before `last`."""
     differing = places[first] ^ places[last - 1]
     if until[last] - until[first] <= longest or not differing:
         yield first, last, name
         return
-    low = differing.bit_length() - 1  # the highest bit in which they differ parts them
+    low = differing.bit_length() - 1  # the highest differing bit separates them
     middle = bisect_left(places, places[last - 1] >> low << low, first, last)
     for start, end in ((first, middle), (middle, last)):
         yield from _cut(places, until, longest, start, end, _name(places[start] >> low, low))
 
 
 def _name(number: int, low: int) -> str:
-    """Of the places that are `number` but for their `low` lowest bits: the seeds, and the first bits of the hash if there are any."""
+    """Name a shard by the common high bits of its places: its seeds, and the first bits of the hash if any are fixed."""
     start = number << low >> BITS
     end = (number + 1 << low) - 1 >> BITS
     seeds = f"{start * SEEDS}-{(end + 1) * SEEDS - 1}"

@@ -1,8 +1,8 @@
-"""Slices: some cells of a plan, by their place in the grid, so that a job makes its own cells and no others.
+"""Slices: some cells of a plan, given by their place in the grid, so that a job builds its own cells only.
 
-A slice says which combinations of the grid it has (`grid.0`, number 17), with which seeds, in which shards, and which of its cells each
-measure measures. It holds no specification and no code: a job makes its cells of the configuration and the sources as they are by then,
-with their keys, and so finds out whether they are what was planned, as if it had planned everything.
+A slice lists combinations of the grid (`grid.0`, number 17), with their seeds and shards, and the cells that each measure measures. It has
+no specification and no code. A job builds its cells with their keys from the current configuration and sources, and so notices whether they
+are the planned cells, as if it had planned everything.
 """
 
 import itertools
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Addresses = Mapping[
     tuple[Task, Architecture, Training], tuple[str, int]
-]  # -> entry of the grid, number of the combination
+]  # -> (entry of the grid, number of the combination)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def addresses_of(series: Iterable[Series]) -> Addresses:
 
 
 def slice_of(plan: "Plan", cells: list[Cell]) -> Slice:
-    """The slice of these cells from a whole plan."""
+    """Return the slice of these cells from a whole plan."""
     series = []
     for some in alike(cells):
         origin, number = plan.addresses[some.task, some.architecture, some.training]
@@ -57,13 +57,13 @@ def slice_of(plan: "Plan", cells: list[Cell]) -> Slice:
 
 
 def cells_of_slice(only: Slice, grid: Grid, compute: Compute, sources: Sources) -> list[Cell]:
-    """Make the cells of a slice. LookupError where the grid has no such combination."""
+    """Build the cells of a slice. Raise LookupError if the grid has no such combination."""
     drafts, datasets = Drafts(sources, compute), DataKeys()
     known: dict[tuple[str, int], tuple[Series, Shared]] = {}
     cells: list[Cell] = []
     for origin, number, seeds, shard in only.series:
         if (origin, number) not in known:
-            series = grid.one(origin, number, seeds)
+            series = grid.combination(origin, number, seeds)
             known[origin, number] = series, drafts.share(series)
         cells += finish(Draft(*known[origin, number]), seeds, shard, datasets)
     return cells

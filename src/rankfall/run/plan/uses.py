@@ -14,8 +14,8 @@ DOTTED = re.compile(r"\w+(\.\w+)*:\w+")
 
 
 def always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> Iterator[tuple[str, Component]]:
-    """The components of which a measure builds networks of its own, as its file lists them (`BUILDS`; of other kinds the plainest), and
-    those that options name by module."""
+    """Yield the components from which a measure builds its own networks, as its file lists them (`BUILDS`; for other kinds the plainest),
+    and the components that options name by module."""
     built = facts.get("BUILDS", {})
     built = built and {kind: [name] for kind, name in PLAIN.items()} | built
     for kind, names in sorted(built.items()):
@@ -33,12 +33,13 @@ def always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> I
 
 
 def chosen(options: Mapping[str, Any], facts: Mapping[str, Any], builds: bool) -> Iterator[tuple[str, Component]]:
-    """The components that options choose (`PARTS`); with `builds`, for a measure that builds networks and does not say of what, all."""
+    """Yield the components that options choose (`PARTS`). With `builds`, for a measure that builds networks without BUILDS, also yield
+    every component of a network."""
     for kind in sorted(set(parts(Architecture).values())) if builds else ():
         for name in components.names(kind):
             if components.locate(kind, name) is not None:
                 yield kind, Component(name=name)
     for option, kind in facts.get("PARTS", {}).items():
-        for part in map(Component.of, as_list(options.get(option, []))):
+        for part in map(Component.parse, as_list(options.get(option, []))):
             if components.locate(kind, part.name) is not None:
                 yield kind, part

@@ -1,4 +1,4 @@
-"""A plan as the run that made it wrote it: beside its configuration what its jobs need to know, in a folder named by its content.
+"""A plan as its run wrote it: a configuration and what its jobs need to know, in a folder named by its content.
 
     results/plan/0123456789abcdef01234567/
         config.json                 the configuration, whole
@@ -25,7 +25,7 @@ FOLDER, CONFIG, JOBS = "plan", "config.json", "jobs.json"
 
 
 class DamagedPlan(RankfallError):
-    """A file of a written plan that is not as it was written, or not there."""
+    """A file of a written plan is missing or not as it was written."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class WrittenPlan:
 
     @classmethod
     def load_beside(cls, config: Path) -> "WrittenPlan | None":
-        """The one that a configuration's file belongs to; None for a file that nobody has written as a plan's."""
+        """Return the plan to which a configuration's file belongs. None for a file that was not written as part of a plan."""
         found = cls(config.parent)
         return found if config.name == CONFIG and found.jobs_file.is_file() else None
 
@@ -67,7 +67,7 @@ class WrittenPlan:
 
     @property
     def sample(self) -> Slice:
-        """A cell of every kind of code, for whoever wants to know what code there is."""
+        """Cells that together use all code of the plan."""
         return Slice(self.about["sample"])
 
 
@@ -79,7 +79,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_once(path: Path, content: bytes) -> None:
-    """A file that is as it should be is left alone: another process may be reading it."""
+    """Write a file, but leave it alone if its content is right: another process may be reading it."""
     try:
         if path.read_bytes() == content:
             return
@@ -90,5 +90,5 @@ def write_once(path: Path, content: bytes) -> None:
 
 
 def mark_used(folder: Path) -> None:
-    """The time at which a run last used a plan is that of its folder, for whoever cleans."""
+    """Set the time of a plan's folder to now: the time of its last use, which cleaning reads."""
     os.utime(folder)

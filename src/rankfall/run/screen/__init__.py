@@ -1,1 +1,1 @@
-"""What a run is doing now: Snakemake's events, drawn on a terminal or told in lines."""
+"""The display of a running workflow: Snakemake's events, drawn on a terminal or printed in lines."""

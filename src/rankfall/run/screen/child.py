@@ -1,7 +1,7 @@
-"""Snakemake as a child process: its words and its events go to files, and signals to this process reach it in the way that loses least.
+"""Snakemake as a child process. Its output and events go to files, and signals to this process reach it in the way that loses least.
 
-It has a process group of its own, so that Ctrl-C in a terminal does not kill its jobs, which have a checkpoint to write. Should this
-process be killed, Snakemake goes on.
+The child has its own process group, so that Ctrl-C in a terminal does not kill its jobs, which have a checkpoint to write. If this process
+is killed, Snakemake continues.
 """
 
 import json
@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-EVENTS = "RANKFALL_EVENTS"  # as the logger plugin reads it
-JOB = b"rankfall.cli"  # in the command of every job, and in none by which Snakemake asks a cluster
+EVENTS = "RANKFALL_EVENTS"  # the environment variable that the logger plugin reads
+JOB = b"rankfall.cli"  # in the command of every job, and in no command with which Snakemake asks a cluster
 
 
 class Child:
@@ -25,9 +25,9 @@ class Child:
         self.folder = tempfile.TemporaryDirectory(prefix="rankfall-run-")
         self.output_file, self.event_file = (Path(self.folder.name) / name for name in ("output", "events"))
         self.event_file.touch()
-        self.rest = ""  # of an event that is not complete yet
+        self.rest = ""  # an event that is not yet complete
         self.interrupts = 0
-        self.told: set[tuple[int, bytes]] = set()  # processes that were asked to end, with what they ran then
+        self.signalled: set[tuple[int, bytes]] = set()  # processes that were asked to end, with their commands
         with self.output_file.open("wb") as output:
             self.process = subprocess.Popen(
                 command,
@@ -41,19 +41,19 @@ class Child:
         self.output = self.output_file.open("rb")
 
     def code(self, seconds: float) -> int | None:
-        """The exit code, or None if it still runs after so long."""
+        """Return the exit code, or None if the child still runs after `seconds`."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def new_events(self) -> Iterator[dict[str, Any]]:
-        """The events since this was last called."""
+        """Yield the events since the last call."""
         *lines, self.rest = (self.rest + self.events.read()).split("\n")
         for line in lines:
             try:
                 event = json.loads(line)
-            except ValueError:  # half of a line, where the disk is full
+            except ValueError:  # an incomplete line, on a full disk
                 continue
             yield event
 
@@ -61,18 +61,18 @@ class Child:
         return self.output.read()
 
     def text(self) -> str:
-        """All that Snakemake has said."""
+        """Return all of Snakemake's output."""
         return self.output_file.read_text(errors="replace")
 
     def close(self) -> None:
-        """A child that still runs, because of an error here, is stopped."""
+        """Stop a child that still runs because of an error here, and remove its files."""
         self.interrupt()
         self.events.close()
         self.output.close()
         self.folder.cleanup()
 
     def interrupt(self) -> None:
-        """Ask Snakemake to stop, and its jobs to write a checkpoint and end; the third time, end them."""
+        """Ask Snakemake to stop, and its jobs to write a checkpoint and end. The third call kills them."""
         self.interrupts += 1
         if self.process.poll() is not None:
             return
@@ -83,7 +83,7 @@ class Child:
             os.killpg(self.process.pid, signal.SIGINT)
             return
         processes = group(self.process.pid)
-        if not processes:  # no /proc here: then as a terminal does it
+        if not processes:  # no /proc on this system: signal the group, as a terminal does
             os.killpg(self.process.pid, signal.SIGINT)
             return
         self.process.send_signal(
@@ -92,25 +92,25 @@ class Child:
         self.tell(processes - {self.process.pid})
 
     def stop_new_jobs(self) -> None:
-        """Ask jobs to end that have started since: Snakemake starts what it had already chosen, and a shell its program."""
+        """Ask jobs to end that have started since. Snakemake still starts jobs that it had already chosen, and a shell its program."""
         self.tell(job for job in group(self.process.pid) - {self.process.pid} if JOB in command_of(job))
 
     def tell(self, processes: Iterable[int]) -> None:
-        """Send each process the signal once, and again if it has become another program meanwhile."""
+        """Send each process SIGTERM once, and again if it runs another program by then."""
         for process in processes:
-            if (one := (process, command_of(process))) not in self.told:
-                self.told.add(one)
+            if (one := (process, command_of(process))) not in self.signalled:
+                self.signalled.add(one)
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGTERM)
 
     def end(self, number: int) -> None:
-        """Pass a signal on to Snakemake and its jobs."""
+        """Send a signal to Snakemake and its jobs."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, number)
 
 
 def command_of(process: int) -> bytes:
-    """The command line of a process in its words; nothing if it has ended."""
+    """Return the command line of a process, or nothing if it has ended."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
@@ -118,11 +118,11 @@ def command_of(process: int) -> bytes:
 
 
 def group(leader: int) -> set[int]:
-    """The processes of a group, where the system has /proc."""
+    """Return the processes of a group, if the system has /proc."""
     found = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = path.read_text().rpartition(")")[2].split()  # a name may hold anything
+            fields = path.read_text().rpartition(")")[2].split()  # the name may hold anything
         except OSError:
             continue
         if int(fields[2]) == leader:

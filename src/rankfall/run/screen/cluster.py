@@ -1,7 +1,7 @@
 """Jobs of a stopped run that are still in SLURM's queue.
 
-Snakemake cancels its jobs when it is interrupted, but while it asks SLURM about them it has forgotten them, and then cancels none. So once
-it has ended, its jobs are looked for by the name that they all have, which is a number of this run alone: nobody else's can be meant.
+An interrupted Snakemake cancels its jobs. But while it asks SLURM about them it does not know them, and then cancels none. So after its
+end, its jobs are searched by their common name, which contains an identifier of this run only and so matches no other jobs.
 """
 
 import os
@@ -10,20 +10,20 @@ import subprocess
 import time
 
 NAME = re.compile(r"^SLURM run ID: ([\w.-]*[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$", re.MULTILINE)
-ENDING = ("COMPLETING", "COMPLETED", "CANCELLED")  # states of jobs that need no telling
-LOOKS = 3  # a job that was being submitted may show a moment later
+ENDING = ("COMPLETING", "COMPLETED", "CANCELLED")  # states of jobs that need no cancelling
+LOOKS = 3  # a job that was just being submitted may appear a moment later
 PAUSE = 1.0  # seconds between two looks
 PATIENCE = 30  # seconds for one answer
 
 
 def name_in(text: str) -> str | None:
-    """What the jobs of a run are called, by what Snakemake has said; None where it used no SLURM."""
+    """Return the name of a run's jobs from Snakemake's output, or None if it used no SLURM."""
     found = NAME.findall(text)
     return found[-1] if found else None
 
 
 def cancel_left(name: str) -> list[str]:
-    """Cancel the jobs of this name that are not ending already; their numbers."""
+    """Cancel the jobs of this name that are not ending already. Return their numbers."""
     cancelled: list[str] = []
     for look in range(LOOKS):
         if look:
@@ -38,7 +38,7 @@ def cancel_left(name: str) -> list[str]:
 
 
 def list_queued(name: str) -> list[str]:
-    """Numbers of this user's jobs of this name that wait or run."""
+    """Return the numbers of this user's waiting or running jobs of this name."""
     asked = ["squeue", "--noheader", f"--user={os.getuid()}", f"--name={name}", "--format=%i %T %j"]
     rows = [line.split() for line in _answer(asked).splitlines()]
     return [row[0] for row in rows if len(row) == 3 and row[2] == name and row[1] not in ENDING]
@@ -47,5 +47,5 @@ def list_queued(name: str) -> list[str]:
 def _answer(command: list[str]) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):  # no SLURM here, or one that does not answer
+    except (OSError, subprocess.TimeoutExpired):  # SLURM is missing or does not answer
         return ""

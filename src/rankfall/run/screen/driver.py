@@ -1,4 +1,4 @@
-"""Runs Snakemake as a child and shows what it does: a view that changes in place on a terminal, a line a job elsewhere."""
+"""The driver that runs Snakemake as a child and shows its progress: a view that changes in place on a terminal, else one line per job."""
 
 import os
 import shlex
@@ -17,13 +17,13 @@ from rankfall.run.screen.logs import Reached, read_reached
 from rankfall.run.screen.record import RunRecord
 from rankfall.run.screen.state import Job, RunState
 
-PAUSE = 0.1  # seconds between two looks at what has happened
-LOOK = 1.0  # between two looks at the logs of running jobs
+PAUSE = 0.1  # seconds between two polls of the child
+LOOK = 1.0  # seconds between two reads of the logs of running jobs
 INTERRUPTED = 130  # exit code after Ctrl-C
 
 
 def say(line: str) -> None:
-    """One line; to a reader that has closed the pipe (`make run | head`) none, and the run goes on."""
+    """Print one line. If the reader has closed the pipe (`make run | head`), print nothing and let the run continue."""
     try:
         print(line, flush=True)
     except BrokenPipeError:
@@ -37,7 +37,7 @@ class Driver:
     child: Child
     state: RunState
     title: str = ""
-    results: Path | None = None  # None: not known, since the configuration cannot be read
+    results: Path | None = None  # None if the configuration cannot be read
     record: RunRecord | None = None
     log: Path | None = None
     reached: dict[str, Reached] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Driver:
     began: bool = False  # whether there are jobs to do
 
     def follow(self, terminal: bool) -> int:
-        """Show the run until the child has ended. Returns its exit code, or that of an interruption."""
+        """Show the run until the child has ended. Return its exit code, or that of an interruption."""
         with self.pass_signals_on():
             code = self.show_view() if terminal else self.print_lines()
         self.keep_output()
@@ -84,7 +84,7 @@ class Driver:
                 return code
 
     def look(self, last: bool = False) -> list[Job]:
-        """Take in what has happened; returns the jobs that have ended since."""
+        """Process new events and return the jobs that have ended since."""
         ended = []
         if self.signals:
             self.child.stop_new_jobs()
@@ -104,10 +104,10 @@ class Driver:
         return ended
 
     def keep_output(self) -> None:
-        """Add what Snakemake has said to the run's log."""
+        """Append Snakemake's new output to the run's log."""
         if self.results is None or not self.began:
             return
-        with suppress(OSError):  # a full disk: the jobs will say so, and a run is not stopped for its log
+        with suppress(OSError):  # on a full disk the jobs report the error, and a run does not stop for its log
             if self.log is None:
                 log = self.results / "logs" / "run.log"
                 log.parent.mkdir(parents=True, exist_ok=True)
@@ -142,19 +142,19 @@ class Driver:
 
 
 def command(config: Path, profile: Path, more: Sequence[str]) -> list[str]:
-    """How Snakemake is called."""
+    """Return the command that starts Snakemake."""
     start = [sys.executable, "-m", "snakemake", "--configfile", str(config), "--workflow-profile", str(profile)]
     return [*start, *more]
 
 
 def environment(checkout: Path) -> Mapping[str, str]:
-    """The environment of Snakemake: this one, with the folder in which it finds the logger plugin."""
+    """Return the environment of Snakemake: this process's, with the folder of the logger plugin in PYTHONPATH."""
     plugin, others = str(checkout / "workflow" / "logger"), os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [others, plugin]))}
 
 
 def command_line(config: Path, profile: Path, more: Sequence[str]) -> str:
-    """What a person types to run this again."""
+    """Return the command with which a person repeats this run."""
     words = ["make run"]
     words += [f"CONFIG={shlex.quote(str(config))}"] * (str(config) != "config.yaml")
     words += [f"PROFILE={shlex.quote(str(profile))}"] * (str(profile) != "workflow/profiles/default")

@@ -1,4 +1,4 @@
-"""The last lines of a run: what there is now and where, or why it ended and what to type."""
+"""The last lines of a run: where its results are, or why it ended and which command to type."""
 
 import re
 import socket
@@ -10,8 +10,8 @@ from rankfall.processes import is_running
 from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import clock, count
 
-FAILED = 5  # jobs that are named
-FINDINGS = 4  # that are told
+FAILED = 5  # failed jobs that are listed
+FINDINGS = 4  # findings that are printed
 
 
 def say_finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
@@ -31,7 +31,7 @@ def say_nothing_to_do(results: Path, config: Path, published: Sequence[str]) -> 
 
 
 def say_findings(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """The first sentence of the answers to the first few questions, and how many more there are on the page."""
+    """Yield the first sentence of the answers to the first few questions, and the number of further questions."""
     for question, answer in findings[:FINDINGS]:
         yield f"==> {question} {first_sentence(answer)}"
     if len(findings) > FINDINGS:
@@ -39,12 +39,12 @@ def say_findings(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text. A point inside a number, or before a small letter, ends none."""
+    """Return the first sentence of a text. A point inside a number or before a small letter does not end a sentence."""
     return re.split(r"(?<=[.!?]) (?=[A-Z])", text.strip(), maxsplit=1)[0]
 
 
 def say_where(results: Path) -> Iterator[str]:
-    """Where the page, the tables and the figures are."""
+    """Yield where the page, the tables and the figures are."""
     page = page_of(results)
     if page.is_file():
         yield f"==> page: {page} (`rankfall open{option(results)}`)"
@@ -60,14 +60,14 @@ def option(results: Path) -> str:
 
 
 def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
-    """The last lines of a run that was stopped."""
+    """Yield the last lines of a run that was stopped."""
     done = f"{state.count} of {count(state.total, 'job')}" if state.totals else "nothing"
     yield f"==> stopped after {clock(seconds)}: {done} done. Finished cells are kept, and training goes on from its checkpoint"
     yield f"==> to go on: {again}"
 
 
 def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
-    """The last lines of a run in which jobs failed."""
+    """Yield the last lines of a run in which jobs failed."""
     jobs = list(state.failed.values())
     for job in jobs[:FAILED]:
         yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
@@ -79,7 +79,7 @@ def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
 
 
 def describe_missing_page(state: RunState, results: Path) -> Iterator[str]:
-    """Why there is no page after jobs failed, or what it lacks."""
+    """Yield why there is no page after jobs failed, or what the page lacks."""
     if state.no_page:
         yield f"==> no page: {state.no_page}"
     elif state.lacks:
@@ -88,7 +88,7 @@ def describe_missing_page(state: RunState, results: Path) -> Iterator[str]:
 
 
 def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: str, unlock: str) -> Iterator[str]:
-    """Why Snakemake ended before its first job."""
+    """Yield why Snakemake ended before its first job."""
     if state.refused == "LockException":
         yield say_locked(other, again, unlock)
         return
@@ -101,7 +101,7 @@ def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, aga
 
 
 def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
-    """Another run has these files, or one that was killed left its lock."""
+    """Say that another run uses these files, or that a killed run left its lock."""
     if other is None:
         what = "another Snakemake is working on these results, or one that was killed has left its lock"
     elif is_alive(other):
@@ -114,7 +114,7 @@ def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
 
 
 def is_alive(record: Mapping[str, Any]) -> bool:
-    """Whether the process of a record runs. One on another machine cannot be asked and is taken to run."""
+    """Return whether the process of a record runs. A process on another machine cannot be checked and counts as running."""
     if record.get("host") != socket.gethostname():
         return True
     return is_running(int(record["pid"]))

@@ -1,4 +1,4 @@
-"""A run where there is no terminal: a line when it begins, and one for each job that ends."""
+"""The display of a run without a terminal: a line when it begins, and a line for each job that ends."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ from rankfall.run.screen.words import clock, count
 
 
 def describe_start(state: RunState, title: str) -> str:
-    """The first line of a run: what there is to do."""
+    """Return the first line of a run, which lists its jobs."""
     parts = [f"{STAGES.get(rule, rule)} {state.totals[rule]}" for rule in state.rules]
     return f"==> {title}: {count(state.total, 'job')} ({', '.join(parts)})"
 
 
 def say_ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
-    """The line of a job that is done, or failed."""
+    """Return the line of a job that is done or has failed."""
     left = say_left(state, reached, now)
     about = f", {left}" if left and job.place < state.total else ""
     when = f"{clock(now - state.began)} so far{about}"

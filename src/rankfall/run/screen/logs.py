@@ -1,4 +1,4 @@
-"""How far running jobs are, by what they write into their logs (`train/progress.py`, `run/jobs/measuring.py`)."""
+"""The progress of running jobs, from their logs (`train/progress.py`, `run/jobs/measuring.py`)."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rankfall.terminal import clean
 
-READ = 4096  # bytes of a log's beginning and of its end
+READ = 4096  # bytes of a log's beginning, and of its end
 CELLS = re.compile(r"^(?:\S+: )?(\d+) cells: (\d+) in store, (\d+) to (?:train|measure)", re.MULTILINE)
 STEP = re.compile(r"^(\d+)/(\d+) cells; stack of (\d+): step (\d+)/(\d+), (\d+(?:\.\d+)?) member-steps/s", re.MULTILINE)
 LOSS = re.compile(r"loss (\S+) to (\S+?),")
@@ -15,17 +15,17 @@ MEASURED = re.compile(r"^\S+: (\d+)/(\d+) measured", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Reached:
-    """How far a job is."""
+    """The progress of a job."""
 
-    cells: int = 0  # of all that it is for, those that are finished
-    of: int = 0
-    share: float = 0.0  # of what it had to compute
-    rate: float = 0.0  # training steps a second, each network's counted
+    cells: int = 0  # finished cells
+    of: int = 0  # all cells of the job
+    share: float = 0.0  # finished share of what it had to compute
+    rate: float = 0.0  # training steps per second, summed over networks
     detail: str = ""
 
 
 def read_reached(log: Path) -> Reached | None:
-    """How far the job of this log is; None where the log does not say, or there is none yet."""
+    """Return the progress of the job with this log, or None if there is no log or it does not tell."""
     try:
         with log.open("rb") as file:
             text = file.read(READ)
@@ -35,11 +35,11 @@ def read_reached(log: Path) -> Reached | None:
                 text += b"\n" + file.read()
     except OSError:
         return None
-    return of_text(clean(text.decode(errors="replace").replace("\r", "\n")))
+    return parse_log(clean(text.decode(errors="replace").replace("\r", "\n")))
 
 
-def of_text(text: str) -> Reached | None:
-    """How far a job is whose log has this text."""
+def parse_log(text: str) -> Reached | None:
+    """Return the progress of a job whose log has this text."""
     begun = CELLS.search(text)
     if begun is None:
         return None

@@ -1,5 +1,5 @@
-"""The record of a run: a small file beside its logs that says, every two seconds, what the run is doing. `rankfall status --watch`
-reads it, on any machine that sees the results."""
+"""The record of a run: a small file beside its logs that describes the run's state every two seconds. `rankfall status --watch` reads it,
+on any machine that sees the results."""
 
 import datetime
 import json
@@ -15,13 +15,13 @@ EVERY = 2.0  # seconds
 
 
 class RunRecord:
-    """Writes the record of a run while it lasts. The last one stays."""
+    """The writer of a run's record while the run lasts. The last record stays."""
 
     def __init__(self, results: Path, config: Path, command: str, pid: int) -> None:
         self.path = file_of(results)
         self.written = 0.0
         self.about = {
-            "pid": pid,  # of Snakemake, which may outlive who started it
+            "pid": pid,  # of Snakemake, which may outlive the process that started it
             "host": socket.gethostname(),
             "config": str(config),
             "results": str(results),
@@ -30,7 +30,7 @@ class RunRecord:
         }
 
     def write(self, state: RunState, how: str = "running") -> None:
-        """Write the record if it is time to, or if the run ends."""
+        """Write the record if it is due, or if the run ends."""
         if how == "running" and time.monotonic() - self.written < EVERY:
             return
         self.written = time.monotonic()
@@ -38,7 +38,7 @@ class RunRecord:
         try:
             with atomic(self.path) as file:
                 file.write(json.dumps(content).encode())
-        except StoreError:  # a full disk: the jobs will say so
+        except StoreError:  # on a full disk the jobs report the error
             return
 
 
@@ -47,7 +47,7 @@ def file_of(results: Path) -> Path:
 
 
 def read(results: Path) -> dict[str, Any] | None:
-    """The record of the last run, if there is one that can be read."""
+    """Return the record of the last run, or None if there is none that can be read."""
     try:
         found = json.loads(file_of(results).read_bytes())
     except (OSError, ValueError):

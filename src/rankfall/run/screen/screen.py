@@ -1,4 +1,4 @@
-"""A run on a terminal: one view that changes in place."""
+"""The display of a run on a terminal: one view that changes in place."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ BAR = 24  # columns
 
 
 def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> RenderableType:
-    """Everything that is known, in a few lines."""
+    """Return the state of the run in a few lines."""
     if not state.totals:
         return Text(f"{title}: planning, {clock(now - state.began)}")
     parts: list[RenderableType] = [headline(state, reached, now, title), stages(state)]
@@ -45,7 +45,7 @@ def headline(state: RunState, reached: Mapping[str, Reached], now: float, title:
 
 
 def stages(state: RunState) -> Table:
-    """A bar for the jobs of each rule, in the order in which they run."""
+    """Return a bar for the jobs of each rule, in the order in which they run."""
     table = Table.grid(padding=(0, 1))
     for rule in state.rules:
         done, total = state.done[rule], state.totals[rule]
@@ -55,7 +55,7 @@ def stages(state: RunState) -> Table:
 
 
 def training(state: RunState, reached: Mapping[str, Reached]) -> str:
-    """Cells, and steps a second of what trains now."""
+    """Return the cells and the steps per second of running training jobs."""
     found = {
         number: one for number, one in reached.items() if getattr(state.running.get(number), "rule", "") == "train"
     }
@@ -67,7 +67,7 @@ def training(state: RunState, reached: Mapping[str, Reached]) -> str:
 
 
 def line(job: Job, found: Reached | None, now: float) -> str:
-    """One running job."""
+    """Return the line of one running job."""
     so_far = f"{job.name}, {clock(now - job.began)}"
     if found is None or not found.of:
         return so_far

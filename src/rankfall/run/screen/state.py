@@ -1,4 +1,4 @@
-"""The state of a run: which jobs there are, which are running, done or failed. It follows from Snakemake's events, one after another."""
+"""The state of a run: its jobs, and which are running, done or failed. It is updated by Snakemake's events, one after another."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ STAGES = {  # rule -> what its jobs do
     "figure": "figures",
     "page": "page",
 }
-VERBS = {"measure_freely": "measure"}  # as a job is called on the command line
+VERBS = {"measure_freely": "measure"}  # names of jobs on the command line, where they differ from the rule
 
 
 @dataclass
@@ -29,14 +29,14 @@ class Job:
     output: str  # its first file
     log: str
     began: float
-    seconds: float | None = None  # that it took
+    seconds: float | None = None  # its duration
     error: str = ""
-    place: int = 0  # among the jobs that are done, when it ended
+    place: int = 0  # the number of jobs done when it ended
 
 
 @dataclass
 class RunState:
-    """What is known of a run."""
+    """The state of a run, as far as it is known."""
 
     began: float
     totals: dict[str, int] = field(default_factory=dict)  # rule -> jobs
@@ -68,18 +68,18 @@ class RunState:
 
     @property
     def count(self) -> int:
-        """How many jobs are done."""
+        """The number of jobs that are done."""
         return sum(self.done.values())
 
     def take(self, event: Mapping[str, Any]) -> Job | None:
-        """Take in an event. Returns the job that has just ended, well or badly, if one has."""
+        """Process an event. Return the job that has just succeeded or failed, or None."""
         handler = getattr(self, f"_{event.get('event')}", None)
         ended: Job | None = handler(event) if handler else None
         return ended
 
     def _run_info(self, event: Mapping[str, Any]) -> None:
         stats = {str(rule): int(number) for rule, number in event.get("stats", {}).items()}
-        if not self.totals:  # told again at the end
+        if not self.totals:  # sent again at the end
             self.totals = {rule: number for rule, number in stats.items() if rule not in ("total", "all")}
 
     def _rankfall_began(self, event: Mapping[str, Any]) -> None:
@@ -92,7 +92,7 @@ class RunState:
         self.cores = int(event.get("cores") or self.cores)
 
     def _job_info(self, event: Mapping[str, Any]) -> None:
-        """A job has begun; on a cluster, it was submitted."""
+        """Add a job that has begun or, on a cluster, was submitted."""
         rule, wildcards = str(event["rule_name"]), event.get("wildcards") or {}
         if rule not in self.totals:  # `all`
             return
@@ -121,7 +121,7 @@ class RunState:
         if self.stopping:
             return None
         job.place = self.count
-        # Snakemake takes away the log of a job that it tries again, often before it is read here: the next attempt will say why.
+        # Snakemake removes the log of a job that it tries again, often before it is read here. The next attempt then reports the error.
         job.error = str(event.get("error") or (error_in(Path(job.log)) if job.log else "it has no log"))
         self.failed[job.output] = job
         return None if job.error == SILENT else job
@@ -136,7 +136,7 @@ class RunState:
             self.said.append(text)
 
     def as_record(self) -> dict[str, Any]:
-        """The state as plain data, for those who watch from elsewhere."""
+        """Return the state as plain data, for `rankfall status --watch`."""
         jobs = {
             "running": {number: vars(job) for number, job in self.running.items()},
             "failed": {output: vars(job) for output, job in self.failed.items()},
@@ -146,7 +146,7 @@ class RunState:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "RunState":
-        """The state from what `as_record` wrote."""
+        """Return the state from the data that `as_record` wrote."""
         jobs = {
             "running": {number: Job(**job) for number, job in record["running"].items()},
             "failed": {output: Job(**job) for output, job in record["failed"].items()},

@@ -1,4 +1,4 @@
-"""What a run does that somebody started elsewhere: from another terminal, or from another machine that sees its results."""
+"""The display of a run that was started elsewhere: from another terminal, or from another machine that sees its results."""
 
 import sys
 import time
@@ -15,19 +15,19 @@ from rankfall.run.screen.record import file_of, read
 from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import clock, count
 
-LOOK = 1.0  # seconds between two looks
-SAY = 30.0  # between two lines, where there is no terminal
-SILENT = 60.0  # without a new record: its process may be dead
+LOOK = 1.0  # seconds between two reads of the record
+SAY = 30.0  # seconds between two lines, if there is no terminal
+SILENT = 60.0  # seconds without a new record after which its process may be dead
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One look at a run's record."""
+    """The state of a run at one reading of its record."""
 
     about: Mapping[str, Any]
     state: RunState
     reached: Mapping[str, Reached]
-    now: float  # by the clock of the machine that runs it
+    now: float  # the time of the record, by the clock of the machine that runs it
 
     @property
     def title(self) -> str:
@@ -35,7 +35,7 @@ class Seen:
 
 
 def look(results: Path) -> Seen:
-    """The record as it is now, and how far the running jobs are by their logs."""
+    """Read the current record and the progress of the running jobs from their logs."""
     about = read(results)
     if about is None and not file_of(results).exists():
         raise RankfallError(f"{file_of(results)} is missing: `make run` writes it; no run of these results has begun")
@@ -56,18 +56,18 @@ def read_seen(about: Mapping[str, Any], results: Path) -> Seen:
         one = read_reached(local_log(job.log, about["results"], results))
         found |= {} if one is None else {number: one}
     seen = Seen({**about, "pid": int(about["pid"])}, state, found, float(about["time"]))
-    _ = seen.title, about["how"], about["config"]  # what is told of it later
+    _ = seen.title, about["how"], about["config"]  # displayed later, so it must exist
     return seen
 
 
 def local_log(log: str, recorded: str, results: Path) -> Path:
-    """Where a log of the run is on this machine, which may see the results under another path."""
+    """Return the path of a log on this machine, which may see the results under another path."""
     path = Path(log)
     return results / path.relative_to(recorded) if path.is_relative_to(recorded) else path
 
 
 def watch(results: Path, terminal: bool) -> int:
-    """Show the run until it has ended. Returns 1 if it failed, or if its process is dead."""
+    """Show the run until it has ended. Return 1 if it failed, or if its process is dead."""
     return show_view(results) if terminal else print_lines(results)
 
 
@@ -100,7 +100,7 @@ def print_lines(results: Path) -> int:
 
 
 def line(seen: Seen) -> str:
-    """The state of the run in one line."""
+    """Return the state of the run in one line."""
     left = say_left(seen.state, seen.reached, seen.now) or "nothing left"
     running = ", ".join(job.name for job in seen.state.running.values()) or "none"
     failed = f"; {count(len(seen.state.failed), 'job')} failed" if seen.state.failed else ""
@@ -111,7 +111,7 @@ def line(seen: Seen) -> str:
 
 
 class Silence:
-    """How long a record has not changed, by the clock of this process alone: those of two machines may differ."""
+    """A timer of how long a record has not changed. It uses only the clock of this process, since the clocks of two machines may differ."""
 
     def __init__(self) -> None:
         self.time, self.since = 0.0, time.monotonic()
@@ -123,12 +123,12 @@ class Silence:
 
 
 def is_over(seen: Seen, silence: Silence) -> bool:
-    """Whether there is nothing more to see."""
+    """Return whether the run has ended, or seems dead."""
     return seen.about["how"] != "running" or not is_alive(seen.about) or silence.seconds(seen.about["time"]) > SILENT
 
 
 def print_end(seen: Seen) -> int:
-    """Print how the run ended. Returns the exit code."""
+    """Print how the run ended. Return the exit code."""
     done = f"{seen.state.count} of {count(seen.state.total, 'job')} done after {clock(seen.now - seen.state.began)}"
     how = seen.about["how"]
     if how == "running":

@@ -1,4 +1,4 @@
-"""Durations and errors, in a few words."""
+"""Durations, counts and errors in a few words."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ ERROR = re.compile(r"^(error: |checkpointed on |[\w.]*(Error|Exception|Interrupt
 
 
 def clock(seconds: float) -> str:
-    """`45 s`, `2 min 10 s`, `1 h 5 min`."""
+    """Return a duration as text: `45 s`, `2 min 10 s`, `1 h 5 min`."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -20,7 +20,7 @@ def clock(seconds: float) -> str:
 
 
 def count(number: int, what: str) -> str:
-    """`1 job`, `12 jobs`."""
+    """Return a count with its noun: `1 job`, `12 jobs`."""
     return f"{number} {what}{'s' * (number != 1)}"
 
 
@@ -28,7 +28,7 @@ SILENT = "it ended without a word: killed, or taken away by the scheduler"
 
 
 def error_in(log: Path) -> str:
-    """Why a job ended, in one line: the last error in its log, or else the last line of it; SILENT where the log is empty."""
+    """Return in one line why a job ended: the last error in its log, or else the log's last line, or SILENT if the log is empty."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - READ))

@@ -1,8 +1,7 @@
-"""The store: all finished results, found by keys that identify what they were computed from.
+"""The store of all finished results, under keys that identify what they were computed from.
 
-Any number of processes on any number of machines may use one store at once without locks: names follow from keys,
-files appear whole by a rename, and two processes that finish the same work write the same thing. Nothing is ever
-changed in place.
+Any number of processes on any number of machines may use one store at once without locks: names follow from keys, files appear whole by a
+rename, and two processes that finish the same work write the same content. Files are never changed in place.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__ = ["CellRecord", "LoadedStack", "Store", "StoreError", "join"]
 
 
 class Store:
-    """results/store: data/, stacks/<group>/, checkpoints/, measures/<name>/, announced/, trials/ and damaged/."""
+    """The store in results/store, with data/, stacks/<group>/, checkpoints/, measures/<name>/, announced/, trials/ and damaged/."""
 
     def __init__(self, root: Path | str, only_reads: bool = False) -> None:
         self.root = Path(root)
@@ -38,9 +37,8 @@ class Store:
         self.checkpoints = Checkpoints(self.vault)
 
     def announce(self, cells: Iterable[Any], measures: Mapping[str, Iterable[str]] | None = None) -> Path | None:
-        """Keep `rankfall gc` from removing these cells and their data, and rows of measures (component -> keys without a cell), for as
-        long as this store is in use.
-        """
+        """Keep `rankfall gc` from removing these cells, their data, and rows of measures (component -> keys without a cell), for as long as
+        this store is in use."""
         return announce(self, self.root, cells, measures or {})
 
     def save_stack(
@@ -51,49 +49,43 @@ class Store:
         records: Sequence[Mapping[str, Any]],
         meta: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Keep finished cells: tensors (K, ...), one JSON-able record a cell with at least a `status` of done,
-        diverged or failed.
-        """
+        """Store finished cells: tensors (K, ...), and for each cell a JSON-able record with at least a `status` of done, diverged or
+        failed."""
         return self.stacks.save(check_name(group), keys, tensors, records, meta or {})
 
     def find_cells(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> dict[str, CellRecord]:
-        """The finished cells among `keys`, of any status, from headers alone, in these `groups` (None: in all)."""
+        """Return the finished cells among `keys`, of any status, in these `groups` (None: in all). Only headers are read."""
         return self.stacks.find(keys, groups)
 
     def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
-        """Every record of these groups, stale ones included; a plan compares them to explain why a cell is stale."""
+        """Yield every record of these groups, including stale ones. A plan compares them to explain why a cell is stale."""
         return self.stacks.records(groups)
 
     def load_cells(self, keys: Iterable[str], group: str | None = None) -> list[LoadedStack]:
-        """Finished cells with their tensors, checked, one entry a stack file; `join(loaded, keys)` makes one stack of
-        them.
-        """
+        """Load finished cells with their tensors, checked, one entry per stack file. `join(loaded, keys)` makes one stack of them."""
         return self.stacks.load(keys, None if group is None else [group])
 
     def dataset(self, key: str, make: Callable[[], Dataset]) -> Dataset:
-        """The dataset of this key, made and kept if it is not there yet."""
+        """Return the dataset of this key. If it is not in the store, make and store it."""
         return self.datasets.get(check_name(key), make)
 
     def save_rows(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
-        """Keep measured rows by measure key: the measure's own columns, no labels. A key without rows counts as
-        measured too.
-        """
+        """Store measured rows by measure key: the measure's own columns, no labels. A key without rows counts as measured too."""
         return self.rows.save(check_name(name), rows)
 
     def find_rows(self, name: str, keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of those keys that are there; what is absent from the answer has to be measured."""
+        """Return the stored rows of these keys. Keys that are absent from the result have to be measured."""
         return self.rows.find(name, keys)
 
     def save_checkpoint(self, stack_id: str, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> Path:
-        """Save the state of a running stack, replacing its last checkpoint."""
+        """Save the state of a running stack and replace its last checkpoint."""
         return self.checkpoints.save(check_name(stack_id), tensors, meta)
 
     def load_checkpoint(self, stack_id: str, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """(tensors, meta) of the last checkpoint, or None; a damaged one, or one whose meta names other `cells`, is set aside with a
-        warning.
-        """
+        """Return (tensors, meta) of the last checkpoint, or None. A checkpoint that is damaged, or whose meta names other `cells`, is set
+        aside with a warning."""
         return self.checkpoints.load(stack_id, cells)
 
     def drop_checkpoint(self, stack_id: str) -> None:
-        """Delete a checkpoint, if there is one."""
+        """Delete a checkpoint, if it exists."""
         self.checkpoints.drop(stack_id)

@@ -1,8 +1,8 @@
-"""Announcements: what running jobs need of a store, so that cleaning on behalf of another configuration leaves it alone.
+"""Announcements of what running jobs need from a store, so that cleaning for another configuration keeps it.
 
 Each is a small file under announced/, written when a job or a run begins, renewed while it lives and removed when it ends. A process that
-was killed leaves its file behind: on its own machine it is known to be dead, elsewhere its file is ignored when it has not been renewed
-for a day.
+was killed leaves its file behind. On the same machine the process is known to be dead, and on other machines a file that has not been
+renewed for a day is ignored.
 """
 
 from __future__ import annotations
@@ -25,23 +25,21 @@ from rankfall.processes import start_of, still_runs
 
 FOLDER, SUFFIX = "announced", ".json"
 RENEWED = 3600.0  # seconds
-FORGOTTEN = 86_400.0  # an announcement of another machine that is this old is ignored
+FORGOTTEN = 86_400.0  # seconds after which an announcement of another machine is ignored
 
 
 @dataclass(frozen=True)
 class Announcement:
-    """What one live process needs, by key."""
+    """The needs of one live process, by key."""
 
     path: Path
     cells: list[str]
     data: list[str]
-    measures: dict[
-        str, list[str]
-    ]  # measure's component -> what the keys of its rows are made of, with or without a cell's
+    measures: dict[str, list[str]]  # measure's component -> measure keys, to which a cell's key may be added
 
 
 def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[str, Iterable[str]]) -> Path | None:
-    """Announce cells and their data for as long as `owner` is in use; None where the store cannot be written."""
+    """Announce cells and their data for as long as `owner` is in use. Return None if the store cannot be written."""
     listed = list(cells)
     name = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{SUFFIX}"
     path = root / FOLDER / name
@@ -56,16 +54,16 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
     try:
         with atomic(path) as file:
             file.write(json.dumps(content).encode())
-    except StoreError:  # only cleaning needs it; whoever wants to write results will be told
+    except StoreError:  # only cleaning needs it, and a job that cannot write results reports the error
         return None
     ended = threading.Event()
     threading.Thread(target=_renew, args=(path, ended), daemon=True).start()
-    weakref.finalize(owner, _withdraw, path, os.getpid(), ended)  # at the latest when the interpreter ends
+    weakref.finalize(owner, _withdraw, path, os.getpid(), ended)  # at the latest when the interpreter exits
     return path
 
 
 def read_announcements(root: Path) -> tuple[list[Announcement], list[Path]]:
-    """The announcements of live processes, and the files of those that have ended."""
+    """Return the announcements of live processes, and the files of processes that have ended."""
     live: list[Announcement] = []
     dead: list[Path] = []
     folder = root / FOLDER
@@ -79,9 +77,9 @@ def read_announcements(root: Path) -> tuple[list[Announcement], list[Path]]:
             lives = still_runs(raw["pid"], raw["began"] or None) if here else age < FORGOTTEN
             found = Announcement(path, raw["cells"], raw["data"], raw["measures"])
         except FileNotFoundError:
-            continue  # it has just ended
+            continue  # the process has just ended
         except (OSError, ValueError, LookupError, TypeError):
-            dead.append(path)  # nothing that is written here
+            dead.append(path)  # not a file that the store wrote
             continue
         if lives:
             live.append(found)
@@ -91,7 +89,7 @@ def read_announcements(root: Path) -> tuple[list[Announcement], list[Path]]:
 
 
 def machine() -> str:
-    """An identifier of the machine or container, within which process numbers are unique."""
+    """Return an identifier of the machine or container, within which process numbers are unique."""
     try:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
@@ -106,6 +104,6 @@ def _renew(path: Path, ended: threading.Event) -> None:
 
 def _withdraw(path: Path, pid: int, ended: threading.Event) -> None:
     ended.set()
-    if os.getpid() == pid:  # a process that was forked off has announced nothing
+    if os.getpid() == pid:  # a forked child has announced nothing
         with suppress(OSError):
             path.unlink(missing_ok=True)

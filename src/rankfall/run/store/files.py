@@ -1,11 +1,11 @@
-"""Files of the store: written atomically, protected by checksums, and set aside when they are damaged.
+"""Files of the store: written atomically, protected by checksums, and set aside if they are damaged.
 
 The header or footer of every file contains its kind and its name. Readers compare these with the path they read, so a file that was copied
-over another, or renamed, counts as damaged like one with a flipped bit.
+over another, or renamed, counts as damaged, like a file with a flipped bit.
 
-A sealed file is an ordinary safetensors file (any safetensors reader opens it) whose header also carries two
-checksums: `sha256` over the tensor bytes, and `seal` over everything else in the header. The header alone answers a
-lookup, so this module parses it itself and imports torch only where tensors are really made.
+A sealed file is an ordinary safetensors file (any safetensors reader opens it) whose header also has two checksums: `sha256` over the
+tensor bytes, and `seal` over everything else in the header. The header alone answers a lookup, so this module parses it itself and imports
+torch only to create tensors.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Stamp = tuple[int, int, int]  # identifies an unchanged file: inode, time, size
 SUFFIX = ".safetensors"
-LONGEST_HEADER = 100_000_000  # what the safetensors library itself accepts
-# safetensors' name -> torch's; sizes are powers of two and the largest are written first, so every tensor is aligned
+LONGEST_HEADER = 100_000_000  # the limit of the safetensors library
+# safetensors' name -> torch's. Sizes are powers of two and the largest are written first, so every tensor is aligned.
 DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool",
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
@@ -43,7 +43,7 @@ SIZES = {name: int(name.lstrip("BFIU")) // 8 for name in DTYPES if name != "BOOL
 
 
 class Damaged(Exception):
-    """The file is not what was written; the message says how it differs."""
+    """The file is not what was written. The message says how it differs."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Header:
     """The header of a sealed file: text metadata, and name -> {dtype, shape, data_offsets} of its tensors."""
 
     meta: dict[str, str]
-    tensors: dict[str, Any]  # each within the data, beside the others, with as many bytes as its dtype and shape need
-    start: int  # where the tensor bytes begin
+    tensors: dict[str, Any]  # their bytes adjoin and have the sizes of dtype and shape
+    start: int  # offset of the tensor bytes
 
 
 def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
@@ -88,13 +88,13 @@ def write_sealed(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, s
 
 
 def read_header(path: Path) -> Header:
-    """Read and check the header only; raises `Damaged` or OSError."""
+    """Read and check only the header. Raise `Damaged` or OSError."""
     with open(path, "rb") as handle:
         return _parse_header(handle)
 
 
 def read_sealed(path: Path) -> tuple[dict[str, Tensor], Header]:
-    """Read everything, compare both checksums, and make the tensors; raises `Damaged` or OSError."""
+    """Read the whole file, compare both checksums, and create the tensors. Raise `Damaged` or OSError."""
     with open(path, "rb") as handle:
         header = _parse_header(handle)
         data = bytearray(os.fstat(handle.fileno()).st_size - header.start)
@@ -110,7 +110,7 @@ def read_sealed(path: Path) -> tuple[dict[str, Tensor], Header]:
         begin, end = entry["data_offsets"]
         count = (end - begin) // dtype.itemsize
         if count == 0:
-            tensors[name] = torch.zeros(entry["shape"], dtype=dtype)  # of no elements
+            tensors[name] = torch.zeros(entry["shape"], dtype=dtype)  # without elements
         else:
             tensors[name] = torch.frombuffer(data, dtype=dtype, count=count, offset=begin).reshape(entry["shape"])
     return tensors, header
@@ -136,7 +136,7 @@ def _parse_header(handle: BinaryIO) -> Header:
         raise Damaged("its header is not one that the store writes") from None
     if not sealed:
         raise Damaged("its header does not match its checksum")
-    # From here on the header is known to be undamaged.
+    # The header is undamaged.
     ends = _check_layout(content)
     if size != 8 + length + ends:
         raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
@@ -144,7 +144,7 @@ def _parse_header(handle: BinaryIO) -> Header:
 
 
 def _check_layout(table: Mapping[str, Any]) -> int:
-    """Raise `Damaged` unless each tensor has the bytes that its dtype and shape need, one behind the other. Returns their sum."""
+    """Raise `Damaged` unless each tensor has the bytes that its dtype and shape need, one after another. Return their sum."""
     places = []
     for name, entry in table.items():
         try:
@@ -165,7 +165,7 @@ def _check_layout(table: Mapping[str, Any]) -> int:
 
 
 def check_kind(header: Header, kind: str) -> None:
-    """Raise unless the file is of the kind that its folder holds."""
+    """Raise unless the file has the kind of its folder."""
     if header.meta.get("kind") != kind:
         raise Damaged(f"it is a {header.meta.get('kind', 'file')}, not a {kind}")
 
@@ -176,10 +176,8 @@ def _seal(table: dict[str, Any], meta: Mapping[str, str]) -> str:
 
 
 class Vault:
-    """The root folder of a store: lists files, reads them with damage handled, and remembers what it read by name and
-    stamp. One that only reads leaves damaged files where they are: the folder may be that of another version of Rankfall, whose files
-    are whole for it.
-    """
+    """The root folder of a store. It lists files, reads them, handles damage, and remembers by name and stamp what it read. With
+    `only_reads` it leaves damaged files where they are: the folder may belong to another version of Rankfall, which can read them."""
 
     def __init__(self, root: Path, only_reads: bool = False) -> None:
         self.root = Path(root)
@@ -188,10 +186,9 @@ class Vault:
         self._unreadable: dict[Path, Stamp] = {}
 
     def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
-        """Finished files of a folder by name; an absent folder holds none. Hidden names are temporary files. Left out is what is no file
-        (a pipe would never end), and a file that could not be read for as long as it stays the same, in case it could not be set
-        aside: nobody has to look at it again.
-        """
+        """Return the finished files of a folder by name. An absent folder has none. Hidden names are temporary files. Paths that are not
+        files are left out (a pipe would never end), and so are files that could not be read and have not changed since, in case they could
+        not be set aside."""
         try:
             with os.scandir(self.root / folder) as entries:
                 named = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
@@ -214,7 +211,7 @@ class Vault:
             return False
 
     def folders(self, folder: str) -> list[str]:
-        """Names of the folders inside a folder."""
+        """Return the names of the folders inside a folder."""
         try:
             with os.scandir(self.root / folder) as entries:
                 return sorted(entry.name for entry in entries if Path(entry.path).is_dir())
@@ -224,7 +221,7 @@ class Vault:
             raise cannot("read", self.root / folder, error) from error
 
     def read_once(self, entry: os.DirEntry[str], read: Callable[[Path], T]) -> T | None:
-        """`read` of a listed file, once for as long as the file stays the same."""
+        """Return `read` of a listed file, called once as long as the file does not change."""
         path = Path(entry.path)
         try:
             stat = entry.stat()
@@ -240,9 +237,8 @@ class Vault:
         return value
 
     def read(self, path: Path, read: Callable[[Path], T], patience: float = 0.2) -> T | None:
-        """`read(path)`, or None where the file is missing, vanishes between listing and opening, or is damaged (then
-        it is set aside).
-        """
+        """Return `read(path)`, or None if the file is missing, vanishes between listing and opening, or is damaged (then it is set
+        aside)."""
         for last in (False, True):
             try:
                 before = os.stat(path)
@@ -267,7 +263,7 @@ class Vault:
         return None
 
     def set_aside(self, path: Path, reason: str, seen: os.stat_result | None = None) -> None:
-        """Move a damaged file to damaged/, unless another process has put a new one in its place meanwhile."""
+        """Move a damaged file to damaged/, unless another process has replaced it meanwhile."""
         if self.only_reads:
             return
         log = logging.getLogger("rankfall.run.store")

@@ -1,4 +1,4 @@
-"""Files of a store that nothing needs any more: `rankfall gc` lists them and, with --delete, removes them."""
+"""The files of a store that nothing needs any more. `rankfall gc` lists them and, with --delete, removes them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from rankfall.run.store.stacks import read_stack
 from rankfall.run.store.trials import SUFFIX as TRIALS_SUFFIX
 
 DAY = 86_400.0
-ABANDONED = 1 * DAY  # after this time a temporary file of another machine counts as abandoned
-FORGOTTEN = 30 * DAY  # and so does a checkpoint that does not name its cells, a trial, and rows of items
+ABANDONED = 1 * DAY  # seconds after which a temporary file of another machine counts as abandoned
+FORGOTTEN = 30 * DAY  # the same for a checkpoint that does not name its cells, a trial, and rows of items
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,23 @@ class Live:
 
 @dataclass(frozen=True)
 class Item:
-    """One file that can go."""
+    """A file that can be removed."""
 
     kind: str  # stack, dataset, rows, checkpoint, trial, temporary, announcement, damaged, plan
     path: Path
     bytes: int
-    age: float  # seconds since it was last written
+    age: float  # seconds since the last write
     reason: str
 
 
 def find_removable(store: Store, live: Live) -> list[Item]:
-    """Files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
+    """Return the files that nothing in `live` needs. A stack or a file of rows stays as long as one live key is read from it."""
     parts = (_stacks, _datasets, _rows, _checkpoints, _trials, _temporary, _announcements, _find_damaged)
     return [item for part in parts for item in part(store, live)]
 
 
 def remove(items: list[Item]) -> None:
-    """Remove files; one that is gone already is no error."""
+    """Remove files. A file that is already gone is not an error."""
     for item in items:
         try:
             item.path.unlink(missing_ok=True)
@@ -61,9 +61,7 @@ def remove(items: list[Item]) -> None:
 
 
 def verify(store: Store) -> tuple[int, int]:
-    """Read every finished file completely and set damaged ones aside; returns how many were read, and how many were
-    damaged.
-    """
+    """Read every finished file completely and set damaged ones aside. Return the numbers of files read and files damaged."""
     read = damaged = 0
     for folder, suffix, reader in _kinds(store):
         for entry in store.vault.files(folder, suffix):
@@ -73,7 +71,7 @@ def verify(store: Store) -> tuple[int, int]:
 
 
 def find_strange(store: Store) -> list[tuple[Path, str]]:
-    """Paths with the name of a finished file that are not files, and what they are; readers ignore them."""
+    """Return paths with the name of a finished file that are not files, and what they are. Readers ignore them."""
     found = []
     for folder, suffix in [
         *((folder, suffix) for folder, suffix, _ in _kinds(store)),
@@ -89,7 +87,7 @@ def find_strange(store: Store) -> list[tuple[Path, str]]:
 
 
 def _kinds(store: Store) -> list[tuple[str, str, Callable[[Path], object]]]:
-    """Every folder with finished files, their suffix, and what reads one of them and checks that it belongs under its name."""
+    """Return every folder with finished files, their suffix, and the function that reads and checks one of them."""
     kinds: list[tuple[str, str, Callable[[Path], object]]] = [
         ("data", SUFFIX, read_dataset),
         ("checkpoints", SUFFIX, read_checkpoint),
@@ -127,7 +125,7 @@ def _datasets(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _rows(store: Store, live: Live) -> Iterator[Item]:
-    """No plan says of which items its measures have rows; those that are missed are measured again."""
+    """Yield removable files of rows. Plans do not list the items of their measures, so old rows of items go. They can be measured again."""
     wanted = {folder_of(name): keys for name, keys in live.measures.items()}
     for name in store.vault.folders("measures"):
         if name.endswith(ITEMS):
@@ -154,13 +152,13 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _trials(store: Store, live: Live) -> Iterator[Item]:
-    """No plan says which it needs; one that is missed is tried again."""
+    """Yield old trials. Plans do not list trials, and a removed trial is repeated."""
     for entry in store.vault.files("trials", TRIALS_SUFFIX):
         yield from _forgotten("trial", Path(entry.path), "is old, and is repeated in milliseconds")
 
 
 def _temporary(store: Store, live: Live) -> Iterator[Item]:
-    walk = os.walk(store.root)  # which follows no links, that may lead in a circle
+    walk = os.walk(store.root)  # follows no links, which may be circular
     names = (Path(folder, name) for folder, _, files in walk for name in files)
     for path in sorted(path for path in names if path.name.startswith(".") and path.suffix == ".tmp"):
         for item in _item("temporary", path, "its writer is dead"):
@@ -169,10 +167,10 @@ def _temporary(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _writer_lives(name: str) -> bool:
-    """Whether the writer of a temporary file may still run. Its name says which process of which machine that is."""
+    """Return whether the writer of a temporary file may still run. The file's name contains its machine and process."""
     start, pid, _, _ = name.rsplit(".", 3)
     if not start.endswith("." + socket.gethostname()) or not pid.isdigit():
-        return True  # another machine's file: only its age is known
+        return True  # another machine's file, of which only the age is known
     return is_running(int(pid))
 
 
@@ -185,5 +183,5 @@ def _find_damaged(store: Store, live: Live) -> Iterator[Item]:
     folder = store.root / "damaged"
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if path.is_dir() and not path.is_symlink():
-            continue  # not written by the store, so it is not removed
+            continue  # not written by the store, so not removed
         yield from _item("damaged", path, "was found damaged and set aside")

@@ -1,9 +1,9 @@
 """Measured rows: Parquet files under measures/<measure>/, each covering the measure keys of one batch of cells.
 
-The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A key
-that was measured and gave no rows is covered too. Rows are the measure's own columns only: a cell's labels are not
-part of its key and are joined when a table is written. A measure is called by its component, as labels may change. Beside them lie the
-rows of single items of a measure, under `measures/<measure>+items/`.
+The file name ends in the SHA-256 of the content, so any Parquet reader opens the file and any damage shows. A key that was measured and
+gave no rows is covered too. Rows have the measure's own columns only. A cell's labels are not part of its key and are joined when a table
+is written. A measure is named by its component, since labels may change. Rows of single items of a measure are in
+`measures/<measure>+items/`.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from rankfall.errors import RankfallError
 from rankfall.run.store.files import Damaged, Vault
 
 SUFFIX = ".parquet"
-ITEMS = "+items"  # behind the name of a measure: rows of its items, each with a key of its own (`run/jobs/kept.py`)
-INDEX = "__key"  # which of the file's keys a row belongs to
+ITEMS = "+items"  # suffix of a measure's name: rows of its items, each with its own key (`run/jobs/kept.py`)
+INDEX = "__key"  # the column with the index of a row's key in the file
 KEYS, MEASURE = b"rankfall.keys", b"rankfall.measure"
 
 
 def folder_of(measure: str) -> str:
-    """Where the rows of a measure lie: `mylab.curves:Drift` in a folder that any file system can have."""
+    """Return the folder of a measure's rows. `mylab.curves:Drift` becomes a name that every file system supports."""
     return f"measures/{measure.replace(':', '.')}"
 
 
 class Rows:
-    """measures/<measure>/<keys>-<content>.parquet."""
+    """Files measures/<measure>/<keys>-<content>.parquet."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
 
     def save(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
-        """Keep the rows of each measure key."""
+        """Store the rows of each measure key."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -58,7 +58,7 @@ class Rows:
         return path
 
     def find_covered(self, name: str) -> dict[str, Path]:
-        """Every key that a file of this measure covers, and the first such file by name; reads footers only."""
+        """Return every key that a file of this measure covers, with the first such file by name. Only footers are read."""
         found: dict[str, Path] = {}
         for entry in self.vault.files(folder_of(name), SUFFIX):
             for key in self.vault.read_once(entry, _read_keys) or ():
@@ -66,7 +66,7 @@ class Rows:
         return found
 
     def find(self, name: str, keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of those keys that have been measured; a key that is not in the answer has to be measured."""
+        """Return the measured rows of these keys. Keys that are absent from the result have to be measured."""
         missing = set(keys)
         found: dict[str, list[dict[str, Any]]] = {}
         while missing:
@@ -94,14 +94,14 @@ def _read_keys(path: Path) -> list[str]:
     except (pa.ArrowException, ValueError):
         raise Damaged("its footer is not that of a Parquet file with keys") from None
     except OSError as error:
-        if error.errno is None:  # how pyarrow reports a file that cannot be decoded
+        if error.errno is None:  # pyarrow's error for a file that cannot be decoded
             raise Damaged("its footer is not that of a Parquet file with keys") from None
         raise
     return _keys(about, path)
 
 
 def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Key -> rows of one file, checked; raises `Damaged` or OSError."""
+    """Return key -> rows of one file, checked. Raise `Damaged` or OSError."""
     import pyarrow.parquet as pq
 
     content = path.read_bytes()
@@ -119,19 +119,19 @@ def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def _identity(keys: Sequence[str]) -> str:
-    """The first part of the file name for these keys, which are sorted."""
+    """Return the first part of the file name for these sorted keys."""
     return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
 
 
 def _keys(about: Mapping[bytes, bytes] | None, path: Path) -> list[str]:
-    """The keys that a file says it covers, if its measure and keys are those of its folder and name."""
+    """Return the keys that a file covers. Raise if its measure or keys are not those of its folder and name."""
     try:
         keys: list[str] = json.loads((about or {})[KEYS])
         measure, identity = (about or {})[MEASURE].decode(), _identity(keys)
     except (KeyError, TypeError, ValueError):
         raise Damaged("its footer is not that of a Parquet file with keys") from None
     if folder_of(measure) != f"measures/{path.parent.name}":
-        raise Damaged(f"it holds rows of measure {measure}, not of the one whose folder it is in")
+        raise Damaged(f"it holds rows of measure {measure}, but is in another measure's folder")
     if identity != path.stem.partition("-")[0]:
         raise Damaged("it covers other measure keys than its name says")
     return keys

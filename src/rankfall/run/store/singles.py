@@ -1,4 +1,4 @@
-"""Files that hold one thing each: a dataset under its key, and the checkpoint of a stack that is being trained."""
+"""Files for single results: a dataset under its key, and the checkpoint of a stack in training."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ LONGEST_NAME = 200  # file systems end at 255, and suffixes need room
 
 
 class Datasets:
-    """data/<key>.safetensors: the splits of a dataset, its numbers in the header. Targets that are the inputs are kept once."""
+    """Files data/<key>.safetensors: the splits of a dataset, with its numbers in the header. Targets that are the inputs are stored
+    once."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
 
     def get(self, key: str, make: Callable[[], Dataset]) -> Dataset:
-        """The dataset of this key, made and kept if it is not there yet."""
+        """Return the dataset of this key. If it is not in the store, make and store it."""
         path = self.vault.root / "data" / (key + SUFFIX)
         found = self.vault.read(path, read_dataset)
         if found is not None:
@@ -50,34 +51,34 @@ class Datasets:
 
 
 class Checkpoints:
-    """checkpoints/<stack_id>.safetensors: the state from which a stopped run resumes."""
+    """Files checkpoints/<stack_id>.safetensors: the state from which a stopped run resumes."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
 
     def path(self, stack_id: str) -> Path:
-        """Where the checkpoint of a stack lies."""
+        """Return the path of a stack's checkpoint."""
         return self.vault.root / "checkpoints" / (stack_id + SUFFIX)
 
     def save(self, stack_id: str, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> Path:
-        """Write a checkpoint over the last one; a kill in the middle leaves the last one."""
+        """Replace the last checkpoint. A kill during writing leaves the last one intact."""
         path = self.path(stack_id)
         write_sealed(path, tensors, {"kind": "checkpoint", "stack": stack_id, "meta": json.dumps(dict(meta))})
         return path
 
     def load(self, stack_id: str, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Tensors and meta of the last checkpoint of these cells; None where there is none, or a damaged one, which is set aside."""
+        """Return tensors and meta of the last checkpoint of these cells, or None. A damaged checkpoint is set aside."""
         return self.vault.read(self.path(stack_id), partial(_read_checkpoint_of, cells=cells))
 
     def drop(self, stack_id: str) -> None:
-        """Forget a checkpoint, if there is one."""
+        """Delete a checkpoint, if it exists."""
         try:
             self.path(stack_id).unlink(missing_ok=True)
         except OSError as error:
             raise cannot("remove", self.path(stack_id), error) from error
 
     def cells(self) -> dict[Path, list[str] | None]:
-        """Every checkpoint, and the cells it stands for where its meta names them under `cells`; reads headers only."""
+        """Return every checkpoint with the `cells` in its meta, or None if it has none. Only headers are read."""
         found = {}
         for entry in self.vault.files("checkpoints"):
             meta = self.vault.read_once(entry, _read_meta)
@@ -87,13 +88,13 @@ class Checkpoints:
 
 
 def read_dataset(path: Path) -> Dataset:
-    """The data set whose key the file's name is; raises `Damaged` or OSError."""
+    """Return the data set in a file named by its key. Raise `Damaged` or OSError."""
     from rankfall.tasks._dataset import Dataset, Split
 
     tensors, header = read_sealed(path)
     check_kind(header, "dataset")
     if header.meta.get("key") != path.stem:
-        raise Damaged(f"it holds data set {header.meta.get('key')}, not the one of its name")
+        raise Damaged(f"it holds data set {header.meta.get('key')}, but its name is another one's")
     inputs = {name.removesuffix(".inputs"): value for name, value in tensors.items() if name.endswith(".inputs")}
     try:
         splits = {name: Split(value, tensors.get(f"{name}.targets", value)) for name, value in inputs.items()}
@@ -103,7 +104,7 @@ def read_dataset(path: Path) -> Dataset:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and meta of the stack whose id the file's name is; raises `Damaged` or OSError."""
+    """Return tensors and meta of the stack in a file named by its id. Raise `Damaged` or OSError."""
     tensors, header = read_sealed(path)
     return tensors, _meta(header, path)
 
@@ -111,7 +112,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors, meta = read_checkpoint(path)
     if meta.get("cells") != list(cells):
-        raise Damaged("it is of other cells than those of the stack that is trained")
+        raise Damaged("its cells are not those of the stack in training")
     return tensors, meta
 
 
@@ -122,16 +123,16 @@ def _read_meta(path: Path) -> dict[str, Any]:
 def _meta(header: Header, path: Path) -> dict[str, Any]:
     check_kind(header, "checkpoint")
     if header.meta.get("stack") != path.stem:
-        raise Damaged(f"it holds the checkpoint of stack {header.meta.get('stack')}, not of the one of its name")
+        raise Damaged(f"it holds the checkpoint of stack {header.meta.get('stack')}, but its name is another one's")
     try:
         meta: dict[str, Any] = json.loads(header.meta["meta"])
     except (KeyError, ValueError):
-        raise Damaged("it does not say what it is a checkpoint of") from None
+        raise Damaged("its header has no valid description of its stack") from None
     return meta
 
 
 def check_name(name: str) -> str:
-    """A name that becomes a folder or file name must be a plain one."""
+    """Return a name that becomes a folder or file name. Raise if it is not a plain name."""
     if not name or "/" in name or name.startswith(".") or len(name.encode()) > LONGEST_NAME:
         raise RankfallError(
             f"{name[:60]!r} cannot be a name in the store: it must not be empty, hold '/', begin with '.' or be longer than "

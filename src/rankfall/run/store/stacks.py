@@ -1,4 +1,4 @@
-"""Finished cells: one file a stack, each tensor with the cells on its leading axis, one record a cell in the header."""
+"""Finished cells: one file per stack. Each tensor has the cells on its leading axis, and the header has one record per cell."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rankfall.run.store.files import SUFFIX, Damaged, Header, Vault, check_kind,
 if TYPE_CHECKING:
     from torch import Tensor
 
-PREFERENCE = {"done": 0, "diverged": 1}  # of two files that hold a cell the better ending counts, then the first name
+PREFERENCE = {"done": 0, "diverged": 1}  # if two files hold a cell, the better ending counts, then the first name
 
 
 @dataclass(frozen=True)
 class CellRecord:
-    """Where a finished cell lies and what was recorded about it."""
+    """The place of a finished cell, and its record."""
 
     key: str
     group: str
     stack: Path
     index: int  # its place on the leading axis
-    record: dict[str, Any]  # the cell's own: status, reason, steps, seconds, final_loss, accuracy, versions, ...
-    meta: dict[str, Any]  # what was recorded about the stack as a whole
+    record: dict[str, Any]  # of this cell: status, reason, steps, seconds, final_loss, accuracy, versions, ...
+    meta: dict[str, Any]  # the record of the stack as a whole
 
     @property
     def status(self) -> str:
@@ -39,7 +39,7 @@ class CellRecord:
 
 @dataclass(frozen=True)
 class LoadedStack:
-    """Cells of one stack file: `tensors` hold exactly these cells, in this order, on their leading axis."""
+    """Cells of one stack file. `tensors` hold exactly these cells, in this order, on their leading axis."""
 
     keys: list[str]
     tensors: dict[str, Tensor]
@@ -55,7 +55,7 @@ class _Contents:
 
 
 class Stacks:
-    """stacks/<group>/<name>.safetensors."""
+    """Files stacks/<group>/<name>.safetensors."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
@@ -68,9 +68,7 @@ class Stacks:
         records: Sequence[Mapping[str, Any]],
         meta: Mapping[str, Any],
     ) -> Path:
-        """Write one stack. Its name follows from keys and endings, so a run that failed never replaces one that was
-        done.
-        """
+        """Write one stack. Its name follows from keys and endings, so a failed run never replaces a successful one."""
         if not keys or len(set(keys)) != len(keys) or len(records) != len(keys):
             raise RankfallError(f"stack of {group}: needs one record for each of its distinct keys")
         for record in records:
@@ -95,7 +93,7 @@ class Stacks:
         return path
 
     def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
-        """Every record of these groups (of all, when None), duplicates included, in the order of file names."""
+        """Yield every record of these groups (None: of all), including duplicates, in the order of file names."""
         for group in self.vault.folders("stacks") if groups is None else sorted(set(groups)):
             for entry in self.vault.files(f"stacks/{group}"):
                 contents = self.vault.read_once(entry, _read_contents)
@@ -105,7 +103,7 @@ class Stacks:
                         yield CellRecord(key, group, path, index, record, contents.meta)
 
     def find(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> dict[str, CellRecord]:
-        """The finished ones among `keys`, read from headers only."""
+        """Return the finished cells among `keys`. Only headers are read."""
         wanted = set(keys)
         found: dict[str, CellRecord] = {}
         for cell in self.records(groups):
@@ -114,9 +112,7 @@ class Stacks:
         return found
 
     def load(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> list[LoadedStack]:
-        """The finished ones among `keys` with their tensors, one entry a stack file. Missing or damaged ones are
-        left out.
-        """
+        """Load the finished cells among `keys` with their tensors, one entry per stack file. Missing and damaged cells are left out."""
         missing = list(dict.fromkeys(keys))
         loaded: list[LoadedStack] = []
         searched = None if groups is None else list(groups)
@@ -134,17 +130,17 @@ class Stacks:
             if not failures:
                 break
             there = {key for stack in loaded for key in stack.keys}
-            missing = [key for key in missing if key not in there]  # another file may hold the same cells: look again
+            missing = [key for key in missing if key not in there]  # another file may hold the same cells: search again
         return loaded
 
 
 def rank(cell: CellRecord) -> int:
-    """Of two files with the same cell, the one with the lower value is used."""
+    """Return the rank of a record. Of two files with the same cell, the one with the lower rank is used."""
     return PREFERENCE.get(cell.status, 2)
 
 
 def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
-    """Cells from several files of one group as one stack in the order of `keys`; all of them must be there."""
+    """Join cells from several files of one group into one stack in the order of `keys`. All of them must be loaded."""
     import torch
 
     place = {key: index for index, key in enumerate(key for stack in stacks for key in stack.keys)}
@@ -162,7 +158,7 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
 
 
 def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
-    """The identity of a stack: its cells and how each ended."""
+    """Return the identity of a stack: its cells and how each ended."""
     text = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -176,12 +172,12 @@ def _contents(header: Header, path: Path) -> _Contents:
     except (ValueError, KeyError, TypeError):
         raise Damaged("its header is not that of a stack") from None
     if group != path.parent.name:
-        raise Damaged(f"it is a stack of group {group}, not of the one whose folder it is in")
+        raise Damaged(f"it is a stack of group {group}, but is in another group's folder")
     if identity != path.stem:
         raise Damaged("it holds other cells, or cells that ended otherwise, than its name says")
     count = len(found.keys)
     if len(found.records) != count or any(entry["shape"][:1] != [count] for entry in header.tensors.values()):
-        raise Damaged(f"it is of {count} cells, and not all of its tensors and records are")
+        raise Damaged(f"it has {count} cells, but not all of its tensors and records do")
     return found
 
 
@@ -190,7 +186,7 @@ def _read_contents(path: Path) -> _Contents:
 
 
 def read_stack(path: Path) -> LoadedStack:
-    """All cells of a stack, whose name and folder the file's are; raises `Damaged` or OSError."""
+    """Return all cells of a stack in a file with its name and folder. Raise `Damaged` or OSError."""
     tensors, header = read_sealed(path)
     contents = _contents(header, path)
     return LoadedStack(contents.keys, tensors, contents.records, contents.meta)

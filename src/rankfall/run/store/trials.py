@@ -1,6 +1,5 @@
-"""trials/<key>.json: that a component was tried and passed. If a file is lost or damaged, the component is tried again, within
-milliseconds.
-"""
+"""Files trials/<key>.json, each of which says that a component was tried and passed. If a file is lost or damaged, the component is tried
+again, within milliseconds."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ class Trials:
         return self.folder / f"{key}{SUFFIX}"
 
     def holds(self, key: str) -> bool:
-        """Whether this trial was passed; False where the file cannot be read."""
+        """Return whether this trial was passed. False if the file cannot be read."""
         path = self.path(key)
         try:
             kept = None if describe_non_file(path) else json.loads(path.read_bytes())
@@ -32,9 +31,9 @@ class Trials:
             return False
 
     def keep(self, key: str, about: Mapping[str, Any]) -> None:
-        """Remember a trial that was passed; `about` is information for readers only."""
+        """Store a trial that was passed. `about` is information for readers only."""
         kept = {"key": key, "about": dict(about), "seal": _seal(key, about)}
-        if describe_non_file(self.path(key)):  # nothing that was written here, so not ours to replace
+        if describe_non_file(self.path(key)):  # not written by the store, so not replaced
             return
         with atomic(self.path(key)) as handle:
             handle.write(json.dumps(kept).encode())

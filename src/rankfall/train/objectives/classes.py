@@ -1,6 +1,5 @@
-"""Mean cross entropy over the tokens that have a target, and the share of them that are right; if the data have a constant answer, the
-share also where that is asked and where it is not.
-"""
+"""Mean cross entropy over the tokens that have a target, and the share of correct answers. If the data have a constant answer, the share is
+also given separately where that is the target and where it is not."""
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -12,7 +11,7 @@ ACCEPTS = "classes"
 
 
 def classes(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
-    """Outputs (K, B, T, C) for targets (K, B, T), -1 for tokens without a target."""
+    """Grade outputs (K, B, T, C) on targets (K, B, T), which are -1 for tokens without a target."""
     return grade(outputs(module, batch.inputs, drop), batch.targets, batch.constant)
 
 

@@ -1,8 +1,8 @@
-"""Masked language modelling: some tokens of the input are hidden, and the network is asked which they were (Devlin et al. 2019).
+"""Masked language modelling: some tokens of the input are hidden, and the network predicts them (Devlin et al. 2019).
 
-Of each sample the same share of tokens is chosen anew for every step, named by the member's seed and the place of the batch; of those
-most are replaced by the symbol that hides, some by a random word, some left as they are. Only what was chosen is asked for and read
-out, a part at a time: all logits of 32 members, 256 samples of 128 tokens and 30,000 words would be 126 GB, and those of the asked 19 GB.
+The same share of tokens of each sample is chosen anew in every step, by the member's seed and the place of the batch. Most of them are
+replaced by the symbol that hides, some by a random word, and some stay. Only chosen tokens are targets and read out, a part at a time: all
+logits of 32 members, 256 samples of 128 tokens and 30,000 words would be 126 GB, and those of the targets 19 GB.
 """
 
 from dataclasses import replace
@@ -35,8 +35,9 @@ def masked_tokens(
     random: float = 0.1,
     megabytes: int = 128,
 ) -> Graded:
-    """`rate`: share of tokens that are asked for; `hidden` and `random`: shares of these that are hidden or made random.
-    `megabytes`: of logits at once. The module has `features` and `head`, as a network has."""
+    """Grade the prediction of hidden tokens. `rate` is the share of tokens that are targets, `hidden` and `random` are the shares of these
+    that are hidden or replaced at random, and `megabytes` limits the logits at once. The module needs `features` and `head`, as a network
+    has."""
     batch = draw_masked_tokens(batch, rate=rate, hidden=hidden, random=random)
     assert batch.drawn is not None
     wanted, (places,) = batch.targets, batch.drawn
@@ -47,7 +48,7 @@ def masked_tokens(
 
 
 def draw_masked_tokens(batch: Samples, *, rate: float = 0.15, hidden: float = 0.8, random: float = 0.1) -> Samples:
-    """What the network sees (K, B, T), what is asked (K, B, M), and at which places."""
+    """Return the batch with the network's input (K, B, T), the targets (K, B, M), and their places."""
     if batch.drawn is not None:
         return batch
     seen, places, wanted = corrupt(batch, rate, hidden, random)
@@ -64,11 +65,11 @@ def answers(
     megabytes: int = 128,
     classes: int,
 ) -> tuple[Tensor, Tensor]:
-    """The loss at each of the places (K, B, M) of the inputs (K, B, T) and whether the answer is right, both (K, B*M); zero and false
-    where nothing is wanted (-1)."""
+    """Return the loss at each of the places (K, B, M) of the inputs (K, B, T) and whether the answer is right, both (K, B*M). They are zero
+    and false where there is no target (-1)."""
     x = module.features(inputs, drop)  # (K, B, T, D)
     seen = x.gather(2, places.unsqueeze(-1).expand(-1, -1, -1, x.shape[-1])).flatten(1, 2)  # (K, B*M, D)
-    wanted = wanted.flatten(1)  # (K, B*M), -1 where a sample has too few words
+    wanted = wanted.flatten(1)  # (K, B*M), -1 if a sample has too few words
 
     def part(seen: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
         scores = module.head(seen.unsqueeze(1)).squeeze(1)  # (K, R, C)
@@ -77,7 +78,7 @@ def answers(
 
     rows = max(1, int(megabytes * 2**20) // (len(seen) * classes * seen.element_size()))
     parts = list(zip(seen.split(rows, 1), wanted.split(rows, 1)))
-    # Logits of a part are made again when its gradient is taken, so that those of two parts are never there at once.
+    # Logits of a part are computed again for its gradient, so that those of two parts never exist at once.
     again = len(parts) > 1 and torch.is_grad_enabled()
     graded = [
         checkpoint(part, *one, use_reentrant=False, preserve_rng_state=False) if again else part(*one) for one in parts
@@ -87,7 +88,7 @@ def answers(
 
 
 def corrupt(batch: Samples, rate: float, hidden: float, random: float) -> tuple[Tensor, Tensor, Tensor]:
-    """What the network sees (K, B, T), which places are asked for (K, B, M), and what stood there, -1 where nothing may be asked."""
+    """Return the network's input (K, B, T), the places of the targets (K, B, M), and the original tokens there, -1 if it is not a word."""
     if not batch.special:
         raise RankfallError("masked_tokens: the task's data name no symbol that hides a token (`special` is 0)")
     count = max(1, round(rate * batch.inputs.shape[2]))
@@ -101,7 +102,8 @@ def corrupt(batch: Samples, rate: float, hidden: float, random: float) -> tuple[
 
 
 def draw_by_numpy(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """For `count` tokens of each sample, all (K, B, M): which, a number in [0, 1) that decides what happens to it, and a random word."""
+    """Draw for `count` tokens of each sample, all (K, B, M): their places, numbers in [0, 1) that decide what happens to them, and random
+    words."""
     members, samples, length = batch.inputs.shape
     places = np.empty((members, samples, count), dtype=np.int64)
     kinds = np.empty((members, samples, count))
@@ -117,10 +119,10 @@ def draw_by_numpy(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def draw_on_device(batch: Samples, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The same numbers, made on the device for all members at once."""
+    """Draw as `draw_by_numpy` does, with numbers generated on the device for all members at once."""
     members, samples, length = batch.inputs.shape
     below, each, asked = batch.size_in - batch.special, samples * length, samples * count
-    spare = 64 + (asked * below >> 30)  # four times as many draws as are passed over, and more
+    spare = 64 + (asked * below >> 30)  # four times the expected number of rejected draws, and more
     keys = keys_of([words(seed, "masks", *batch.place) for seed in batch.seeds], batch.inputs.device)
     drawn = random_raw(keys, (0, 0, 0, 0), each + asked + -(-asked // 2) + spare)  # (K, words)
     order = uniform(drawn[:, :each]).view(members, samples, length) + (batch.inputs < batch.special)

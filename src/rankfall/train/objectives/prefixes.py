@@ -1,7 +1,6 @@
 """Classes, learned at many lengths: in training the samples of a step are cut to their first n tokens.
 
-n is uniform from `shortest` to the whole length, drawn anew for each step, the same for all members. Where networks are evaluated, samples
-are whole.
+n is uniform from `shortest` to the whole length, drawn anew for each step, and the same for all members. In evaluation samples are whole.
 """
 
 from dataclasses import replace

@@ -10,7 +10,7 @@ ACCEPTS = "values"
 
 
 def values(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
-    """Outputs and targets are (K, B, T, C)."""
+    """Grade outputs on targets, both (K, B, T, C)."""
     return grade(outputs(module, batch.inputs, drop), batch.targets)
 
 

@@ -1,8 +1,8 @@
-"""Adam (Kingma & Ba 2015); weight decay, if any, enters through the gradient, as torch.optim.Adam has it.
+"""Adam (Kingma & Ba 2015). Weight decay, if any, enters through the gradient, as in torch.optim.Adam.
 
-Every weight moves at every step, also the rows of an embedding whose words a batch lacks: their running means go on moving them. To catch
-up with a row only when it is read again would have to replay the steps that it missed one by one, since the corrections for t, the schedule
-and eps leave no closed form: that saves reads and writes of memory, but none of the arithmetic.
+Every weight moves at every step, including the rows of an embedding whose words a batch lacks: their running means keep moving them. An
+update of a row only when it is read again would have to replay the missed steps one by one, since the corrections for t, the schedule and
+eps have no closed form. That would save reads and writes of memory, but no arithmetic.
 """
 
 import math
@@ -27,7 +27,7 @@ class Adam:
         t: int,
         scratch: Tensor,
     ) -> None:
-        """Tensors are (K, P) but lr and decay (K, 1); t counts from 1; grads and scratch are free to be overwritten."""
+        """Take one step. Tensors are (K, P), except lr and decay (K, 1). t counts from 1. grads and scratch may be overwritten."""
         mean, square = slots
         if decay is not None:
             grads.addcmul_(weights, decay)

@@ -2,12 +2,13 @@
 
     V <- m V + G,   O = NS(G + m V),   W <- (1 - lr decay) W - lr s O
 
-NS brings all singular values near one: from X = M / |M|, `rounds` times X <- a X + (b A + c A^2) X with A = X X^T and (a, b, c) =
-(3.4445, -4.7750, 2.0315), which leaves them between .7 and 1.2. `scale`: s is `rms`, .2 sqrt(max(in, out)), so that entries step as far as
-Adam's and one learning rate serves all (Liu et al. 2025); or `spectral`, sqrt(max(1, out / in)), as first published.
+NS brings all singular values near one: from X = M / |M|, `rounds` times X <- a X + (b A + c A^2) X with A = X X^T and (a, b, c) = (3.4445,
+-4.7750, 2.0315), which leaves them between .7 and 1.2. The factor s depends on `scale`. For `rms` it is .2 sqrt(max(in, out)), so that
+entries step as far as Adam's and one learning rate serves all (Liu et al. 2025). For `spectral` it is sqrt(max(1, out / in)), as first
+published.
 
-A matrix is a weight of two dimensions beyond one: maps of queries, keys, values, outputs, MLPs and gates. `others`: roles whose matrices
-Adam moves as well.
+A matrix is a weight with two dimensions greater than one: maps of queries, keys, values, outputs, MLPs and gates. Matrices with a role in
+`others` are moved by Adam.
 """
 
 import math
@@ -25,7 +26,7 @@ A, B, C = 3.4445, -4.7750, 2.0315
 
 
 class Muon:
-    slots = 3  # velocity, and of Adam running means of the gradient and of its square
+    slots = 3  # velocity, and Adam's running means of the gradient and of its square
 
     def __init__(
         self,
@@ -40,10 +41,10 @@ class Muon:
     ) -> None:
         self.momentum, self.rounds, self.scale, self.others = momentum, rounds, scale, tuple(others)
         self.beta1, self.beta2, self.eps = beta1, beta2, eps
-        self.matrices: tuple[tuple[int, int, int], ...] = ()  # where each begins, and its dimensions in and out
+        self.matrices: tuple[tuple[int, int, int], ...] = ()  # the start of each, and its dimensions in and out
 
     def of(self, entries: "Sequence[ParameterEntry]") -> "Muon":
-        """For a row of these parameters."""
+        """Return the optimiser for a row of these parameters."""
         options = {"momentum": self.momentum, "beta1": self.beta1, "beta2": self.beta2, "eps": self.eps}
         found = Muon(rounds=self.rounds, scale=self.scale, others=list(self.others), **options)
         found.matrices = tuple((one.start, one.shape[0], one.shape[1]) for one in entries if self.is_matrix(one))
@@ -62,7 +63,7 @@ class Muon:
         t: int,
         scratch: Tensor,
     ) -> None:
-        """Tensors are (K, P) but lr and decay (K, 1); t counts from 1."""
+        """Take one step. Tensors are (K, P), except lr and decay (K, 1). t counts from 1."""
         velocity, mean, square = slots
         if decay is not None:
             weights.mul_(1 - lr * decay)
@@ -81,7 +82,7 @@ class Muon:
         weights.addcmul_(torch.cat(parts, 1), lr, value=-1)
 
     def orthogonalise(self, ahead: Tensor) -> dict[int, Tensor]:
-        """Where a matrix begins -> its step (K, in * out), from rows (K, P). Matrices of one shape are turned together."""
+        """Return start of a matrix -> its step (K, in * out), from rows (K, P). Matrices of one shape are orthogonalised together."""
         found: dict[int, Tensor] = {}
         for shape in dict.fromkeys((size_in, size_out) for _, size_in, size_out in self.matrices):
             starts, size = [each[0] for each in self.matrices if each[1:] == shape], math.prod(shape)
@@ -97,9 +98,9 @@ class Muon:
 
 
 def orthogonal(x: Tensor, rounds: int, eps: float) -> Tensor:
-    """(K, m, n) with the same singular vectors, and singular values near one."""
+    """Return matrices (K, m, n) with the same singular vectors, and singular values near one."""
     tall = x.shape[1] > x.shape[2]
-    x = x.transpose(1, 2) if tall else x  # the smaller product of both
+    x = x.transpose(1, 2) if tall else x  # the smaller of the two products
     x = x / (x.square().sum((1, 2), keepdim=True).sqrt() + eps)
     for _ in range(rounds):
         square = torch.bmm(x, x.transpose(1, 2))

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum if asked for."""
+"""Stochastic gradient descent, optionally with momentum."""
 
 from torch import Tensor
 

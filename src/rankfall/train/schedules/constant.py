@@ -1,4 +1,4 @@
-"""The learning rate as it is."""
+"""The learning rate, unchanged."""
 
 
 def constant(epoch: int, epochs: int) -> float:

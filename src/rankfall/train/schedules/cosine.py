@@ -1,4 +1,4 @@
-"""Down from one to `floor` along half a cosine, after a linear warm-up over the first `warmup` epochs."""
+"""A decrease from one to `floor` along half a cosine, after a linear warm-up over the first `warmup` epochs."""
 
 import math
 

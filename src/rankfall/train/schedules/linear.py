@@ -1,4 +1,4 @@
-"""Down to zero in a straight line, epoch by epoch."""
+"""A linear decrease to zero, epoch by epoch."""
 
 
 def linear(epoch: int, epochs: int) -> float:

@@ -1,7 +1,7 @@
-"""Up in a straight line over the first `warmup` epochs, then down to zero as (1 - done)^power: the schedule of RoBERTa (Liu et al. 2019),
+"""A linear warm-up over the first `warmup` epochs, then a decrease to zero as (1 - done)^power: the schedule of RoBERTa (Liu et al. 2019),
 with which URPE's synthetic tasks were trained too.
 
-The rate changes from epoch to epoch. On a task without end an epoch is as short as its `train` says: that can be a few steps.
+The rate changes from epoch to epoch. The epochs of an endless task have `train` samples, which can be only a few steps.
 """
 
 

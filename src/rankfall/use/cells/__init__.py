@@ -1,1 +1,1 @@
-"""How each cell ended."""
+"""Results of each cell at the end of its training."""

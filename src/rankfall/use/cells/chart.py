@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of test accuracy for the page."""
 
 from rankfall.report.page.chart import SHARE, Chart, Level
 from rankfall.use.cells.rows import is_trained

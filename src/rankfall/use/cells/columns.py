@@ -1,10 +1,10 @@
-"""cells.parquet: how each cell ended."""
+"""cells.parquet: the results of each cell."""
 
 from rankfall.report.schema import Column, Table
 
 
 def cells() -> Table:
-    """One row a cell."""
+    """Declare the table: one row per cell."""
     return Table(
         "cells",
         "a cell",

@@ -1,4 +1,4 @@
-"""What depth does to accuracy: the one finding about several settings, which differ in depth alone."""
+"""Effect of depth on accuracy: the only finding that compares several settings, which differ in depth alone."""
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import by_name
@@ -10,8 +10,10 @@ from rankfall.report.settings import Setting, rows_at, say_setting
 
 
 def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
-    """(the settings without their depth, the sentence): those that most architectures have two depths of, the shallowest and the deepest of
-    them; both empty where there are none."""
+    """Return (settings without their depth, sentence) for the settings in which most architectures have two depths.
+
+    The sentence compares the shallowest with the deepest. Both strings are empty if no architecture has two depths.
+    """
     families: dict[str, list[Setting]] = {}
     for setting in sorted(settings, key=lambda one: one.depth):
         families.setdefault(setting.but_depth, []).append(setting)
@@ -32,7 +34,7 @@ def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
 
 
 def say_chance(pairs: list[tuple[Series, Series]], depths: tuple[int, int]) -> str:
-    """What a guess has, and which of these are no better, at each of the two depths."""
+    """Write the accuracy of a guess, and which architectures are no better than it at each of the two depths."""
     headline = by_name("accuracy")
     guesses = [float(row.accuracy_chance) for pair in pairs for row in pair if not is_missing(row.accuracy_chance)]
     if not guesses:
@@ -49,7 +51,7 @@ def say_chance(pairs: list[tuple[Series, Series]], depths: tuple[int, int]) -> s
 
 
 def say_others(scores: DataFrame, settings: list[Setting], pairs: list[tuple[Series, Series]]) -> str:
-    """The architectures of these settings that are not compared, since one of the two depths has no accuracy of them."""
+    """Name the architectures of these settings that are not compared because they lack an accuracy at one of the two depths."""
     rows = (row for setting in settings for _, row in rows_at(scores, setting).iterrows())
     compared = {name(row) for row, _ in pairs}
     others = sorted({name(row) for row in rows} - compared)
@@ -58,7 +60,7 @@ def say_others(scores: DataFrame, settings: list[Setting], pairs: list[tuple[Ser
 
 
 def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[Series, Series]]:
-    """The rows of each architecture that has an accuracy at both."""
+    """Return the (shallow, deep) rows of each architecture that has an accuracy at both depths."""
     here, there = (
         {
             (row.architecture, row.variant): row
@@ -71,7 +73,7 @@ def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[S
 
 
 def say_pairs(pairs: list[tuple[Series, Series]]) -> str:
-    """Say where accuracy falls and where it rises, seed by seed, and where neither is decided."""
+    """Write where accuracy falls, where it rises and where neither is decided, compared seed by seed."""
     headline, said = by_name("accuracy"), {"falls": [], "rises": []}  # type: ignore[var-annotated]
     from pandas import concat
 

@@ -1,4 +1,4 @@
-"""What a network has learned."""
+"""Headline numbers of the table of cells: test accuracy, and how far it exceeds chance."""
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.cell_numbers import all_rows, plain

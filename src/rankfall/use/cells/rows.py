@@ -1,4 +1,4 @@
-"""Which networks are trained."""
+"""Selection of trained networks."""
 
 from rankfall.annotations import DataFrame, Series
 

@@ -1,4 +1,4 @@
-"""What networks have learned, and what depth does to it, in sentences."""
+"""Sentences on what networks learn, and on the effect of depth."""
 
 from rankfall.annotations import DataFrame
 from rankfall.report.headlines import by_name
@@ -23,7 +23,7 @@ def say_learned(rows: DataFrame, setting: Setting, settings: int) -> str:
 
 
 def say_attainable(rows: DataFrame) -> str:
-    """Return which masks leave less than every answer, and how much of that is reached."""
+    """Write which masks limit the attainable accuracy, and the share of it that each architecture reaches."""
     headline = by_name("accuracy")
     shares = [(row, share) for _, row in rows.iterrows() if (share := share_of_attainable(row, headline)) is not None]
     parts = [f"{name(row)} has {share:.0%} of {percent(row.accuracy_attainable)}" for row, share in shares]

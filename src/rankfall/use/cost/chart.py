@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the processor time of a step for the page."""
 
 from rankfall.report.page.chart import POSITIVE, Chart
 

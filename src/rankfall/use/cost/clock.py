@@ -1,4 +1,4 @@
-"""Processor time of a piece of work in one thread."""
+"""Processor time of calls in one thread."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ import torch
 
 
 def time_calls(work: Callable[[], object], calls: int) -> float:
-    """Return seconds of this thread's processor time of one call, mean over so many."""
+    """Return the mean processor time of one call in this thread, in seconds."""
     began = time.thread_time()
     for _ in range(calls):
         work()
@@ -17,7 +17,7 @@ def time_calls(work: Callable[[], object], calls: int) -> float:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Within, PyTorch computes in the thread that is timed."""
+    """Restrict PyTorch to one thread, the one that is timed."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -4,7 +4,7 @@ from rankfall.report.schema import Column, Table
 
 
 def cost() -> Table:
-    """One row a trained network; the seeds of an architecture at a setting share its readings."""
+    """Declare the table: one row per trained network. The seeds of an architecture at a setting share its readings."""
     return Table(
         "cost",
         "a trained network",

@@ -1,4 +1,4 @@
-"""How much processor time a training step takes."""
+"""Headline number: the processor time of a training step."""
 
 from rankfall.annotations import DataFrame
 from rankfall.report.cell_numbers import all_rows, plain

@@ -1,9 +1,9 @@
-"""Processor time of a training step, of all trained architectures of a setting in one job.
+"""Processor time of a training step, for all trained architectures of a setting in one job.
 
-A wall clock measures what else a machine does. Here a step is timed by the processor time of its thread, one thread is allowed, and
-the architectures of a setting take turns: round by round each is built anew, takes steps that do not count, and then a few that do. So
-a machine that slows down slows all of them, and memory that happens to be laid out badly is one reading of several. Gradients are by
-autograd, one network at a time: it is the one engine that serves every architecture.
+Wall-clock time depends on what else the machine does. Therefore a step is timed by the processor time of its thread, PyTorch may use one
+thread only, and the architectures of a setting take turns. In each round, every architecture is built anew, takes warm-up steps, and
+then the steps that are timed. A slow machine thus slows all architectures alike, and an unfavourable memory layout affects one reading
+of several. Gradients are computed by autograd for one network at a time, the only engine that supports every architecture.
 """
 
 import statistics
@@ -29,13 +29,16 @@ from rankfall.use.cost.clock import one_thread, time_calls
 TABLE = "cost"
 NEEDS = "tables"
 TABLES = ["cells"]
-LIMITS = {"rounds": (6, None), "steps": (1, None)}  # five readings have no interval of 95%
-SETTLING = 1  # steps before those that count
+LIMITS = {"rounds": (6, None), "steps": (1, None)}  # five readings are too few for a 95% interval
+SETTLING = 1  # warm-up steps
 ABOUT = ("key", "task", "architecture", "training", "depth", "seed")
 
 
 def cost(context: Context, *, rounds: int = 9, steps: int = 2) -> list[dict[str, Any]]:
-    """`rounds`: readings of an architecture; `steps`: in each, of which the mean counts."""
+    """Time a training step of every trained architecture.
+
+    `rounds`: readings per architecture; `steps`: timed steps per reading, which is their mean.
+    """
     cells = context.table("cells")
     if cells is None or not len(cells):
         return []
@@ -57,7 +60,10 @@ def cost(context: Context, *, rounds: int = 9, steps: int = 2) -> list[dict[str,
 
 
 def time_in_turn(cells: list[Any], rounds: int, steps: int) -> tuple[list[list[float]], list[str]]:
-    """Milliseconds of a step of each cell's architecture in each round, and why there are none. The cells have one setting."""
+    """Return the readings of each cell's architecture, in ms per step, and the reason if there are none.
+
+    All cells have the same setting.
+    """
     task = components.bound("task", component("task", cells[0].task_component))
     facts = components.facts_of("task", cells[0].task_component.partition("(")[0])
     dataset = draw(task, int(cells[0].seed))
@@ -70,13 +76,13 @@ def time_in_turn(cells: list[Any], rounds: int, steps: int) -> tuple[list[list[f
                 continue
             try:
                 readings[place].append(1000 * time_steps(cell, shape, dataset, steps))
-            except (RuntimeError, ValueError, TypeError) as error:  # a component of a user
+            except (RuntimeError, ValueError, TypeError) as error:  # raised by a user's component
                 failed[place], readings[place] = f"its step failed: {describe_error(error)}", []
     return readings, failed
 
 
 def time_steps(cell: Any, shape: Shape, dataset: Any, steps: int) -> float:
-    """Seconds of processor time of one step of a network that is built for it, mean over so many."""
+    """Return the processor time of one step, in seconds: the mean over `steps` steps of a newly built network."""
     architecture, training = design(Architecture, cell), design(Training, cell)
     step = prepare_step(architecture, training, shape, dataset, int(cell.seed))
     for _ in range(SETTLING):
@@ -87,7 +93,7 @@ def time_steps(cell: Any, shape: Shape, dataset: Any, steps: int) -> float:
 def prepare_step(
     architecture: Architecture, training: Training, shape: Shape, dataset: Any, seed: int
 ) -> Callable[[], object]:
-    """A step of one network on one batch, through autograd."""
+    """Return a function that takes one training step of one network on one batch, through autograd."""
     device = torch.device("cpu")
     members = recipe.initial(architecture, shape, [seed], [training], device)
     objective = recipe.objective(training)
@@ -103,15 +109,15 @@ def prepare_step(
 
 
 def design(kind: type, cell: Mapping[str, Any]) -> Any:
-    """The architecture or training of a row of the table of cells."""
-    of: Mapping[str, str] = parts(kind)
+    """Return the architecture or training in a row of the table of cells."""
+    kinds: Mapping[str, str] = parts(kind)
     values: dict[str, Any] = {}
     for name in names(kind):
         value = cell[name]
         if is_missing(value):
             values[name] = None
-        elif name in of:
-            values[name] = component(of[name], value)
+        elif name in kinds:
+            values[name] = component(kinds[name], value)
         else:
             values[name] = value.item() if hasattr(value, "item") else value
     label = cell["architecture" if kind is Architecture else "training"]
@@ -119,5 +125,5 @@ def design(kind: type, cell: Mapping[str, Any]) -> Any:
 
 
 def component(kind: str, text: str) -> Component:
-    """A component as a table has it, `scaled(scale=0.1)`."""
+    """Return the component that a table writes as `scaled(scale=0.1)`."""
     return Component(*complete_options(kind, text))

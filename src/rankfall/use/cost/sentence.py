@@ -1,4 +1,4 @@
-"""What a training step costs, in a sentence."""
+"""Sentence on the cost of a training step."""
 
 from rankfall.report.page.question import ask_range
 

@@ -1,1 +1,1 @@
-"""Curves of training: a metric by epoch."""
+"""Training curves: a metric by epoch."""

@@ -1,4 +1,4 @@
-"""Curves of training: a metric by epoch, one line an architecture, with its band over seeds."""
+"""Training curves: a metric by epoch, one line per architecture, with its band over seeds."""
 
 from typing import Any
 
@@ -29,8 +29,11 @@ def curves(
     panels: dict[str, Any] = {},
     where: dict[str, Any] = {},
 ) -> Picture:
-    """The deepest networks. `panels`: {title: [architectures]}; without it one panel has all architectures of the task and training that
-    most cells with this metric on this split have. `where`: only these cells, by any column."""
+    """Draw a metric of the deepest networks by epoch.
+
+    `panels`: {title: [architectures]}; by default, one panel has all architectures of the task and training that have the most cells
+    with this metric on this split. `where`: only these cells, by any column.
+    """
     table = select_finished(read("training"), "curves", where)
     there = sorted({f"{s} {m}" for s, m in zip(table.split, table.metric)})
     table = table[(table.split == split) & (table.metric == metric)]

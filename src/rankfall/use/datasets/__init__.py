@@ -1,1 +1,1 @@
-"""What each task made of each seed."""
+"""Data sets that tasks draw, by seed."""

@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of the chance accuracy of each task for the page."""
 
 from rankfall.report.page.chart import SHARE, Chart
 

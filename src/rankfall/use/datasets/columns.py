@@ -1,10 +1,10 @@
-"""datasets.parquet: what each task made of each seed."""
+"""datasets.parquet: the data set that each task draws for each seed."""
 
 from rankfall.report.schema import Column, Table
 
 
 def datasets() -> Table:
-    """One row a split of a data set."""
+    """Declare the table: one row per split of a data set."""
     return Table(
         "datasets",
         "a task x seed x split",

@@ -1,1 +1,1 @@
-"""How many numbers a network learns, and where they are."""
+"""Number of learned parameters, by part of the network."""

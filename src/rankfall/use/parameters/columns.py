@@ -1,10 +1,10 @@
-"""parameters.parquet: how many numbers a network learns."""
+"""parameters.parquet: the number of learned parameters of each network."""
 
 from rankfall.report.schema import Column, Table
 
 
 def parameters() -> Table:
-    """One row a part of a network."""
+    """Declare the table: one row per part of a network."""
     return Table(
         "parameters",
         "a cell x part",

@@ -1,4 +1,4 @@
-"""How many numbers a network learns: in attention, in MLPs, in the rest of its blocks, and outside (embedding, head, shared positions)."""
+"""Number of learned parameters: in attention, in MLPs, in the rest of the blocks, and outside them (embedding, head, shared positions)."""
 
 from collections import Counter
 
@@ -9,9 +9,9 @@ PARTS_OF_NETWORKS = ("all", "attention", "mlp", "others", "outside")
 
 
 def parameters(context: Context) -> Rows:
-    """The same for all members of a stack."""
+    """Count the parameters of one network. All members of a stack have the same counts."""
     counts: Counter[str] = Counter()
-    for name, value in context.network.named_parameters():  # each once, by its first name
+    for name, value in context.network.named_parameters():  # a shared parameter appears once, under its first name
         counts[part_of(name)] += value[0].numel()
     counts["all"] = sum(counts.values())
     return [
@@ -22,7 +22,7 @@ def parameters(context: Context) -> Rows:
 
 
 def part_of(name: str) -> str:
-    """By the name of a parameter: blocks.3.attention.query.weight."""
+    """Return the part of the network that a parameter belongs to, by its name, such as `blocks.3.attention.query.weight`."""
     words = name.split(".")
     if words[0] != "blocks":
         return "outside"

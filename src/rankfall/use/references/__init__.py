@@ -1,1 +1,1 @@
-"""The best accuracy without mixing tokens, and the best without positions."""
+"""Best accuracy without mixing tokens, and best accuracy without positions."""

@@ -1,10 +1,10 @@
-"""references.parquet: what predictors that mix no tokens can reach, beside which a path's accuracy means something."""
+"""references.parquet: the accuracy of predictors that mix no tokens, as a reference for the accuracy of a path."""
 
 from rankfall.report.schema import Column, Table
 
 
 def references() -> Table:
-    """One row a predictor on a cell's data."""
+    """Declare the table: one row per predictor on a cell's data."""
     return Table(
         "references",
         "a cell's data x a predictor without a network",

@@ -1,8 +1,8 @@
 """References: the best accuracy without mixing tokens, and the best without positions, computed from the data alone.
 
-A path of length 0 uses one token only. The best it can do is to give the most frequent answer in the training set: for the symbol, for
-the position, or for both. A network without positions gives equal tokens of a sample equal answers, so even one that knows all answers is
-right only as often as the most frequent answer among equal tokens.
+A path of length 0 uses a single token. Its best answer is the one that is most frequent in the training set for the token's symbol, for
+its position, or for both. A network without positions gives equal tokens of a sample equal answers. Even if it knew all answers, it
+would be right only as often as the most frequent answer among equal tokens.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ TARGETS = "classes"
 
 
 def references(context: Context) -> list[dict[str, Any]]:
-    """Accuracy of each predictor on each member's test set; for vectors, no two of which are equal, by position only."""
+    """Return the accuracy of each predictor on each member's test set. Vectors are assumed distinct and are predicted by position only."""
     data, rows = context.data, []
     for member in range(len(data.test.inputs)):
         train, test = (read_features(split.inputs[member]) for split in (data.train, data.test))
@@ -36,7 +36,7 @@ def references(context: Context) -> list[dict[str, Any]]:
 
 
 def read_features(inputs: Tensor) -> dict[str, Tensor]:
-    """Predictor -> what it uses of every token, as integers (N, T, number of features)."""
+    """Return predictor -> its features of every token, as integers (N, T, number of features)."""
     position = torch.arange(inputs.shape[1], device=inputs.device).expand(inputs.shape[:2])
     if inputs.dim() == 3:
         return {"position": position.unsqueeze(-1)}
@@ -48,9 +48,9 @@ def read_features(inputs: Tensor) -> dict[str, Tensor]:
 
 
 def frequent(known: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
-    """The most frequent label (M,) for each row of `asked` (M, S), counted over equal rows of `known` (N, S) with labels (N,).
+    """Return the most frequent label (M,) for each row of `asked` (M, S), counted over equal rows of `known` (N, S) with labels (N,).
 
-    Rows that are not in `known` get the most frequent label of all. Of equally frequent labels the smallest is taken.
+    Rows that are not in `known` get the most frequent label overall. Ties go to the smallest label.
     """
     _, group = torch.unique(torch.cat([known, asked]).cpu(), dim=0, return_inverse=True)
     labels = labels.cpu()

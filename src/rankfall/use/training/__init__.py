@@ -1,1 +1,1 @@
-"""The course of training."""
+"""Loss and accuracy during training."""

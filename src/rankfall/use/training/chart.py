@@ -1,4 +1,4 @@
-"""What the page draws of it."""
+"""Chart of loss and accuracy by epoch for the page."""
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.page.chart import NETWORK, POSITIVE, Chart, Level
@@ -7,7 +7,7 @@ from rankfall.use.training.rows import TESTED
 
 
 def chance_of_metric(table: DataFrame) -> Series:
-    """Of the test's accuracy; other metrics have none."""
+    """Return the chance level of test accuracy; missing for every other metric."""
     return table.chance_of_cell.where((table.split == TESTED["split"]) & (table.metric == TESTED["metric"]))
 
 

@@ -1,10 +1,10 @@
-"""training.parquet: the course of training."""
+"""training.parquet: loss and accuracy during training."""
 
 from rankfall.report.schema import Column, Table
 
 
 def training() -> Table:
-    """One row a cell at an epoch, for each split and metric."""
+    """Declare the table: one row per cell, epoch, split and metric."""
     return Table(
         "training",
         "a cell x epoch x split x metric",

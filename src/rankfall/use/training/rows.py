@@ -1,3 +1,3 @@
-"""Which rows are of accuracy on the test set."""
+"""Selection of accuracy on the test set."""
 
 TESTED = {"split": "test", "metric": "accuracy"}

@@ -1,1 +1,1 @@
-"""Where the rows of a watched run go: a Parquet file, TensorBoard, Weights & Biases, any function. None is imported unless asked for."""
+"""Sinks for the rows of a watched run: a Parquet file, TensorBoard, Weights & Biases, any function. Each is imported only when used."""

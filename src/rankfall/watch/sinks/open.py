@@ -1,4 +1,4 @@
-"""Sinks from what `to=` says."""
+"""Sinks from the argument `to=`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any, Protocol
 
 from rankfall.errors import RankfallError
 
-ALLOWED = "a path that ends in .parquet, 'tensorboard:FOLDER', a SummaryWriter, 'wandb', a run of wandb, a function of rows, or a "
-"list of these"
+ALLOWED = (
+    "a path that ends in .parquet, 'tensorboard:FOLDER', a SummaryWriter, 'wandb', a run of wandb, a function of rows, "
+    "or a list of these"
+)
 
 
 class RowSink(Protocol):
-    """Where the rows of a logged step go."""
+    """A destination for the rows of each logged step."""
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
     def close(self) -> None: ...
@@ -30,7 +32,7 @@ class FunctionSink:
         self.function([dict(row) for row in rows])
 
     def close(self) -> None:
-        """Nothing to close: the function is the user's."""
+        """Do nothing: the function belongs to the user."""
 
 
 def open_sinks(to: Any) -> list[RowSink]:
@@ -63,4 +65,4 @@ def open_sink(to: Any) -> RowSink:
         return WandbSink(to)
     if callable(to) and not isinstance(to, type):
         return FunctionSink(to)
-    raise RankfallError(f"to={to!r} is no place for rows: allowed are {ALLOWED}")
+    raise RankfallError(f"to={to!r} is not a destination for rows; supported are {ALLOWED}")

@@ -1,7 +1,7 @@
-"""A Parquet file that is whole at every moment: with each log it is written anew beside itself and renamed, so that a kill leaves
-the last one.
+"""A Parquet file that is complete at every moment: each log rewrites it under another name and renames it, so that a killed process
+leaves the last version.
 
-Rows of a run are few (one a layer and log), so that this takes milliseconds. A file that is there already is appended to, as the next run.
+A run has few rows (one per layer and log), so this takes milliseconds. A run is appended to an existing file as its next run.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from rankfall.disk import atomic, describe_non_file
 from rankfall.errors import RankfallError
 from rankfall.watch.columns import SCHEMA
 
-PATIENCE = 20.0  # times as long as writing took that is waited before the next, where it took long
-LONG = 0.1  # seconds
+PATIENCE = 20.0  # after a slow write, wait this many times its duration before the next
+LONG = 0.1  # seconds; a longer write is slow
 
 
 class ParquetSink:
-    """Appends the rows to one file."""
+    """Sink that appends the rows to one file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         what = describe_non_file(path)
         if what is not None:
-            raise RankfallError(f"to={str(path)!r} is {what}: name a file that is to be written, such as 'run.parquet'")
+            raise RankfallError(f"to={str(path)!r} is {what}: name a file to write, such as 'run.parquet'")
         self.table = read_table(path) if path.exists() else SCHEMA.empty_table()
         self.run = 1 + max(self.table["run"].to_pylist(), default=-1)
         self.waiting: list[Mapping[str, Any]] = []
-        self.next = 0.0  # not before this time
+        self.next = 0.0  # earliest time of the next write
         if not path.exists():
-            self.save()  # so that a place that cannot be written to is found before any training
+            self.save()  # so that a path that cannot be written fails before any training
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self.waiting.extend(row | {"run": self.run} for row in map(dict, rows))
@@ -64,7 +64,7 @@ class ParquetSink:
 
 
 def read_table(path: Path) -> pa.Table:
-    """The table of a watched run. Raise where the file is none."""
+    """Read the table of a watched run. Raise an error for any other file."""
     try:
         found = pq.ParquetFile(path).read()
     except (pa.ArrowException, OSError) as error:
@@ -73,6 +73,6 @@ def read_table(path: Path) -> pa.Table:
         ) from error
     if found.schema.names != SCHEMA.names:
         raise RankfallError(
-            f"{path} is no table of a watched run: its columns are {', '.join(found.schema.names[:6])}, ...; name another file"
+            f"{path} is not a table of a watched run: its columns are {', '.join(found.schema.names[:6])}, ...; name another file"
         )
     return found.cast(SCHEMA)

@@ -10,7 +10,7 @@ from rankfall.watch.columns import CURVES
 
 
 class TensorBoardSink:
-    """Adds scalars to a SummaryWriter, its own in `folder` or the user's."""
+    """Sink that adds scalars to a SummaryWriter: a new one in `folder`, or the user's."""
 
     def __init__(self, folder: str | None = None, writer: Any = None) -> None:
         self.own = writer is None

@@ -1,4 +1,4 @@
-"""Weights & Biases: the same curves in the run that is active, drawn over `rankfall/step`, so that the run's own steps are left alone."""
+"""Weights & Biases: the same curves in the active run, drawn over `rankfall/step`, so that the run's step counter is not affected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rankfall.watch.columns import CURVES
 
 
 class WandbSink:
-    """Logs to a run, the active one or the user's."""
+    """Sink that logs to a run: the active one, or the user's."""
 
     def __init__(self, run: Any = None) -> None:
         if run is None:
@@ -25,7 +25,7 @@ class WandbSink:
                     "to=wandb.init(...)"
                 )
         self.run = run
-        self.open_at: int | None = None  # the run's own step that our last values wait in
+        self.open_at: int | None = None  # the run's step in which the last values wait
         run.define_metric("rankfall/step")
         run.define_metric("rankfall/*", step_metric="rankfall/step")
 
@@ -41,11 +41,11 @@ class WandbSink:
         self.open_at = self.run.step
 
     def flush(self) -> None:
-        """Commit the values of a step where the user has logged nothing since: those of the next step would replace them."""
+        """Commit the last values if the user has logged nothing since. Otherwise those of the next step would replace them."""
         if self.open_at is not None and self.run.step == self.open_at:
             self.run.log({}, commit=True)
         self.open_at = None
 
     def close(self) -> None:
-        """Write what is left. The run itself is the user's and stays open."""
+        """Write the remaining values. The run belongs to the user and stays open."""
         self.flush()
