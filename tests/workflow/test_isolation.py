@@ -96,7 +96,7 @@ def test_outputs_of_another_configuration_are_no_matter(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "sign"), [("a:b", ":"), ("{a}", "{")])
 def test_a_checkout_that_jobs_would_not_find_is_refused(name: str, sign: str, tmp_path: Path) -> None:
-    assert f"jobs would not be found in a folder with {sign!r} in its name" in refusal(Checkout.make(tmp_path / name))
+    assert f"jobs cannot run from a folder with {sign!r} in its name" in refusal(Checkout.make(tmp_path / name))
 
 
 def test_a_job_of_a_cluster_reads_what_was_planned(tmp_path: Path) -> None:

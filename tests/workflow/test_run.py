@@ -111,7 +111,7 @@ def test_in_a_pipe_a_job_is_a_line(finished: tuple[Checkout, str]) -> None:
     assert any(line.startswith("==> done: 8 jobs in ") for line in lines)
     assert len(lines) <= len(jobs) + 8 and not MESS.search(said) and "\x1b" not in said
     log = (checkout.results / "logs" / "run.log").read_text()
-    assert log.count("Finished jobid") == 9 and "rule train" in log, "all that Snakemake said is kept"
+    assert log.count("Finished jobid") == 9 and "rule train" in log, "the whole output of Snakemake is kept"
 
 
 @pytest.mark.slow
@@ -206,7 +206,7 @@ def test_ctrl_c_keeps_what_is_done_and_a_second_run_is_refused_in_one_line(tmp_p
     terminal.type(b"\x03")
     assert terminal.end() == 130
     last = terminal.text.splitlines()[-2:]
-    assert "Finished cells are kept, and training goes on from its checkpoint" in last[0]
+    assert "Finished cells are kept, and training continues from its checkpoint" in last[0]
     assert last[1] == "==> to go on: make run"
     assert not MESS.search(terminal.text)
     assert " stopped: " in watching.communicate(timeout=60)[0] and watching.returncode == 1

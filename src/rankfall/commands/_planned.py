@@ -1,9 +1,8 @@
-"""The plan, the folder of results and the check for changes that are common to the commands of jobs.
+"""The plan, the folder of results and the check for changes that all commands of jobs share.
 
-A job of a run finds beside its configuration what the run has planned, reads what is its own and makes that part of the plan anew, of the
-configuration and the sources as they are now. If its digest is then the one in the names of its files, all is as it was planned. In any
-other case (nothing is there, a file is damaged, something was edited, nobody said what to expect) the whole grid is planned, which says
-what is wrong.
+A job reads its part of the written plan, which is beside its configuration, and plans this part again from the current configuration and
+sources. If the digest equals the one in the names of its files, nothing has changed. Otherwise (no plan, a damaged file, an edit, or no
+expected digest) the job plans the whole grid, which reports any error.
 """
 
 import argparse
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A job with its own plan."""
+    """A job with its plan."""
 
     plan: "Plan"
     results: Path
@@ -31,11 +30,11 @@ class Planned:
 
     @property
     def inputs(self) -> list[Path]:
-        """The files that it reads."""
+        """Return the paths of the input files."""
         return [self.results / file for file in self.job.inputs]
 
     def table_file(self, name: str, folder: Path | None = None) -> Path:
-        """Where the job finds a table: its work file, or the file of its name in a folder that was named."""
+        """Return the path of a table: its work file, or the file with its name in `folder`."""
         return folder / f"{name}.parquet" if folder else self.results / self.jobs.job("table", name).files[0]
 
 
@@ -53,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser, required: bool = True) -> Non
 def plan_job(
     args: argparse.Namespace, kind: str, *names: str, read: "Callable[[WrittenPlan], Slice] | None" = None
 ) -> Planned:
-    """Plan one job with the same package as the run. `read`: the cells that it needs, of a plan that the run has written; None: all.
-    Raise if it would make something else than was planned."""
+    """Plan one job, and raise if its digest or package is not the expected one. `read` returns the job's cells from the written plan; None
+    means all cells."""
     import rankfall
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
@@ -63,8 +62,8 @@ def plan_job(
     here = Path(rankfall.__file__).parent
     if args.package is not None and here.resolve() != args.package.resolve():
         raise RankfallError(
-            f"this job runs the package in {here}, and was planned by the one in {args.package}: something puts another "
-            f"`rankfall` first (a folder of that name where Snakemake was started, or PYTHONPATH in the job's start-up files)"
+            f"this job runs the package in {here}, and was planned by the one in {args.package}: another `rankfall` is first on "
+            f"Python's path (from a folder of that name where Snakemake was started, or PYTHONPATH in the job's start-up files)"
         )
     if args.expect is not None and read is not None:
         own = _plan_own_part(args, kind, names, read)
@@ -80,7 +79,7 @@ def plan_job(
 def _plan_own_part(
     args: argparse.Namespace, kind: str, names: tuple[str, ...], read: "Callable[[WrittenPlan], Slice]"
 ) -> Planned | None:
-    """Return the job's part of the plan; None if it cannot be read or differs from what was planned."""
+    """Plan only the cells of a job. Return None if the written plan cannot be read or the digest is not the expected one."""
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
     from rankfall.run.plan.written import WrittenPlan
@@ -93,12 +92,12 @@ def _plan_own_part(
     try:
         plan = make_plan(args.config, read(written))
         inputs = []
-        if kind == "table" or (len(names) == 1 and kind in ("figure", "measure")):  # made from files of other jobs
+        if kind == "table" or (len(names) == 1 and kind in ("figure", "measure")):  # reads files of other jobs
             run = RunPlan.load(written.folder)
             inputs = run.inputs_of("/".join((kind, *names))) if run else []
         jobs = PlanJobs(plan, inputs)
         job = jobs.job(kind, *names)
-        why = "" if job.digest == args.expect else "what it makes is not what was planned"
+        why = "" if job.digest == args.expect else "its digest is not the planned one"
     except (RankfallError, LookupError, TypeError, ValueError) as error:
         why = str(error)
     if not why:

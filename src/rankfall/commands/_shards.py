@@ -19,7 +19,7 @@ def run_job(
     own: Planned, codes: "Iterable[Mapping[str, str]]", work: "Callable[[Shards], None]", insist: bool = True
 ) -> int:
     """Run `work` on the configured device and return the exit code. Users' components may read only the files in `codes`. With `insist`, a
-    missing GPU is an error instead of being replaced by the processor. A signal stops the work after a checkpoint."""
+    missing GPU is an error; without, the CPU replaces it. A signal stops the work after a checkpoint."""
     from rankfall.run.guards.unchanged import prove_code
 
     compute = own.plan.config.compute
@@ -40,7 +40,7 @@ def run_job(
 
 @dataclass(frozen=True)
 class Shards:
-    """The jobs of one process, which share a store that caches what it has read."""
+    """The jobs of one process. They share a store, which caches what it has read."""
 
     own: Planned
     store: "Store"
@@ -93,7 +93,7 @@ class Shards:
 def course_rows(
     cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
 ) -> list[dict[str, Any]]:
-    """Return the rows by epoch of each cell's training, read from the store."""
+    """Return a row for each epoch of each cell's training, read from the store."""
     from rankfall.report.rows import epoch_rows
     from rankfall.run.jobs.cells import load_stacks
     from rankfall.train.history import means

@@ -1,4 +1,4 @@
-"""Remove from the store what no plan in use needs, with work files, logs and plans of former runs; without --delete only list them."""
+"""Remove unneeded files of the store and work files, logs and plans of earlier runs; without --delete only list them."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rankfall.run.store.inventory import Item, Live
 
 
-AT_ONCE = ("temporary", "announcement")  # kinds of files of dead processes, removed at any age
+AT_ONCE = ("temporary", "announcement")  # kinds of files left by dead processes, removed at any age
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,15 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="config, or all configs, whose results are kept (YAML or JSON)",
     )
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the configs name")
-    parser.add_argument("--delete", action="store_true", help="really remove the files")
+    parser.add_argument("--delete", action="store_true", help="remove the files")
     parser.add_argument(
         "--keep-days",
         type=float,
         default=7.0,
         metavar="N",
-        help="keep results that were written in the last N days, whoever needs them (default 7; 0 for none)",
+        help="also keep unneeded results that were written in the last N days (default 7; 0 for none)",
     )
-    parser.add_argument("--files", action="store_true", help="name every file and why nothing needs it")
+    parser.add_argument("--files", action="store_true", help="list every file with the reason why it is unneeded")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,16 +47,16 @@ def run(args: argparse.Namespace) -> int:
     young = len(useless) - len(items)
     if running:
         print(
-            f"{running} running process{'es need' if running > 1 else ' needs'} this store: what they announced is kept"
+            f"{running} running process{'es need' if running > 1 else ' needs'} this store: the results that they need are kept"
         )
     if young:
-        print(f"{young} more that nothing needs, written in the last {args.keep_days:g} days: kept, see --keep-days")
+        print(f"{young} unneeded, written in the last {args.keep_days:g} days: kept, see --keep-days")
     print(describe_items(items, args.delete))
     if args.files:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
-        running = add_needed_by_running(store, needed)  # again, because a run may have begun in the meantime
+        running = add_needed_by_running(store, needed)  # again, because a run may have started since
         still = {item.path for item in find_removable(store, needed)}
         remove([item for item in items if item.path in still])
         unused = {item.path for item in find_old_files(results, plans, running) if item.age >= args.keep_days * DAY}
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def find_old_files(results: Path, plans: "Iterable[Any]", running: int) -> "Iterator[Item]":
-    """Work files that none of these plans asks for, with their logs, and what runs have written for their jobs. While anything works on
-    these results, nothing: its plan may be any of them."""
+    """Yield work files and logs that none of these plans uses, and the written plans of runs. Yield nothing while a process uses these
+    results, because its plan may be any of them."""
     import time
 
     from rankfall.run.plan.written import FOLDER
@@ -91,8 +91,8 @@ def find_old_files(results: Path, plans: "Iterable[Any]", running: int) -> "Iter
 
 
 def remove_files(paths: "Iterable[Path]") -> None:
-    """Remove files, and folders of plans: each at once, under another name first, so that a run that begins meanwhile finds a whole plan or
-    none, and writes its own."""
+    """Remove files and folders of plans. A folder is renamed first, so that a run that starts meanwhile finds a whole plan or none, and
+    then writes its own."""
     import shutil
 
     from rankfall.disk import cannot
@@ -109,7 +109,7 @@ def remove_files(paths: "Iterable[Path]") -> None:
 
 
 def choose_results(plans: "Iterable[Any]") -> Path:
-    """Return the folder of results that all the configurations name."""
+    """Return the folder of results that all configurations name. Raise if they name several."""
     from rankfall.errors import RankfallError
 
     folders = sorted({plan.config.results for plan in plans})
@@ -132,7 +132,7 @@ def find_needed(plans: "Iterable[Any]") -> "Live":
 
 
 def add_needed_by_running(store: "Store", needed: "Live") -> int:
-    """Add to `needed` what live processes have announced, and return the number of these processes."""
+    """Add the keys that live processes have announced to `needed`, and return the number of these processes."""
     from rankfall.run.plan.cell import digest
     from rankfall.run.store.announced import read_announcements
 

@@ -1,4 +1,4 @@
-"""Measure the networks of one shard that the store does not have yet; `measure model NAME` measures one Hugging Face model."""
+"""Measure the networks of one shard that are not in the store; `measure model NAME` measures one Hugging Face model."""
 
 import argparse
 from pathlib import Path
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def plan_measure(args: argparse.Namespace) -> _planned.Planned:
-    """Plan the measure of a shard's cells, or of none."""
+    """Plan the measure of a shard, or a measure that needs no cells."""
     from rankfall.run.plan.slices import Slice
 
     if args.task is None or args.shard is None:

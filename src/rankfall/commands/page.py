@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
 def write(
     plan: "Plan", jobs: "PlanJobs", results: Path, out: Path, lacks: Mapping[str, str] = MappingProxyType({})
 ) -> int:
-    """Write the page of all tables and figures but those that it `lacks`; return how many characters it has. It is read as
-    `report/index.html` of the results, wherever it is written."""
+    """Write the page of all tables and figures except those in `lacks`, and return its number of characters. Links are relative to
+    `report/index.html` of the results, wherever the page is written."""
     from rankfall import __version__
     from rankfall.disk import atomic
     from rankfall.errors import RankfallError
@@ -66,7 +66,7 @@ def write(
 
 
 def write_incomplete(run: "RunPlan") -> dict[str, str]:
-    """After a run in which jobs failed: write the page of what there is. Return what it lacks, and why."""
+    """Write the page of the existing tables and figures after jobs failed. Return the missing ones with reasons."""
     from rankfall.commands._lacking import explain_lacking
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
@@ -85,14 +85,14 @@ READ = {"The documentation": "docs/index.md", "The code": "src/rankfall", "How t
 
 
 def links_from(folder: Path) -> dict[str, str]:
-    """Return title -> path, relative to the page's folder, of the documents in `READ` that the working directory has."""
+    """Return title -> path relative to the page's folder, for the documents in `READ` that exist in the working directory."""
     here = Path.cwd()
     found = {what: here / name for what, name in READ.items() if (here / name).exists()}
     return {what: Path(os.path.relpath(path, folder.resolve())).as_posix() for what, path in found.items()}
 
 
 def read_provenances(plan: "Plan", jobs: "PlanJobs", results: Path) -> Iterator[dict[str, Any]]:
-    """Of every cell that the store has; snippets have a mark for the seed."""
+    """Yield the provenance of each cell in the store. Snippets have the mark `SEED` for the seed, so that cells share them."""
     from rankfall.design import canonical
     from rankfall.report.page.pack import SEED
     from rankfall.report.provenance import provenance, snippet, tail
@@ -122,7 +122,7 @@ def read_provenances(plan: "Plan", jobs: "PlanJobs", results: Path) -> Iterator[
 
 
 def caption(path: Path) -> str | None:
-    """The text of a figure's caption."""
+    """Return the caption of a figure, or None if its file cannot be read."""
     from rankfall.report.rst import unescape
 
     try:

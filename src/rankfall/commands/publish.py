@@ -1,4 +1,4 @@
-"""Copy what a run has made to the names that people read: tables, figures and the page. Runs do so at their end."""
+"""Copy the tables, figures and page of a run to their published names. Each run does this at its end."""
 
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
         raw = read(args.config)
         plan = RunPlan.make(make_plan(raw), raw, args.results)
     names = publish(plan)
-    print(f"{plan.results}: {len(names)} files copied" if names else f"{plan.results}: all copies are there")
+    print(f"{plan.results}: {len(names)} files copied" if names else f"{plan.results}: all copies are up to date")
     lacking = explain_lacking(plan)
     for name, why in lacking.items():
         print(f"not made: {name}: {why}")

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rankfall.run.snakemake.estimates import InStore
     from rankfall.run.snakemake.run_plan import RunPlan
 
-# Arguments with which Snakemake computes nothing and prints something: its output is then shown unchanged.
+# Arguments with which Snakemake prints information and runs no jobs. Its output is shown unchanged.
 TALKS = re.compile(
     r"-[a-zA-Z]*n[a-zA-Z]*|-[hvlSD]|--(dry-?run|unlock|touch|lint|dag|rulegraph|filegraph|d3dag|report|summary|detailed-summary"
     r"|archive|cleanup|delete|print|help|version|list|conda-create|conda-cleanup|containerize|draft-notebook|edit-notebook)\b.*"
 )
-ASKED = frozenset({"-h", "--help", "-v", "--version"})  # those that need no configuration
+ASKED = frozenset({"-h", "--help", "-v", "--version"})  # the ones that need no configuration
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retry",
         action="store_true",
-        help="try cells again that failed, where the cause was the machine and not their code",
+        help="train failed cells again; useful if the machine, not the code, was the cause",
     )
     parser.add_argument("snakemake", nargs="*", metavar="ARGUMENT", help="after `--`: for Snakemake")
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         if not ASKED.intersection(args.snakemake):
             from rankfall.run.config.types import read
 
-            read(args.config)  # a file that cannot be read would end in a traceback of Snakemake
+            read(args.config)  # reports an unreadable file; Snakemake would print a traceback
         command = driver.command(args.config, args.profile, args.snakemake)
         sys.stdout.flush()
         os.execv(command[0], command)
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     command = driver.command(planned.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
     child = Child(command, {**driver.environment(Path.cwd()), PLAN: str(planned.folder)})
     try:
-        # While Snakemake starts: what this process needs of its own.
+        # Import and estimate while Snakemake starts.
         from rankfall.run.screen.record import RunRecord
 
         again = driver.command_line(args.config, args.profile, args.snakemake)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def forget_failed(planned: "RunPlan", store: "InStore") -> None:
-    """Remove the work files of shards that have cells that failed, and what was made from them. Only these cells are computed again."""
+    """Remove the work files of shards with failed cells, and all files that depend on them. Only the failed cells are computed again."""
     failed = {key for key, status in store.statuses.items() if status == "failed"}
     shards = {f"train/{cell.task.name}/{cell.shard}" for cell in store.plan.cells if cell.key in failed}
     for job in planned.find_made_of(shards):
@@ -93,7 +93,7 @@ def forget_failed(planned: "RunPlan", store: "InStore") -> None:
 
 
 def publish_again(planned: "RunPlan", config: Path) -> int:
-    """All work files are there: see that the names that people read are theirs. No Snakemake is started."""
+    """Publish the work files, which all exist, without starting Snakemake."""
     from rankfall.commands.status import print_brief
     from rankfall.run.screen import ending
     from rankfall.run.snakemake.publish import publish
@@ -104,7 +104,7 @@ def publish_again(planned: "RunPlan", config: Path) -> int:
 
 
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
-    """Print the last lines of a run and return the exit code."""
+    """Print the last lines of a run and return its exit code."""
     from rankfall.commands.status import print_brief
     from rankfall.run.screen import cluster, ending, record
 
@@ -133,7 +133,7 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
 
 
 def read_findings(results: Path) -> Iterable[str]:
-    """Return lines with the first findings of the run's page."""
+    """Return the lines with the first findings of the run's page."""
     from rankfall.report import tables
     from rankfall.report.page.findings import findings
     from rankfall.run.screen.ending import say_findings
@@ -146,7 +146,7 @@ def read_findings(results: Path) -> Iterable[str]:
 
 
 def unlock_command(again: str) -> str:
-    """Return the command of this run that only removes its lock."""
+    """Return the command that removes the lock of this run."""
     return f"{again.partition(' ARGS=')[0]} ARGS=--unlock"
 
 

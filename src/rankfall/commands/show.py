@@ -54,13 +54,13 @@ def find(start: str, store: "Store") -> "CellRecord":
     if len(fitting) > 1:
         more = f" and {len(fitting) - NAMED} more" if len(fitting) > NAMED else ""
         raise RankfallError(
-            f"key {start!r}: {len(fitting)} cells have keys that start with it ({', '.join(fitting[:NAMED])}{more}); write more of it"
+            f"key {start!r}: {len(fitting)} cells have keys that start with it ({', '.join(fitting[:NAMED])}{more}); give more characters"
         )
     return store.find_cells(fitting)[fitting[0]]
 
 
 def log_of(results: Path, task: str, key: str) -> Path | None:
-    """The newest log of a job that trained the cell's shard; the shards' tables say which cells they are of."""
+    """Return the newest log of a job that trained the cell, found by the keys in the tables of the shards."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -71,13 +71,13 @@ def log_of(results: Path, task: str, key: str) -> Path | None:
         try:
             if log.is_file() and key in pq.read_table(table, columns=["key"])["key"].to_pylist():
                 return log
-        except (OSError, pa.ArrowException):  # a shard that is damaged
+        except (OSError, pa.ArrowException):  # a damaged table
             continue
     return None
 
 
 def rows_of(tables: list[Path], key: str) -> dict[str, int]:
-    """Return table -> number of rows of this cell, without tables that have none."""
+    """Return table -> number of rows of this cell, for tables that have any."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -112,10 +112,10 @@ def as_lines(found: dict[str, Any]) -> Iterator[str]:
     yield f"stack     {found['file']}"
     yield f"data      {found['data_key']}"
     rows = ", ".join(f"{name} {count}" for name, count in found["rows"].items())
-    yield f"rows      {rows or 'in no table: it is of an earlier run, or its tables are not made yet'}"
+    yield f"rows      {rows or 'in no table: the cell is from an earlier run, or no table is written yet'}"
     if found["installed"]:
         yield "installed " + ", ".join(f"{name} {version}" for name, version in found["installed"].items())
-    yield f"code      {len(found['code'])} files that its numbers depend on, with digests of their syntax:"
+    yield f"code      {len(found['code'])} files on which its numbers depend, with digests of their syntax:"
     yield from (f"  {digest}  {file}" for file, digest in sorted(found["code"].items()))
     yield "config    computes it again (`rankfall show KEY --snippet > again.yaml`, `make run CONFIG=again.yaml`):"
     yield from (f"  {line}" for line in (found["snippet"] or "not recorded").splitlines())

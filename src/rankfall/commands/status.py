@@ -1,6 +1,6 @@
 """Show the grid by state (done, diverged, failed, begun, missing) and why cells failed.
 
-A cell with a checkpoint is begun: a job trains it, or the next job resumes it.
+A cell with a checkpoint is begun: a job is training it, or the next job resumes it.
 """
 
 import argparse
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rankfall.run.store import CellRecord, Store
 
 STATES = ("done", "diverged", "failed", "begun", "missing")
-SHOWN = 5  # reasons that --brief shows
-NAME = ("task", "architecture", "training", "depth", "seed")  # columns that name a cell
+SHOWN = 5  # reasons that --brief prints
+NAME = ("task", "architecture", "training", "depth", "seed")  # columns that identify a cell to readers
 COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
 
@@ -28,12 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brief",
         action="store_true",
-        help="only failed and diverged cells, a line per reason; status 1 if a cell failed",
+        help="only failed and diverged cells, one line per reason; exit code 1 if a cell failed",
     )
     parser.add_argument(
         "--watch",
         action="store_true",
-        help="show what a run does now, here or elsewhere, until it ends; status 1 if it failed",
+        help="show the progress of a run, on this machine or another, until it ends; exit code 1 if it failed",
     )
     parser.add_argument(
         "--lines", type=int, default=5, metavar="N", help="lines of a failed cell's log to show (default 5)"
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
-    """Return the states of all cells of a plan, as plain values."""
+    """Return the states of all cells of a plan as plain data."""
     records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     begun = {key for cells in store.checkpoints.cells().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
@@ -110,7 +110,7 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tell_apart(fields: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
-    """Return the fields in which a cell differs from others with the same name, as `, lr 30.0`; empty if there are no others."""
+    """Return the fields in which a cell differs from others with the same name, such as `, lr 30.0`, or an empty text."""
     others = list(others)
     differ = [name for name, value in fields.items() if any(other.get(name) != value for other in others)]
     return "".join(f", {name.replace('_', ' ')} {fields[name]}" for name in differ)
@@ -127,7 +127,7 @@ def state_of(cell: "Cell", records: "dict[str, CellRecord]", begun: set[str]) ->
 
 
 def log_of(cell: "Cell", logs: Path) -> Path | None:
-    """The newest log of a job that trained the cell's shard."""
+    """Return the newest log of a job that trained the cell's shard."""
     found = (logs / "train" / cell.task.name / cell.shard).glob("*.log")
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
@@ -143,13 +143,13 @@ def tail(path: Path | None, lines: int) -> list[str]:
 
 
 def print_brief(results: Path, config: Path) -> int:
-    """Print the failed and diverged cells of the table of cells, as the last lines of every run. Return 1 if a cell failed, else 0."""
+    """Print the failed and diverged cells of the table of cells, the last lines of every run. Return 1 if a cell failed, else 0."""
     import pyarrow.parquet as pq
 
     table = results / "tables" / "cells.parquet"
     if not table.is_file():
         return 0
-    # `read_table` would import modules for a fifth of a second that a single file does not need.
+    # `read_table` spends a fifth of a second on imports that a single file does not need.
     with pq.ParquetFile(table) as file:
         cells = file.read(columns=[*NAME, "status", "reason"]).to_pylist()
         if any(cell["status"] != "done" for cell in cells):
@@ -164,7 +164,7 @@ def print_brief(results: Path, config: Path) -> int:
 
 
 def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:
-    """Yield a line for each state and reason with the number of cells; nothing if all cells are done."""
+    """Yield a line for each state and reason with the number of cells. Yield nothing if all cells are done."""
     ended = [cell for cell in cells if cell["status"] != "done"]
     reasons = Counter((cell["status"], cell["reason"]) for cell in ended)
     first = {(cell["status"], cell["reason"]): cell for cell in reversed(ended)}
@@ -182,7 +182,7 @@ def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print the survey as a table in a terminal, and in plain columns elsewhere."""
+    """Print the survey as a table on a terminal, and in plain columns elsewhere."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

@@ -1,6 +1,6 @@
 """Conversion of rows to a declared table: columns, types, nulls, NaN and duplicates are checked, and rows are sorted.
 
-What a file of rows says depends on this as on the code of its rows, so both are in its key (`run/snakemake/jobs.py`).
+The content of a file of rows depends on this module, so its code is in the digest of the file (`run/snakemake/jobs.py`).
 """
 
 import difflib
@@ -17,7 +17,7 @@ ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": 
 
 
 def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table:
-    """Convert rows to a table of the declared schema, checked and sorted; a nullable column may be absent."""
+    """Convert rows to a table of the declared schema, checked and sorted. A nullable column may be absent."""
     table = schema(name)
     declared = {column.name: column for column in table.columns}
     given = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
@@ -52,7 +52,7 @@ def _arrow_schema(table: Table) -> pa.Schema:
 def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
     """Return a column in its declared type. Integers are converted to floats; any other mismatch is an error."""
     try:
-        # The type is inferred first: with a declared type, pyarrow would silently convert 1.5 to 1.
+        # Infer the type first: with a declared type, pyarrow would silently convert 1.5 to 1.
         values = rows[column] if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows])
         given = values.type
         if pa.types.is_dictionary(given):
@@ -74,14 +74,14 @@ def _array(name: str, column: str, wanted: pa.DataType, rows: Sequence[Mapping[s
 
 
 def _place(table: Table, data: pa.Table, bad: Any) -> str:
-    """Return the number of the first bad row and its identifying columns, such as cell and layer."""
+    """Return text with the number of the first bad row and its identifying columns, such as cell and layer."""
     index = pc.index(bad, True).as_py()
     own = [column for column in table.order if column != "key"]
     return ", ".join([f"row {index}", *(f"{column} {data[column][index].as_py()}" for column in own)])
 
 
 def _check_values(table: Table, data: pa.Table) -> None:
-    exempt = None  # rows of cells that are not done, which need only the columns of the cell
+    exempt = None  # rows of cells that are not done; they need only the columns of the cell
     if table.cells and len(data):
         exempt = pc.fill_null(pc.not_equal(data["status"], "done"), False)
     for column in table.columns:

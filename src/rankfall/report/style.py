@@ -1,4 +1,4 @@
-"""Style and saving of figures: widths of a printed page, letters that are legible there, and four files per figure."""
+"""Style and saving of figures: the width of a printed page, fonts that are legible there, and four files per figure."""
 
 import sys
 from contextlib import AbstractContextManager
@@ -11,8 +11,8 @@ from rankfall.annotations import Axes, DataFrame, Figure
 from rankfall.disk import atomic
 from rankfall.report.rst import escape
 
-WIDTH = 7.0  # inches, of a printed page's text: no figure is wider, so that letters keep their size
-FORMATS = ("png", "pdf", "svg", "csv")  # the files of a figure, beside its caption
+WIDTH = 7.0  # inches, the text width of a printed page; no figure is wider, so that fonts keep their size
+FORMATS = ("png", "pdf", "svg", "csv")  # files of a figure, besides its caption
 WITHOUT_TIME: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None},
@@ -60,16 +60,16 @@ class Picture:
 
 
 def apply_style() -> AbstractContextManager[None]:
-    """Return a context in which figures have this style; matplotlib's settings are restored afterwards."""
+    """Return a context in which figures have this style. It restores matplotlib's settings at its end."""
     import matplotlib
 
     if "matplotlib.pyplot" not in sys.modules:
-        matplotlib.use("agg")  # seaborn creates figures by pyplot, which must not open windows
+        matplotlib.use("agg")  # seaborn uses pyplot, which must not open windows
     return matplotlib.rc_context(SETTINGS)
 
 
 def canvas(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[list[Axes]]]:
-    """Create a figure of rows x columns axes, without a display and without touching pyplot's global state."""
+    """Create a figure of rows x columns axes without a display and without pyplot's global state."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -83,14 +83,14 @@ def tower(power: int) -> str:
 
 
 def power(log10: float) -> str:
-    """Return 10^log10 as text: as a decimal number if it is readable, else as a power."""
+    """Return 10^log10 as text, a decimal number if it is readable, else a power."""
     if log10 > -3:
         return f"{10**log10:.3g}"
     return f"10^{log10:.1f}" if log10 > -10 else f"10^{log10:,.0f}" if log10 > -1e9 else f"10^({log10:.2e})"
 
 
 def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
-    """Return round numbers from first to last, at most about `most` of them, as labels of an axis."""
+    """Return about `most` round numbers from first to last for the labels of an axis."""
     step = next(
         step for size in range(9) for step in (10**size, 2 * 10**size, 5 * 10**size) if last - first < step * most
     )
@@ -98,7 +98,7 @@ def space_ticks(first: int, last: int, most: int = 7) -> list[int]:
 
 
 def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
-    """Write PNG, PDF, SVG and CSV side by side, the same bytes for the same data; the caption where the report looks for it."""
+    """Write PNG, PDF, SVG and CSV side by side, and the caption. The same data give the same bytes."""
     out.parent.mkdir(parents=True, exist_ok=True)
     for kind, content in files(picture).items():
         with atomic(out.with_suffix(f".{kind}")) as handle:
@@ -109,13 +109,13 @@ def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
 
 
 def files(picture: Picture) -> dict[str, bytes]:
-    """Return kind of file -> content. The layout, which takes longer than drawing, is computed once, for the first of three pictures."""
+    """Return kind of file -> content. The layout takes longer than drawing, so it is computed once for all three pictures."""
     found = {}
     with apply_style():
         for kind, metadata in WITHOUT_TIME.items():
             drawn = BytesIO()
             picture.figure.savefig(drawn, format=kind, metadata=metadata)
-            # The layout is kept. "none" would leave a placeholder, for which matplotlib draws everything twice.
+            # None keeps the layout. "none" would leave a placeholder, for which matplotlib draws everything twice.
             picture.figure.set_layout_engine(None)
             found[kind] = drawn.getvalue()
     if picture.numbers is None:

@@ -1,7 +1,7 @@
-"""Tables on disk: Parquet files that agree with their declaration, in one canonical order, with what made them in the metadata.
+"""Tables on disk: Parquet files that match their declaration, sorted in canonical order, with their provenance in the metadata.
 
 Writing checks names, types, nulls, NaN and duplicates; reading checks the schema. Two tables from the same inputs have the same bytes
-except for the recorded time. Rows of a cell that is not done may leave all columns except those of the cell empty.
+except for the recorded time. Rows of a cell that is not done need only the columns of the cell.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ PACKAGES = ("torch", "transformers", "snakemake", "numpy", "pyarrow")
 
 
 def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = "") -> dict[str, str]:
-    """Return the provenance in a table's metadata: digests of configuration and cells, versions (without importing anything), device and
-    time of writing. The machine that trained a cell, perhaps earlier and elsewhere, is in its row.
+    """Return the provenance for a table's metadata: digests of configuration and cells, versions (without importing anything), device and
+    time of writing. The machine that trained a cell is in the row of the cell.
     """
     versions = {"python": platform.python_version()} | {package: _version(package) for package in PACKAGES}
     return {
@@ -49,7 +49,7 @@ def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = ""
 def write(
     name: str, rows: Sequence[Mapping[str, Any]] | pa.Table, path: Path, meta: Mapping[str, str] | None = None
 ) -> None:
-    """Check, sort and write a table atomically; `meta` is the result of `provenance`."""
+    """Check and sort a table and write it atomically. `meta`: result of `provenance`."""
     data = conform(name, rows)
     about = {"table": name, "schema": schema(name).version, **_borrowed_modules(name)} | dict(
         provenance() if meta is None else meta
@@ -62,7 +62,7 @@ def write(
 
 
 def read(path: Path, name: str | None = None) -> pa.Table:
-    """Read a table and check its schema against the declaration; `name` is the expected table."""
+    """Read a table and check its schema against the declaration. `name`: the expected table."""
     path = Path(path)
     data: pa.Table = open_table(path, read_file)
     about = about_of(data)
@@ -84,29 +84,29 @@ def read(path: Path, name: str | None = None) -> pa.Table:
 
 
 def _borrowed_modules(name: str) -> dict[str, str]:
-    """Return metadata with the users' modules whose columns a table has, if any."""
+    """Return metadata that names the users' modules whose columns a table has, if any."""
     return {MODULES: " ".join(lent())} if lent() and finds_headlines(name) else {}
 
 
 def read_file(path: Path) -> pa.Table:
-    """All of one Parquet file. `pq.read_table` would make columns of folders with a `=` in their names."""
+    """Read one Parquet file. `pq.read_table` would add columns for folders with a `=` in their names."""
     with pq.ParquetFile(path) as file:
         return file.read()
 
 
 def open_table(path: Path, how: Callable[[Path], Any]) -> Any:
-    """Open a Parquet file by `how`, which reads the file or its schema, with errors for missing and damaged files."""
+    """Read a Parquet file, or its schema, with the function `how`. Raise if the file is missing or damaged."""
     try:
         return how(path)
     except FileNotFoundError:
-        raise RankfallError(f"{path} is missing: run the step that makes it") from None
+        raise RankfallError(f"{path} is missing: run the step that writes it") from None
     except (pa.ArrowException, OSError) as error:
         line = (str(error).splitlines() or [""])[0]
         raise RankfallError(f"{path} cannot be read ({line}): remove it and run again") from None
 
 
 def read_frame(path: Path, name: str | None = None) -> DataFrame:
-    """Read a table as a DataFrame; integers and booleans with nulls become pandas' nullable types."""
+    """Read a table as a DataFrame. Integers and booleans with nulls become pandas' nullable types."""
     import pandas as pd
 
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
@@ -119,7 +119,7 @@ def read_frame(path: Path, name: str | None = None) -> DataFrame:
 
 
 def combine(name: str, paths: Sequence[Path], out: Path, config: str = "") -> int:
-    """Write one table from its parts; return its number of rows. No parts make an empty table."""
+    """Write one table from its parts and return its number of rows. Without parts the table is empty."""
     parts = [read(path, name) for path in paths]
     bare = [part.replace_schema_metadata(None) for part in parts]
     data = pa.concat_tables(bare) if bare else conform(name, [])
@@ -130,7 +130,7 @@ def combine(name: str, paths: Sequence[Path], out: Path, config: str = "") -> in
 
 
 def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
-    """Return the entries of a table's metadata that Rankfall has written."""
+    """Return the entries of a table's metadata that Rankfall wrote."""
     known = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
     pairs = {key.decode(): value.decode() for key, value in known.items()}
     return {key.removeprefix("rankfall."): value for key, value in pairs.items() if key.startswith("rankfall.")}

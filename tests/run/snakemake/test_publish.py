@@ -75,5 +75,5 @@ def test_of_an_interrupted_run_nothing_is_said(log: str | None, tmp_path: Path) 
     make_files(run, [key for key in run.jobs if key != "figure/paths"])
     if log is not None:
         fail(run, "figure/paths", log)
-    with pytest.raises(RankfallError, match="the run ended before all was done: figure paths"):
+    with pytest.raises(RankfallError, match="the run ended before all jobs were done: figure paths"):
         explain_lacking(run)

@@ -129,7 +129,7 @@ def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.Monkey
     edited = {key for key, reason in why.items() if reason == "standlab.py changed"}
     assert edited == {key for key in now.jobs if key.startswith("train/")} & why.keys() != set()
     assert len(edited) < sum(key.startswith("train/") for key in now.jobs), "an edit should leave some shard alone"
-    assert why["table/cells"] == "made for other cells or options, or from other files"
+    assert why["table/cells"] == "its cells, options or input files changed"
     assert any("standlab.py changed" in line for line in now.lines())
     assert before.explain(before.find_missing()) == {}
 
@@ -138,8 +138,8 @@ def test_reasons_count_cells_and_miss_files(tmp_path: Path) -> None:
     plan_run(tmp_path)
     more = plan_run(tmp_path, changed("grid/0/seed", "0..3", SOME))
     reasons = set(more.explain(more.find_missing()).values())
-    assert any(reason.startswith("made of ") and reason.endswith(" cells") for reason in reasons)
-    assert "its files are not there" in reasons
+    assert any(reason.startswith("made of ") and reason.endswith(" cells now") for reason in reasons)
+    assert "its files are missing" in reasons
 
 
 # What is written.

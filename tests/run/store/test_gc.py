@@ -147,7 +147,7 @@ def test_the_command_shows_first_and_deletes_only_when_told(plans, tmp_path, cap
     assert dead.exists()
     assert cli.main([*command, "--delete"]) == 0
     assert dead.exists()  # it is young
-    assert "1 more that nothing needs, written in the last 7 days: kept" in capsys.readouterr().out
+    assert "1 unneeded, written in the last 7 days: kept" in capsys.readouterr().out
     os.utime(dead, (time.time() - 6.9 * 86_400,) * 2)
     assert cli.main([*command, "--delete"]) == 0
     assert dead.exists()

@@ -1,4 +1,4 @@
-"""Building of the page as one HTML text, from tables, definitions and provenance."""
+"""Build the page as one HTML text from tables, definitions and provenance."""
 
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import rows_at, say_setting, settings_in
 from rankfall.report.variants import number_variants
 
-MOST = 4_800_000  # largest number of characters of a page; tables that do not fit are linked, not embedded
+MOST = 4_800_000  # maximum number of characters of a page; tables that do not fit are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")
 BUNDLE = "vega-embed"
 SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "scorecard", "published", "claims", "meetings", "drawing",
@@ -48,8 +48,8 @@ SCRIPTS = ("data", "elements", "colours", "view", "roving", "lists", "dialog", "
 
 @dataclass(frozen=True)
 class Given:
-    """What a page is made from. `read(name)`: a table of the run; `figures`: name -> caption;
-    `links`: what there is to read beside it, and where, from the page's own folder."""
+    """The inputs of a page. `read(name)` returns a table of the run. `figures`: name -> caption.
+    `links`: title -> path of a document, relative to the page's folder."""
 
     name: str
     tables: Sequence[str]
@@ -144,7 +144,7 @@ def script() -> str:
 
 
 def describe_missing(lacks: Mapping[str, str]) -> str:
-    """Return a sentence on the tables and figures that the page lacks, with reasons; empty if it is complete."""
+    """Return a sentence that lists the missing tables and figures with reasons, or an empty text if none is missing."""
     if not lacks:
         return ""
     items = "; ".join(
@@ -161,7 +161,7 @@ def relabel(frame: DataFrame) -> DataFrame:
 
 
 def shade_scores(scores: DataFrame) -> DataFrame:
-    """Return the scorecard with the shade of every number, and without the numbers of single seeds."""
+    """Return the scorecard with a shade for each number and without the numbers of single seeds."""
     from pandas import concat
 
     found = scores.drop(columns=[column for column in scores if column.endswith("_each")])
@@ -172,13 +172,13 @@ def shade_scores(scores: DataFrame) -> DataFrame:
 
 
 def find_differing_fields(cells: DataFrame) -> list[str]:
-    """Return for each cell the part of its setting's label after task, training and depth."""
+    """Return the part of each cell's setting label that follows task, training and depth."""
     known = cells.task + ", " + cells.training + ", depth " + cells.depth.astype(str)
     return [setting[len(start) :].removeprefix(", ") for setting, start in zip(cells.setting, known, strict=True)]
 
 
 def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return claim -> the figures that show it, whose captions contain its result."""
+    """Return claim -> the figures whose captions contain its result."""
     return {
         claim: [name for name, caption in sorted(figures.items()) if said in caption]
         for claim, said in zip(claims.claim, claims.said, strict=True)
@@ -186,7 +186,7 @@ def pictures(claims: DataFrame, figures: Mapping[str, str]) -> dict[str, list[st
 
 
 def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the label of each line, and the architecture or variant of a model that determines its colour."""
+    """Yield the label of each line with the architecture or model variant that determines its colour."""
     for chart in charts:
         if not chart["networks"] and chart["kind"] == "lines":
             named = chart["labelled"]
@@ -195,12 +195,12 @@ def lines_of(cells: DataFrame, charts: Iterable[Mapping[str, Any]]) -> Iterator[
 
 
 def with_chance(table: DataFrame, cells: DataFrame) -> DataFrame:
-    """Add the chance level of each network's task to a table of networks."""
+    """Add a column with the chance level of each network's task, if it is a table of networks."""
     return table.assign(chance_of_cell=table.key.map(cells.set_index("key").chance)) if "key" in table else table
 
 
 def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
-    """Return the data of a chart: its rows, levels for comparison, missing values, and its specification."""
+    """Return the data of a chart: its rows, reference levels, missing values and specification."""
     rows = chart_rows(chart, table)
     networks = "key" in rows
     known = places if networks else None
@@ -218,7 +218,7 @@ def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str,
 
 
 def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
-    """Return column -> name -> label for a chart of other items than networks, without labels that equal the name."""
+    """Return column -> name -> label for a chart whose items are not networks, without labels that equal the name."""
     shown = {}
     for column in {chart.line, *chart.choose, chart.x, chart.y} & set(table):
         texts = {one for one in table[column].dropna().unique() if isinstance(one, str)}
@@ -228,13 +228,13 @@ def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
 
 
 def embed_tables(frames: Mapping[str, DataFrame], room: int) -> dict[str, str]:
-    """Return the smallest tables that fit, as text. Columns of the cell are only in the table of cells."""
+    """Return the smallest tables that fit into `room` as text. Only the table of cells has the columns of the cell."""
     cell = [column.name for column in CELL_COLUMNS if column.name != "key"]
     texts: dict[str, str] = {}
     for name, frame in sorted(frames.items(), key=lambda one: len(one[1]) * len(one[1].columns)):
         if (
             len(frame) * len(frame.columns) > room
-        ):  # skipped without packing: an entry takes about a character at least, even when compressed
+        ):  # skip without packing: even compressed, an entry takes about one character or more
             continue
         own = frame.drop(columns=cell) if name != "cells" and schema(name).cells else frame
         texts[name] = pack(encode(own))

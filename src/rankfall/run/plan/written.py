@@ -1,13 +1,13 @@
-"""A plan as its run wrote it: a configuration and what its jobs need to know, in a folder named by its content.
+"""A written plan: the configuration and the data that jobs need, in a folder named by its digest.
 
     results/plan/0123456789abcdef01234567/
-        config.json                 the configuration, whole
-        jobs.json                   the jobs: what each is made of, makes and needs (`run/snakemake/run_plan.py`)
+        config.json                 the whole configuration
+        jobs.json                   the jobs: inputs, outputs and resources of each (`run/snakemake/run_plan.py`)
         shards/TASK/SHARD.json      the cells of a shard, as a slice (`slices.py`)
         data/TASK.json              one cell for each data set of a task
 
-A job reads what is its own, makes that part of the plan anew and compares the digest with the one in the name of its files
-(`commands/_planned.py`). A file that is missing, damaged or of another plan costs the time to plan the whole grid, and changes no result.
+A job reads its part, plans this part again and compares the digest with the one in the names of its files (`commands/_planned.py`). If a
+file is missing, damaged or from another plan, the job plans the whole grid. This takes longer and changes no result.
 """
 
 import json
@@ -25,7 +25,7 @@ FOLDER, CONFIG, JOBS = "plan", "config.json", "jobs.json"
 
 
 class DamagedPlan(RankfallError):
-    """A file of a written plan is missing or not as it was written."""
+    """A file of a written plan is missing or damaged."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class WrittenPlan:
 
     @classmethod
     def load_beside(cls, config: Path) -> "WrittenPlan | None":
-        """Return the plan to which a configuration's file belongs. None for a file that was not written as part of a plan."""
+        """Return the plan to which a configuration file belongs, or None if the file is not part of a plan."""
         found = cls(config.parent)
         return found if config.name == CONFIG and found.jobs_file.is_file() else None
 
@@ -56,7 +56,7 @@ class WrittenPlan:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """The jobs, and a cell of every kind of code."""
+        """Return the content of jobs.json."""
         return read_json(self.jobs_file)
 
     def shard(self, task: str, shard: str) -> Slice:
@@ -67,7 +67,7 @@ class WrittenPlan:
 
     @property
     def sample(self) -> Slice:
-        """Cells that together use all code of the plan."""
+        """Return cells that together use all code of the plan."""
         return Slice(self.about["sample"])
 
 
@@ -79,7 +79,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_once(path: Path, content: bytes) -> None:
-    """Write a file, but leave it alone if its content is right: another process may be reading it."""
+    """Write a file unless it already has this content. Another process may be reading it."""
     try:
         if path.read_bytes() == content:
             return
@@ -90,5 +90,5 @@ def write_once(path: Path, content: bytes) -> None:
 
 
 def mark_used(folder: Path) -> None:
-    """Set the time of a plan's folder to now: the time of its last use, which cleaning reads."""
+    """Set the modification time of a plan's folder to now. `rankfall gc` reads it as the time of the last use."""
     os.utime(folder)

@@ -1,4 +1,4 @@
-"""The driver that runs Snakemake as a child and shows its progress: a view that changes in place on a terminal, else one line per job."""
+"""The driver that runs Snakemake as a child process and shows its progress: a live view on a terminal, else one line per job."""
 
 import os
 import shlex
@@ -18,12 +18,12 @@ from rankfall.run.screen.record import RunRecord
 from rankfall.run.screen.state import Job, RunState
 
 PAUSE = 0.1  # seconds between two polls of the child
-LOOK = 1.0  # seconds between two reads of the logs of running jobs
+LOOK = 1.0  # seconds between two reads of the running jobs' logs
 INTERRUPTED = 130  # exit code after Ctrl-C
 
 
 def say(line: str) -> None:
-    """Print one line. If the reader has closed the pipe (`make run | head`), print nothing and let the run continue."""
+    """Print one line. If the reader has closed the pipe (`make run | head`), discard the output and let the run continue."""
     try:
         print(line, flush=True)
     except BrokenPipeError:
@@ -32,7 +32,7 @@ def say(line: str) -> None:
 
 @dataclass
 class Driver:
-    """One run of Snakemake, from its start to its end."""
+    """One run of Snakemake from start to end."""
 
     child: Child
     state: RunState
@@ -46,7 +46,7 @@ class Driver:
     began: bool = False  # whether there are jobs to do
 
     def follow(self, terminal: bool) -> int:
-        """Show the run until the child has ended. Return its exit code, or that of an interruption."""
+        """Show the run until the child ends. Return its exit code, or INTERRUPTED after Ctrl-C."""
         with self.pass_signals_on():
             code = self.show_view() if terminal else self.print_lines()
         self.keep_output()
@@ -84,7 +84,7 @@ class Driver:
                 return code
 
     def look(self, last: bool = False) -> list[Job]:
-        """Process new events and return the jobs that have ended since."""
+        """Process new events and return the jobs that have ended since the last call."""
         ended = []
         if self.signals:
             self.child.stop_new_jobs()
@@ -107,7 +107,7 @@ class Driver:
         """Append Snakemake's new output to the run's log."""
         if self.results is None or not self.began:
             return
-        with suppress(OSError):  # on a full disk the jobs report the error, and a run does not stop for its log
+        with suppress(OSError):  # on a full disk the jobs report the error; a failed log does not stop the run
             if self.log is None:
                 log = self.results / "logs" / "run.log"
                 log.parent.mkdir(parents=True, exist_ok=True)
@@ -120,16 +120,16 @@ class Driver:
 
     @contextmanager
     def pass_signals_on(self) -> Iterator[None]:
-        """What ends this process stops the child gently, as Ctrl-C does; what pauses it pauses the child's processes."""
+        """Pass signals on: one that ends this process interrupts the child as Ctrl-C does, one that pauses it pauses the child."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.signals.append(number)
             self.state.stopping = True
-            self.child.interrupt()  # whatever it was: at SIGTERM Snakemake takes a lock that its own thread may hold, and waits for ever
+            self.child.interrupt()  # for any signal: at SIGTERM, Snakemake takes a lock that its own thread may hold, and deadlocks
 
         def pause(number: int, frame: FrameType | None) -> None:
             self.child.end(signal.SIGSTOP)
-            os.kill(os.getpid(), signal.SIGSTOP)  # until the shell says `fg` or `bg`
+            os.kill(os.getpid(), signal.SIGSTOP)  # until `fg` or `bg` in the shell
             self.child.end(signal.SIGCONT)
 
         handlers = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: stop, signal.SIGTSTP: pause}
@@ -148,13 +148,13 @@ def command(config: Path, profile: Path, more: Sequence[str]) -> list[str]:
 
 
 def environment(checkout: Path) -> Mapping[str, str]:
-    """Return the environment of Snakemake: this process's, with the folder of the logger plugin in PYTHONPATH."""
+    """Return the environment of this process with the folder of the logger plugin in PYTHONPATH."""
     plugin, others = str(checkout / "workflow" / "logger"), os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [others, plugin]))}
 
 
 def command_line(config: Path, profile: Path, more: Sequence[str]) -> str:
-    """Return the command with which a person repeats this run."""
+    """Return the `make` command that repeats this run."""
     words = ["make run"]
     words += [f"CONFIG={shlex.quote(str(config))}"] * (str(config) != "config.yaml")
     words += [f"PROFILE={shlex.quote(str(profile))}"] * (str(profile) != "workflow/profiles/default")

@@ -1,4 +1,4 @@
-"""The last lines of a run: where its results are, or why it ended and which command to type."""
+"""The last lines of a run: where its results are, or why it ended and which command to run next."""
 
 import re
 import socket
@@ -15,7 +15,7 @@ FINDINGS = 4  # findings that are printed
 
 
 def say_finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
-    """The last lines of a run in which all went well."""
+    """Yield the last lines of a successful run."""
     if state.totals:
         yield f"==> done: {count(state.count, 'job')} in {clock(seconds)}"
     else:
@@ -23,7 +23,7 @@ def say_finished(state: RunState, results: Path, config: Path, seconds: float) -
 
 
 def say_nothing_to_do(results: Path, config: Path, published: Sequence[str]) -> Iterator[str]:
-    """The lines of a run whose work files are all there. `published`: names under which there was something else."""
+    """Yield the lines of a run whose work files all exist. `published`: files that were missing or differed."""
     if published:
         more = f" and {len(published) - FAILED} more" if len(published) > FAILED else ""
         yield f"==> published again: {', '.join(published[:FAILED])}{more}"
@@ -31,7 +31,7 @@ def say_nothing_to_do(results: Path, config: Path, published: Sequence[str]) -> 
 
 
 def say_findings(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield the first sentence of the answers to the first few questions, and the number of further questions."""
+    """Yield the first questions with the first sentence of their answers, and the number of further questions."""
     for question, answer in findings[:FINDINGS]:
         yield f"==> {question} {first_sentence(answer)}"
     if len(findings) > FINDINGS:
@@ -39,12 +39,12 @@ def say_findings(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text. A point inside a number or before a small letter does not end a sentence."""
+    """Return the first sentence of a text. A full stop inside a number or before a lower-case letter does not end it."""
     return re.split(r"(?<=[.!?]) (?=[A-Z])", text.strip(), maxsplit=1)[0]
 
 
 def say_where(results: Path) -> Iterator[str]:
-    """Yield where the page, the tables and the figures are."""
+    """Yield the paths of the page, the tables and the figures."""
     page = page_of(results)
     if page.is_file():
         yield f"==> page: {page} (`rankfall open{option(results)}`)"
@@ -62,7 +62,7 @@ def option(results: Path) -> str:
 def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
     """Yield the last lines of a run that was stopped."""
     done = f"{state.count} of {count(state.total, 'job')}" if state.totals else "nothing"
-    yield f"==> stopped after {clock(seconds)}: {done} done. Finished cells are kept, and training goes on from its checkpoint"
+    yield f"==> stopped after {clock(seconds)}: {done} done. Finished cells are kept, and training continues from its checkpoint"
     yield f"==> to go on: {again}"
 
 
@@ -75,11 +75,11 @@ def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
         yield f"==> ... and {len(jobs) - FAILED} more"
     yield f"==> {state.count} of {count(state.total, 'job')} done, {len(jobs)} failed; to try these again: {again}"
     if log is not None:
-        yield f"==> all that Snakemake said: {log}"
+        yield f"==> output of Snakemake: {log}"
 
 
 def describe_missing_page(state: RunState, results: Path) -> Iterator[str]:
-    """Yield why there is no page after jobs failed, or what the page lacks."""
+    """Yield why there is no page after jobs failed, or which tables and figures it lacks."""
     if state.no_page:
         yield f"==> no page: {state.no_page}"
     elif state.lacks:
@@ -101,9 +101,9 @@ def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, aga
 
 
 def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
-    """Say that another run uses these files, or that a killed run left its lock."""
+    """Return the error of a locked folder: another run uses it, or a killed run left its lock."""
     if other is None:
-        what = "another Snakemake is working on these results, or one that was killed has left its lock"
+        what = "another Snakemake is working on these results, or a killed one has left its lock"
     elif is_alive(other):
         since = f"since {other['began_at']}" if other.get("began_at") else ""
         what = f"`{other['command']}` is working on these results (process {other['pid']} on {other['host']}, {since})"
@@ -114,7 +114,7 @@ def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
 
 
 def is_alive(record: Mapping[str, Any]) -> bool:
-    """Return whether the process of a record runs. A process on another machine cannot be checked and counts as running."""
+    """Return whether the process of a record runs. A process on another machine counts as running, since it cannot be checked."""
     if record.get("host") != socket.gethostname():
         return True
     return is_running(int(record["pid"]))

@@ -1,4 +1,4 @@
-"""The state of a run: its jobs, and which are running, done or failed. It is updated by Snakemake's events, one after another."""
+"""The state of a run: which jobs are running, done or failed. Snakemake's events update it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -17,49 +17,47 @@ STAGES = {  # rule -> what its jobs do
     "figure": "figures",
     "page": "page",
 }
-VERBS = {"measure_freely": "measure"}  # names of jobs on the command line, where they differ from the rule
+VERBS = {"measure_freely": "measure"}  # rule -> command, where they differ
 
 
 @dataclass
 class Job:
-    """A job that has begun."""
+    """A job that has started."""
 
     rule: str
     name: str  # such as `train sorting 0-31`
-    output: str  # its first file
+    output: str  # first output file
     log: str
     began: float
-    seconds: float | None = None  # its duration
+    seconds: float | None = None  # duration
     error: str = ""
-    place: int = 0  # the number of jobs done when it ended
+    place: int = 0  # number of jobs done when it ended
 
 
 @dataclass
 class RunState:
-    """The state of a run, as far as it is known."""
+    """The state of a run."""
 
     began: float
     totals: dict[str, int] = field(default_factory=dict)  # rule -> jobs
     done: Counter[str] = field(default_factory=Counter)  # rule -> jobs
-    running: dict[str, Job] = field(default_factory=dict)  # by Snakemake's number
+    running: dict[str, Job] = field(default_factory=dict)  # by Snakemake's job ID
     finished: list[Job] = field(default_factory=list)
-    failed: dict[str, Job] = field(
-        default_factory=dict
-    )  # by output; a job that succeeds when it is tried again is taken out
+    failed: dict[str, Job] = field(default_factory=dict)  # by output; a job that succeeds in a later attempt is removed
     costs: Mapping[str, tuple[str, float, int]] = field(
         default_factory=dict
     )  # output -> rule, estimated seconds, cells
-    config: str = ""  # the file that all jobs read the configuration from
+    config: str = ""  # file from which all jobs read the configuration
     cores: int = 1
     said: list[str] = field(default_factory=list)  # errors of Snakemake itself
     refused: str = ""  # kind of the error that ended Snakemake
-    lacks: list[str] = field(default_factory=list)  # tables and figures without which the page had to be made
-    no_page: str = ""  # why there could be no page
-    stopping: bool = False  # somebody asked it to: jobs that end without a result have not failed
+    lacks: list[str] = field(default_factory=list)  # tables and figures that the page lacks
+    no_page: str = ""  # why there is no page
+    stopping: bool = False  # a signal stops the run: jobs that end without a result have not failed
 
     @property
     def rules(self) -> list[str]:
-        """The rules that have jobs, in the order in which they run."""
+        """Return the rules that have jobs, in the order in which they run."""
         return [rule for rule in STAGES if rule in self.totals] + sorted(self.totals.keys() - STAGES)
 
     @property
@@ -68,18 +66,18 @@ class RunState:
 
     @property
     def count(self) -> int:
-        """The number of jobs that are done."""
+        """Return the number of finished jobs."""
         return sum(self.done.values())
 
     def take(self, event: Mapping[str, Any]) -> Job | None:
-        """Process an event. Return the job that has just succeeded or failed, or None."""
+        """Process an event and return the job that it ends, or None."""
         handler = getattr(self, f"_{event.get('event')}", None)
         ended: Job | None = handler(event) if handler else None
         return ended
 
     def _run_info(self, event: Mapping[str, Any]) -> None:
         stats = {str(rule): int(number) for rule, number in event.get("stats", {}).items()}
-        if not self.totals:  # sent again at the end
+        if not self.totals:  # Snakemake sends it again at the end
             self.totals = {rule: number for rule, number in stats.items() if rule not in ("total", "all")}
 
     def _rankfall_began(self, event: Mapping[str, Any]) -> None:
@@ -92,7 +90,7 @@ class RunState:
         self.cores = int(event.get("cores") or self.cores)
 
     def _job_info(self, event: Mapping[str, Any]) -> None:
-        """Add a job that has begun or, on a cluster, was submitted."""
+        """Add a job that has started or, on a cluster, was submitted."""
         rule, wildcards = str(event["rule_name"]), event.get("wildcards") or {}
         if rule not in self.totals:  # `all`
             return
@@ -121,7 +119,7 @@ class RunState:
         if self.stopping:
             return None
         job.place = self.count
-        # Snakemake removes the log of a job that it tries again, often before it is read here. The next attempt then reports the error.
+        # Snakemake removes the log of a job that it tries again, often before this read. The next attempt then reports the error.
         job.error = str(event.get("error") or (error_in(Path(job.log)) if job.log else "it has no log"))
         self.failed[job.output] = job
         return None if job.error == SILENT else job
@@ -146,7 +144,7 @@ class RunState:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "RunState":
-        """Return the state from the data that `as_record` wrote."""
+        """Return the state from the data of `as_record`."""
         jobs = {
             "running": {number: Job(**job) for number, job in record["running"].items()},
             "failed": {output: Job(**job) for output, job in record["failed"].items()},

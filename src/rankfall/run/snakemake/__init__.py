@@ -1,1 +1,1 @@
-"""The interface to Snakemake and SLURM: rules' inputs and params, time and memory, and the state of a run."""
+"""The interface to Snakemake and SLURM: inputs and params of rules, time and memory of jobs, and the state of a run."""

@@ -1,4 +1,4 @@
-"""What the jobs of a run are estimated to take: for the whole run in `rankfall plan`, and for the time left that `rankfall run` shows."""
+"""Estimates of the time that jobs take, for `rankfall plan` and for the remaining time that `rankfall run` shows."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ FINISHED = ("done", "diverged")  # a cell that failed is tried again
 
 
 class InStore:
-    """The cells and rows of a plan that the store has; headers alone are read, when they are first asked for."""
+    """Look up which cells and rows of a plan the store has. Only headers are read, at the first use."""
 
     def __init__(self, plan: Plan, results: Path | str) -> None:
         self.plan, self.root = plan, Path(results) / "store"
         self._rows: dict[str, frozenset[str]] = {}
 
     def find_left(self, job: PlannedJob) -> list[Cell]:
-        """Return the cells of a shard's job whose results the store has not."""
+        """Return the cells of a shard's job whose results are not in the store."""
         if job.kind == "train":
             return [cell for cell in self.plan.shard(*job.names) if self.statuses.get(cell.key) not in FINISHED]
         name, task, shard = job.names
@@ -37,7 +37,7 @@ class InStore:
 
     @cached_property
     def statuses(self) -> dict[str, str]:
-        """Cell key -> how it ended."""
+        """Return the status of each cell of the plan that the store has, by key."""
         if not self.root.is_dir():
             return {}
         from rankfall.run.store import Store
@@ -47,7 +47,7 @@ class InStore:
         return {key: record.status for key, record in found.items()}
 
     def _find_measured(self, name: str) -> frozenset[str]:
-        """Return the keys of the rows that the store has of a measure."""
+        """Return the keys of a measure's rows in the store."""
         component = self.plan.measures[name].component.name
         if component not in self._rows:
             from rankfall.run.store import Store
@@ -58,7 +58,7 @@ class InStore:
 
 
 def estimates(plan: Plan, jobs: Iterable[PlannedJob], store: InStore, scale: float = 1.0) -> dict[str, Estimate]:
-    """First file that a job makes -> its estimate. What the store has is not computed again. `scale`: of the time of training."""
+    """Return the estimate of each job by its first file. Cells in the store cost nothing. `scale` multiplies training time."""
     found: dict[str, Estimate] = {}
     known: dict[tuple[float, int, int], float] = {}
 
@@ -89,7 +89,7 @@ def estimates(plan: Plan, jobs: Iterable[PlannedJob], store: InStore, scale: flo
 
 
 def by_rule(found: dict[str, Estimate]) -> defaultdict[str, float]:
-    """Seconds of one core."""
+    """Return the seconds of one core for each rule."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for rule, one, _ in found.values():
         seconds[rule] += one
@@ -97,13 +97,13 @@ def by_rule(found: dict[str, Estimate]) -> defaultdict[str, float]:
 
 
 def between(found: dict[str, Estimate], cores: int, load: float = 0.0) -> tuple[float, float]:
-    """Return the least and the most that a run is expected to take by the clock, from the call to the page.
+    """Return the shortest and the longest expected duration of a run in seconds, from the call to the page.
 
-    `load`: processes of others that compute on these cores. Where they and the run are more than the cores, each has its share.
+    `load`: number of other processes on these cores. If they and the run need more than `cores`, each process gets an equal share.
     """
     if not found:
         return 0.0, 0.0
-    page = sum(seconds for rule, seconds, _ in found.values() if rule == "page")  # it waits for all others
+    page = sum(seconds for rule, seconds, _ in found.values() if rule == "page")  # runs after all others
     others = [seconds for rule, seconds, _ in found.values() if rule != "page"]
     slower = max(1.0, (load + min(cores, len(found))) / cores)
     middle = slower * (BEGIN + page + max(sum(others) / cores, *others, 0.0))

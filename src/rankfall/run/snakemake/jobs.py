@@ -1,11 +1,11 @@
-"""The jobs of a plan. Each has the digest of all that its files are made of, and the digest is in their names:
+"""The jobs of a plan. The name of each file contains the digest of everything that the file depends on:
 
     results/work/measure/residuals/sorting/0-31.10/3fa9c1d2....parquet
     results/logs/measure/residuals/sorting/0-31.10/3fa9c1d2....log
 
-So a file that exists is right: nothing is ever stale. The digest covers the keys and labels of the cells, the measure with its options and
-its code, the code that writes tables; and for what is made from other files, the digests of those. A job makes it anew before it
-begins, of the configuration and the sources as they are then, and stops where it is another.
+So a file that exists is never stale. The digest covers the keys and labels of the cells, the measure with its options and code, and the
+code that writes tables. If a job reads files of other jobs, it also covers their digests. Before a job starts, it computes its digest from
+the current configuration and sources, and stops if the digest differs from the planned one.
 """
 
 import hashlib
@@ -25,14 +25,12 @@ from rankfall.run.plan.cell import Cell, alike, digest, digest_of
 from rankfall.run.plan.entries import find_quantity_modules
 
 Code = Mapping[str, str]  # source file -> digest
-TABLE_ROOTS = ("rankfall.report.tables",)  # the code that combines shards and checks tables
-PAGE_ROOTS = ("rankfall.report.page.build", "rankfall.report.provenance")  # the code of the page
-CEILING_ROOTS = (
-    "rankfall.position.attainable",
-)  # the code of a column of cells, beside the tasks, which are in their keys
-ROW_ROOTS = ("rankfall.report.rows", "rankfall.report.conform")  # the code by which a job's rows become a file
-KINDS = ("data", "train", "measure", "table", "figure", "page")  # of jobs, and so the folders under work/ and logs/
-SUFFIXES = {  # kind of job -> ends of the names of its files; of all others `.parquet`
+TABLE_ROOTS = ("rankfall.report.tables",)  # code that combines shards and checks tables
+PAGE_ROOTS = ("rankfall.report.page.build", "rankfall.report.provenance")  # code of the page
+CEILING_ROOTS = ("rankfall.position.attainable",)  # code of a column of cells; that of tasks is in the keys of cells
+ROW_ROOTS = ("rankfall.report.rows", "rankfall.report.conform")  # code that writes a job's rows to a file
+KINDS = ("data", "train", "measure", "table", "figure", "page")  # kinds of jobs, and the folders under work/ and logs/
+SUFFIXES = {  # kind of job -> suffixes of its files; all other kinds have `.parquet`
     "train": (".cells.parquet", ".training.parquet"),
     "figure": tuple(f".{kind}" for kind in (*FORMATS, "rst")),
     "page": (".html",),
@@ -41,13 +39,13 @@ SUFFIXES = {  # kind of job -> ends of the names of its files; of all others `.p
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job: its kind with the names that tell it from others of that kind, and what its files are made of."""
+    """A job: its kind, the names that identify it among jobs of its kind, and the inputs and code of its files."""
 
     key: str  # kind/name/..., such as train/sorting/0, measure/paths/sorting/0, measure/orders, table/cells, page
     digest: str
-    what: str  # what it is made of, in words
-    inputs: tuple[str, ...] = ()  # files that it reads, under the folder of results
-    code: Callable[[], Code] = field(default=dict, repr=False, compare=False)  # asked for only to explain a difference
+    what: str  # description of its inputs, such as "32 cells"
+    inputs: tuple[str, ...] = ()  # input files, relative to the folder of results
+    code: Callable[[], Code] = field(default=dict, repr=False, compare=False)  # called only to explain a difference
 
     @property
     def kind(self) -> str:
@@ -59,12 +57,12 @@ class PlannedJob:
 
     @property
     def rule(self) -> str:
-        """The rule of the workflow: a measure that needs no cells has another than one of a shard's cells."""
+        """Return the rule of the workflow. A measure that needs no cells has its own rule."""
         return "measure_freely" if self.kind == "measure" and len(self.names) == 1 else self.kind
 
     @property
     def files(self) -> list[str]:
-        """The files that it makes, under the folder of results."""
+        """Return the output files, relative to the folder of results."""
         return [f"work/{self.key}/{self.digest}{suffix}" for suffix in SUFFIXES.get(self.kind, (".parquet",))]
 
     @property
@@ -81,9 +79,9 @@ class PlannedJob:
 
 
 class PlanJobs:
-    """The jobs of one plan, each made when it is first asked for.
+    """The jobs of one plan, each created at its first use.
 
-    `known`: jobs that a run has planned with the whole grid. A process that plans the cells of one job alone is given its inputs so.
+    `known`: jobs from a plan of the whole grid. They are the inputs of a job in a process that plans the cells of this job only.
     """
 
     def __init__(self, plan: Plan, known: Iterable[PlannedJob] | None = None) -> None:
@@ -99,7 +97,7 @@ class PlanJobs:
 
     @property
     def all_jobs(self) -> list[PlannedJob]:
-        """All jobs of the plan, each after those whose files it reads."""
+        """Return all jobs of the plan, each after the jobs whose files it reads."""
         finals = [self.job("page")] if self.plan.config.page else []
         finals += [self.job("table", name) for name in self.tables]
         finals += [self.job("figure", name) for name in sorted(self.plan.figures)]
@@ -119,7 +117,7 @@ class PlanJobs:
         return list(ordered.values())
 
     def job(self, kind: str, *names: str) -> PlannedJob:
-        """The job of this kind and these names."""
+        """Return the job of this kind with these names."""
         key = "/".join((kind, *names))
         if key not in self._jobs:
             make = self._measure_freely if kind == "measure" and len(names) == 1 else getattr(self, f"_{kind}")
@@ -127,7 +125,7 @@ class PlanJobs:
         return self._jobs[key]
 
     def final_files(self) -> dict[str, str]:
-        """Names that people read -> the work files that they are copies of, both under the folder of results."""
+        """Return published file -> the work file that it copies, both relative to the folder of results."""
         tables = {f"tables/{name}.parquet": self.job("table", name).files[0] for name in self.tables}
         figures = {
             f"figures/{name}{suffix}": file
@@ -137,7 +135,7 @@ class PlanJobs:
         page = {"report/index.html": self.job("page").files[0]} if self.plan.config.page else {}
         return tables | figures | page
 
-    # What each kind of job is made of.
+    # Digest and inputs of each kind of job.
 
     def _data(self, key: str, task: str) -> PlannedJob:
         cells = [cell for shard in self.plan.shards_of(task) for cell in self.plan.shard(task, shard)]
@@ -150,7 +148,7 @@ class PlanJobs:
         ceiling = self._sources.code_files(CEILING_ROOTS)
         rows = _merge([self._table_code("cells"), self._table_code("training"), ceiling])
         code = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
-        # Its data are in the keys of its cells; their file is an input so that what is wrong with a data set shows once.
+        # The keys of the cells cover the data. The file of data sets is an input so that a faulty data set fails one job, not all.
         inputs = () if self.known is not None else (self.job("data", task).files[0],)
         return PlannedJob(key, digest("train", self._digest_rows(cells), rows), f"{len(cells)} cells", inputs, code)
 
@@ -163,7 +161,7 @@ class PlanJobs:
         return PlannedJob(key, made_of, f"{len(cells)} cells", inputs, code)
 
     def _measure_freely(self, key: str, name: str) -> PlannedJob:
-        """A measure that needs no trained cells: of nothing, or of tables."""
+        """Return the job of a measure that needs no cells. It reads tables or nothing."""
         measure = self.plan.measure(name)
         rows, given = self._table_code(measure.table), [self.job("table", table) for table in measure.tables]
         what = f"{len(given)} tables" if given else "itself alone"
@@ -189,7 +187,7 @@ class PlanJobs:
         )
 
     def _page(self, key: str) -> PlannedJob:
-        """The page of all tables; figures are linked from it, with their captions."""
+        """Return the job of the page, which shows all tables and links the figures with their captions."""
         found = find_quantity_modules({"FINDS": [*components.LISTS]}, self.plan.modules)
         code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
         given = [self.job("table", table) for table in self.tables]
@@ -201,9 +199,9 @@ class PlanJobs:
         return PlannedJob(key, made_of, what, tuple(job.files[0] for job in (*given, *drawn)), lambda: code)
 
     def _table_parts(self, table: str) -> list[PlannedJob]:
-        """The jobs whose files a table is combined from."""
+        """Return the jobs whose files a table combines."""
         if table not in self.tables:
-            raise RankfallError(f"table {table!r} is not of this configuration; allowed: {', '.join(self.tables)}")
+            raise RankfallError(f"table {table!r} is not in this configuration; allowed: {', '.join(self.tables)}")
         if self.known is not None:
             return self.known
         if table in ("cells", "training"):
@@ -231,8 +229,8 @@ class PlanJobs:
         return self._row_codes[table]
 
     def _digest_rows(self, cells: Sequence[Cell]) -> str:
-        """Digest of what the rows of these cells say: their keys, and specs with labels, which keys leave out. It is that of a list of
-        [key, task, architecture, training], put together as text: there may be a million of them.
+        """Return the digest of a list of [key, task, architecture, training] of the cells. Keys leave out labels, so specs are included.
+        The list is written as text for speed, since there may be a million cells.
         """
         rows = []
         for some in alike(cells):
@@ -241,14 +239,14 @@ class PlanJobs:
         return digest_of(f"[[{','.join(rows)}]]")
 
     def _digest_spec(self, part: Task | Architecture | Training) -> str:
-        """Digest of all that an entry says; most cells share theirs."""
+        """Return the digest of all fields of an entry. Most cells share their entries."""
         if id(part) not in self._specs:
             self._specs[id(part)] = digest(asdict(part))
         return self._specs[id(part)]
 
 
 def page_files() -> dict[str, str]:
-    """What the page has of its own beside code: its text, script and style."""
+    """Return the digests of the page's text, scripts and style."""
     folder = Path(rankfall.__file__).parent / "report" / "page"
     names = sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".js", ".css"))
     return {
@@ -260,12 +258,12 @@ def page_files() -> dict[str, str]:
 
 
 def _distinct(codes: Iterable[Code]) -> list[Code]:
-    """The codes of the cells, each once: cells of one kind share theirs."""
+    """Return each code once. Cells of one kind share one object."""
     return list({id(code): code for code in codes}.values())
 
 
 def _merge(codes: Iterable[Code]) -> dict[str, str]:
-    """Join several mappings into one."""
+    """Merge several mappings into one."""
     found: dict[str, str] = {}
     for code in codes:
         found.update(code)

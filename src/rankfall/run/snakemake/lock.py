@@ -1,5 +1,5 @@
-"""One run at a time works on a folder of results, whichever checkout or machine it is started from: Snakemake removes the outputs of a job
-before it runs, so two runs at once would take files from each other. Its own lock lies in the checkout; this one lies in the results.
+"""A lock that lets only one run at a time use a folder of results, from any checkout or machine. Snakemake removes the outputs of a job
+before it runs, so two concurrent runs would remove each other's files. Snakemake's lock is in the checkout; this one is in the results.
 """
 
 import errno
@@ -13,12 +13,12 @@ from typing import TextIO
 from rankfall.disk import cannot
 from rankfall.errors import RankfallError
 
-WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of file systems: then nothing is locked
-_held: list[TextIO] = []  # until this process ends, however it ends: then the system takes the lock away
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # errors of file systems without locks
+_held: list[TextIO] = []  # open files of locks; the system releases a lock when this process ends, even if it is killed
 
 
 def lock_results(results: Path) -> None:
-    """Lock a folder of results for the rest of this process. Raise where another process has."""
+    """Lock a folder of results until this process ends. Raise if another process holds the lock."""
     path = results / "logs" / "run.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,9 +39,9 @@ def lock_results(results: Path) -> None:
 
 
 def describe_owner(path: Path) -> str:
-    """Who has a lock, in words."""
+    """Return process, host and folder of a lock's owner as text."""
     try:
         owner = json.loads(path.read_text())
         return f"process {owner['pid']} on {owner['host']}, started in {owner['folder']}"
     except (OSError, ValueError, TypeError, KeyError):
-        return "it does not say who"
+        return "its lock names no process"

@@ -1,5 +1,5 @@
-"""The names that people read, `results/tables/residuals.parquet`, are copies of work files. They are made at the end of every run, also of
-one that failed in part; copies, so that whoever edits a table does not edit the work file that other files are made from.
+"""Published files such as `results/tables/residuals.parquet`: copies of work files, written at the end of every run, even a failed one.
+They are copies, not links, so that an edit of a table does not change the work file that other jobs read.
 """
 
 import filecmp
@@ -11,7 +11,7 @@ from rankfall.run.snakemake.run_plan import RunPlan
 
 
 def find_unpublished(run: RunPlan) -> dict[str, str]:
-    """The names under which there is not what the work file has, if there is a work file."""
+    """Return the published files that are missing or differ from an existing work file, with their work files."""
     return {
         name: file
         for name, file in run.final.items()
@@ -20,12 +20,12 @@ def find_unpublished(run: RunPlan) -> dict[str, str]:
 
 
 def is_published(run: RunPlan) -> bool:
-    """Whether all is there, and under the names that people read too."""
+    """Return whether all work files exist and all published files are copies of them."""
     return all(_is_copy(run.results / file, run.results / name) for name, file in run.final.items())
 
 
 def publish(run: RunPlan) -> list[str]:
-    """Copy what there is and has not been published. Returns the names."""
+    """Copy all work files that are not yet published and return the published names."""
     found = find_unpublished(run)
     for name, file in found.items():
         copy_file(run.results / file, run.results / name)
@@ -33,7 +33,7 @@ def publish(run: RunPlan) -> list[str]:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file, so that it appears whole."""
+    """Copy a file atomically."""
     with atomic(target) as copy:
         try:
             with source.open("rb") as content:

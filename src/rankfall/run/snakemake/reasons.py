@@ -1,12 +1,12 @@
-"""Why a result is out of date, in words."""
+"""Text that explains why a result is out of date."""
 
 from collections.abc import Mapping
 
-MANY = 3  # causes that are named one by one
+MANY = 3  # reasons listed before the rest is counted
 
 
 def describe_changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """The files that differ, in words."""
+    """Return text that lists the files that differ."""
     files = {file: "changed" for file in now if file in before and now[file] != before[file]}
     files |= {file: "is now used" for file in now if file not in before}
     files |= {file: "is no longer used" for file in before if file not in now}
@@ -15,6 +15,6 @@ def describe_changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> 
 
 
 def list_reasons(told: list[str]) -> str:
-    """The first few, and the number of others."""
+    """Return the first reasons and the number of the others."""
     more = f" and {len(told) - MANY} more" if len(told) > MANY else ""
     return ", ".join(told[:MANY]) + more

@@ -1,8 +1,8 @@
-"""The plan of a run as plain data: its jobs with their files, what each needs of a machine, and what is published at the end.
+"""The plan of a run as plain data: its jobs with their files and resources, and the files that are published at the end.
 
-It is made once, by `rankfall run` or else by the Snakefile, and written beside the configuration into `results/plan/<digest>/`
-(`run/plan/written.py`). The Snakefile, jobs of a cluster and `rankfall publish` read it. Its folder is named by the configuration, the
-code that plans and the digests of all jobs, so no other run changes it.
+`rankfall run` or the Snakefile makes it once and writes it with the configuration to `results/plan/<digest>/` (`run/plan/written.py`).
+The Snakefile, jobs of a cluster and `rankfall publish` read it. The digest in the folder's name covers the configuration, the code that
+plans and the digests of all jobs, so no other run changes it.
 """
 
 import json
@@ -25,22 +25,20 @@ from rankfall.run.snakemake.needs import Needs, needs
 from rankfall.run.snakemake.reasons import describe_changed_code
 from rankfall.run.store.announced import announce
 
-PLAN = (
-    "RANKFALL_PLAN"  # environment variable: the folder of the plan that a run works on, for its Snakefile and its jobs
-)
+PLAN = "RANKFALL_PLAN"  # environment variable with the folder of the run's plan, for the Snakefile and the jobs
 PLANNING = (
     "rankfall.run.plan.build",
     "rankfall.run.plan.written",
     "rankfall.run.snakemake.jobs",
     __name__,
-)  # the code that writes a plan
-SHOWN = 12  # reasons that are told
+)  # code that writes a plan
+SHOWN = 12  # reasons that are printed
 LOCAL = frozenset({"data", "table", "figure", "page"})  # kinds that run where Snakemake runs, whatever the profile
 
 
 @dataclass(frozen=True, eq=False)
 class RunPlan:
-    """The plan of a run. `about` is what is written of it; `plan` and `raw` are what it was made of, where it was not read."""
+    """The plan of a run. `about` is the content of its file. `plan` and `raw` are its sources, or None if the plan was read."""
 
     folder: Path
     about: Mapping[str, Any]
@@ -70,20 +68,20 @@ class RunPlan:
 
     @classmethod
     def load(cls, folder: Path) -> "RunPlan | None":
-        """Read a written plan; None where there is none."""
+        """Read a written plan. Return None if it is missing or damaged."""
         try:
             return cls(folder, json.loads((folder / JOBS).read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return None
 
     def write(self) -> None:
-        """Write what the jobs of this run read, unless it was read itself; and announce to the store what the run needs. Each file appears
-        whole, the list of jobs last."""
+        """Write the files that the jobs of this run read, and announce to the store what the run needs. Do nothing if this plan was read.
+        Each file is written atomically, the list of jobs last."""
         if self.plan is None or self.raw is None:
             return
         plan, written = self.plan, WrittenPlan(self.folder)
         write_once(self.config, config_text(self.raw).encode())
-        mark_used(self.folder)  # before anything else, for whoever cleans now
+        mark_used(self.folder)  # first, because another process may be cleaning up now
         for place, cells in plan.shards.items():
             write_once(written.shard_file(*place), as_json(slice_of(plan, cells).raw()))
         datasets: dict[str, dict[str, Cell]] = {}
@@ -95,11 +93,11 @@ class RunPlan:
         measures: dict[str, set[str]] = {}
         for measure in plan.measures.values():
             measures.setdefault(measure.component.name, set()).add(measure.key)
-        announce(self, self.results / "store", plan.cells, measures)  # for as long as this object is in use
+        announce(self, self.results / "store", plan.cells, measures)  # valid as long as this object exists
 
     @property
     def config(self) -> Path:
-        """The file that all jobs read the configuration from."""
+        """Return the file from which all jobs read the configuration."""
         return self.folder / CONFIG
 
     @property
@@ -120,16 +118,16 @@ class RunPlan:
 
     @cached_property
     def makers(self) -> dict[str, PlannedJob]:
-        """File under the folder of results -> the job that makes it."""
+        """Return file relative to the folder of results -> the job that writes it."""
         return {file: job for job in self.jobs.values() for file in job.files}
 
     @property
     def final(self) -> dict[str, str]:
-        """Names that people read -> the work files that they are copies of, both under the folder of results."""
+        """Return published file -> the work file that it copies, both relative to the folder of results."""
         return dict(self.about["final"])
 
     def find(self, pattern: str, wildcards: Any) -> PlannedJob:
-        """The job that makes a file of a rule. `pattern`: its key with the rule's wildcards."""
+        """Return the job that writes a file of a rule. `pattern`: the job's key with the wildcards of the rule."""
         key = pattern.format(**dict(wildcards.items()))
         job = self.jobs.get(key)
         if job is None or job.digest != wildcards.digest:
@@ -137,19 +135,19 @@ class RunPlan:
         return job
 
     def needs(self, pattern: str, wildcards: Any) -> Needs:
-        """What the job of a shard needs of a machine."""
+        """Return priority and resources of a shard's job."""
         return Needs(*self.about["needs"][self.find(pattern, wildcards).key])
 
     def inputs_of(self, key: str) -> list[PlannedJob]:
-        """The jobs whose files a job reads."""
+        """Return the jobs whose files a job reads."""
         return [self.makers[file] for file in self.jobs[key].inputs]
 
     def paths(self, files: Iterable[str]) -> list[str]:
-        """Files under the folder of results, as Snakemake names them."""
+        """Return the paths of files as Snakemake names them."""
         return [f"{self.results}/{file}" for file in files]
 
     def find_missing(self) -> list[PlannedJob]:
-        """The jobs that a run has to do: those of final files that are not there, and of what these are made from."""
+        """Return the jobs that a run has to do: those of missing final files, and of their missing inputs."""
         found: dict[str, PlannedJob] = {}
         waiting = [*self.final.values()]
         while waiting:
@@ -161,22 +159,22 @@ class RunPlan:
         return [job for key, job in self.jobs.items() if key in found]
 
     def find_made_of(self, keys: Collection[str]) -> list[PlannedJob]:
-        """These jobs, and all whose files are made from theirs."""
+        """Return these jobs and all jobs that depend on them."""
         found: dict[str, PlannedJob] = {}
-        for key, job in self.jobs.items():  # each after those whose files it reads
+        for key, job in self.jobs.items():  # each after the jobs whose files it reads
             if key in keys or any(self.makers[file].key in found for file in job.inputs):
                 found[key] = job
         return list(found.values())
 
     def kinds_here(self, all_here: bool) -> list[str]:
-        """What the server of jobs needs to know of those that will run on this machine: their rules; of measures, which."""
+        """Return the rules of the jobs that will run on this machine, with the names of measures, for the server of jobs."""
         here = [job for job in self.find_missing() if all_here or job.kind in LOCAL or job.rule == "measure_freely"]
         return [f"measure {job.names[0]}" if job.kind == "measure" else job.rule for job in here]
 
     # Why a job runs.
 
     def load_before(self) -> "RunPlan | None":
-        """The plan that a run of these results used last, other than this one."""
+        """Return the plan that was used last for these results, other than this one."""
         try:
             others = [path for path in self.folder.parent.iterdir() if path.name != self.folder.name]
             times = {path: path.stat().st_mtime for path in others if (path / JOBS).is_file()}
@@ -185,13 +183,13 @@ class RunPlan:
         return RunPlan.load(max(times, key=lambda path: times[path])) if times else None
 
     def explain(self, jobs: Iterable[PlannedJob]) -> dict[str, str]:
-        """Key of a job that has to run -> why, by what the plan before says of it; nothing of jobs that run for the first time."""
+        """Return key of a job -> why it has to run, by comparison with the previous plan. Jobs that are not in that plan are left out."""
         before = self.load_before()
         known = before.jobs if before else {}
         return {job.key: describe_difference(known[job.key], job) for job in jobs if job.key in known}
 
     def lines(self) -> list[str]:
-        """The reasons in words, the most frequent first."""
+        """Return a line for each reason, the most frequent first."""
         why = self.explain(self.find_missing())
         counts = Counter(why.values())
         first = {reason: key for key, reason in reversed(why.items())}
@@ -203,7 +201,7 @@ class RunPlan:
 
 
 class Codes:
-    """The code of many jobs, each pair of file and digest once."""
+    """The code of many jobs, with each pair of file and digest stored once."""
 
     def __init__(self) -> None:
         self.files: list[tuple[str, str]] = []
@@ -212,7 +210,7 @@ class Codes:
         self._numbers: dict[tuple[int, ...], int] = {}
 
     def number(self, code: Mapping[str, str]) -> int:
-        """The number of a code, which is added if it is new."""
+        """Return the number of a code. Add the code if it is new."""
         places = tuple(self._place(pair) for pair in code.items())
         if places not in self._numbers:
             self._numbers[places] = len(self.codes)
@@ -227,14 +225,14 @@ class Codes:
 
 
 def describe_difference(before: PlannedJob, now: PlannedJob) -> str:
-    """How what a job is made of differs from what it was made of."""
+    """Return text that describes why a job's digest changed."""
     if before.digest == now.digest:
-        return "its files are not there"
+        return "its files are missing"
     if dict(before.code()) != dict(now.code()):
         return describe_changed_code(before.code(), now.code())
     if before.what != now.what:
-        return f"made of {before.what}, where the configuration says {now.what}"
-    return "made for other cells or options, or from other files"
+        return f"made of {before.what} before, of {now.what} now"
+    return "its cells, options or input files changed"
 
 
 def config_text(raw: Mapping[str, Any]) -> str:
@@ -246,26 +244,26 @@ def as_json(content: Any) -> bytes:
 
 
 def check_paths(folders: Iterable[str]) -> None:
-    """Refuse folders for PATH and PYTHONPATH in which a `:` would make two of one, so that jobs import something else or nothing; or
-    that Snakemake takes for patterns, since they have braces."""
+    """Raise if a folder for PATH or PYTHONPATH contains a `:`, which would split it so that jobs import other modules or none, or a brace,
+    which Snakemake reads as a pattern."""
     for folder in folders:
         for sign in (os.pathsep, "{", "}", "\n"):
             if sign in folder:
                 raise RankfallError(
-                    f"{folder!r}: jobs would not be found in a folder with {sign!r} in its name; move or rename it"
+                    f"{folder!r}: jobs cannot run from a folder with {sign!r} in its name; move or rename it"
                 )
 
 
 def plan_or_load(config: Mapping[str, Any], is_job: bool) -> RunPlan:
-    """Return the plan of the Snakefile's configuration: for a job of a cluster that of its run, whatever the configuration says by now;
-    otherwise the one that `rankfall run` has just made, or a new one."""
+    """Return the plan of the Snakefile's configuration. A job of a cluster gets the plan of its run, even if the configuration has changed.
+    Otherwise it is the plan that `rankfall run` has just made, or a new one."""
     folder = os.environ.get(PLAN)
     found = RunPlan.load(Path(folder)) if folder and (is_job or is_plan_of(Path(folder), config)) else None
     return found or RunPlan.make(make_plan(config), config)
 
 
 def is_plan_of(folder: Path, config: Mapping[str, Any]) -> bool:
-    """Whether a written plan is that of a configuration."""
+    """Return whether a written plan belongs to a configuration."""
     try:
         return bool(json.loads((folder / CONFIG).read_text()) == json.loads(config_text(config)))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""A plan as a shell script: the commands of all stages, in order, for a machine without Snakemake.
+"""A plan as a shell script: the commands of all jobs, in order, for a machine without Snakemake.
 
-Each job is given the digest of what was planned, as Snakemake gives it, and stops where configuration or code have changed since. What
-is there is not made again, and what the store has is not computed again.
+As with Snakemake, each job gets its planned digest and stops if configuration or code have changed since. Existing files are not written
+again, and cells in the store are not computed again.
 """
 
 import shlex
@@ -13,13 +13,13 @@ from rankfall.run.snakemake.run_plan import RunPlan
 
 HEAD = """\
 #!/usr/bin/env bash
-# All jobs of {name}, in order, one after the other. Written by `rankfall plan --config {typed} --script`.
-# Run it in the folder that it was written in, or in a copy of it:
+# All jobs of {name}, one after another. Written by `rankfall plan --config {typed} --script`.
+# Run it in the folder in which it was written, or in a copy of that folder:
 #
 #     bash run.sh                          with the Python that wrote it
 #     PYTHON=python3 bash run.sh           with another
 #
-# It stops at the first job that fails. Started again, it goes on: what is there is not made again.
+# It stops at the first job that fails. If you start it again, it skips the jobs whose files exist.
 set -euo pipefail
 PYTHON=${{PYTHON:-{python}}}
 export PYTHONPATH="$PWD/src:$PWD${{PYTHONPATH:+:$PYTHONPATH}}" PYTHONHASHSEED=0
@@ -29,9 +29,9 @@ job() {{
     echo "[$n of {jobs}] $1 ${{*:4}}"
     [ -e "$3" ] || "$PYTHON" -m rankfall.cli "$1" --config {config} --results {results} --expect "$2" "${{@:4}}"
 }}
-trap '"$PYTHON" -m rankfall.cli publish --config {config} --results {results}' EXIT  # also of a run that fails in part
+trap '"$PYTHON" -m rankfall.cli publish --config {config} --results {results}' EXIT  # even if a job fails
 """
-OPTIONS = {  # kind of job -> options of its names
+OPTIONS = {  # kind of job -> the options that take its names
     "data": ("task",),
     "train": ("task", "shard"),
     "measure": ("measure", "task", "shard"),
@@ -39,14 +39,14 @@ OPTIONS = {  # kind of job -> options of its names
     "figure": ("name",),
     "page": (),
 }
-LAST = {"train": "training-out", "figure": "caption"}  # the option of the file that is written last
+LAST = {"train": "training-out", "figure": "caption"}  # option of the file that is written last
 
 
 def script(run: RunPlan, config: Path) -> str:
-    """The text of the script of a plan of this configuration."""
+    """Return the text of the script that runs a plan."""
     lines = [command_of(run, job) for job in run.jobs.values()]
     quoted = {name: shlex.quote(str(value)) for name, value in {"config": config, "results": run.results}.items()}
-    # A line break would end the comment, and what is behind it would be run.
+    # A line break would end the comment, and the shell would run the rest of the text.
     said = {
         name: " ".join(text.split()) for name, text in {"name": run.about["name"], "typed": quoted["config"]}.items()
     }
@@ -55,7 +55,7 @@ def script(run: RunPlan, config: Path) -> str:
 
 
 def command_of(run: RunPlan, job: PlannedJob) -> str:
-    """The line of one job. Which of its files it writes last says whether all are there."""
+    """Return the line of one job. The file that the job writes last shows whether all its files exist."""
     files = run.paths(job.files)
     options = {**dict(zip(OPTIONS[job.kind], job.names)), "out": files[0]}
     if job.kind in LAST:

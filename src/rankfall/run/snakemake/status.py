@@ -1,8 +1,8 @@
-"""What would run, and why: the plan compared with the store.
+"""A comparison of the plan with the store: which jobs would run, and why.
 
-A cell is fresh (its key is in the store), stale (its spec is, computed by other code), new, or kept: the store has lost it, but no job
-asks for it, since the files that are made of it are there. Why it is stale follows from the file digests
-that are recorded with every result; why it is new by the most similar result under the same labels that no cell stands for any more.
+A cell is fresh if its key is in the store, and stale if only its spec is, computed by other code. It is kept if the store has lost it but
+no job needs it, because all files that depend on it exist. Any other cell is new. The file digests recorded with each result show why a
+cell is stale. The most similar unused result with the same labels shows why a cell is new.
 """
 
 from collections import Counter
@@ -36,34 +36,34 @@ class Line:
     stale: int = 0
     new: int = 0
     kept: int = 0
-    seconds: float = 0.0  # of what is not fresh
+    seconds: float = 0.0  # of cells that are not fresh
 
 
 @dataclass
 class Status:
-    """All of the plan."""
+    """The status of a whole plan."""
 
     lines: list[Line] = field(default_factory=list)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (state, why) -> cells
-    jobs: int = 0  # training jobs with something to do
+    jobs: int = 0  # training jobs that have cells to train
     shards: int = 0
     measures: dict[str, tuple[int, int]] = field(default_factory=dict)  # name -> (rows of cells in store, cells)
     scale: float = 1.0  # measured seconds over estimated ones
-    measured: int = 0  # cells that the scale comes from
-    run: dict[str, Estimate] = field(default_factory=dict)  # first file -> estimate, of all jobs of a run
+    measured: int = 0  # cells from which the scale is computed
+    run: dict[str, Estimate] = field(default_factory=dict)  # first file of each job of a run -> estimate
     why: list[str] = field(
         default_factory=list
-    )  # jobs of a run that the plan before had with other digests, and what differs
-    trained: dict[str, str | None] = field(default_factory=dict)  # key of a cell of the store -> engine that trained it
+    )  # jobs whose digests differ from those of the previous plan, and the reasons
+    trained: dict[str, str | None] = field(default_factory=dict)  # key of a cell in the store -> engine that trained it
 
     @property
     def seconds(self) -> float:
-        """Of one core."""
+        """Return the total seconds of one core."""
         return sum(line.seconds for line in self.lines)
 
 
 def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
-    """Compare; reads headers of stack files only."""
+    """Compare a plan with the store. Only headers of stack files are read."""
     results = run.results
     records = list(_records(results))
     keys = {record.key for record in records if record.status in FINISHED}
@@ -105,7 +105,7 @@ def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
 
 
 def describe_changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
-    """Which fields of the spec differ from the most similar of the candidates, in words."""
+    """Return text that lists the fields in which a cell differs from the most similar candidate."""
     flat = dict(_flat(cell.content))
     best: list[str] | None = None
     for content in candidates:
@@ -121,7 +121,7 @@ def describe_changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """architecture.depth -> 6, task.options.length -> 8, ..."""
+    """Flatten nested mappings to items such as ("architecture.depth", 6) and ("task.options.length", 8)."""
     for name, item in value.items():
         if isinstance(item, Mapping):
             yield from _flat(item, f"{prefix}{name}.")
@@ -143,7 +143,7 @@ def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
         if record.stack not in times:
             try:
                 times[record.stack] = record.stack.stat().st_mtime
-            except OSError:  # removed by another process in the meantime
+            except OSError:  # another process has removed it
                 times[record.stack] = 0.0
     return sorted(records, key=lambda record: times[record.stack])
 
@@ -151,7 +151,7 @@ def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
 def _select_unasked_results(
     records: "Iterable[CellRecord]", specs: set[str]
 ) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
-    """Results that no cell of the plan asks for any more, by labels and seed."""
+    """Return results that no cell of the plan uses any more, by labels and seed."""
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in records:
         about = record.record
@@ -161,7 +161,7 @@ def _select_unasked_results(
 
 
 def _scale(cells: Iterable[Cell], records: "Iterable[CellRecord]") -> tuple[float, int]:
-    """How this machine's measured seconds compare with the estimate, from the plan's own trained cells."""
+    """Return the median ratio of measured to estimated seconds, and the number of trained cells of the plan that it is from."""
     seconds = {str(r.record.get("spec")): r.record["seconds"] for r in records if r.record.get("seconds")}
     ratios = [seconds[cell.spec] / cell.cost.seconds for cell in cells if cell.training.epochs and cell.spec in seconds]
     return (median(ratios), len(ratios)) if ratios else (1.0, 0)
