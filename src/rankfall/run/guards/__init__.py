@@ -1,1 +1,1 @@
-"""Guards around a computation: what it may read, import, start and change, and how a component is tried before it is used."""
+"""Guards around a computation: which files a component may read, and checks that code and files stay unchanged during a job."""

@@ -1,4 +1,4 @@
-"""Libraries that open files in C++, where Python's audit hook sees nothing: while a job runs, their functions tell the hook first."""
+"""Libraries that open files in C++, which Python's audit hook cannot see. During a job, wrappers of their functions raise audit events."""
 
 import functools
 import os
@@ -10,8 +10,8 @@ from typing import Any
 
 from rankfall.run.keys.installed import PREFIX, distributions_of
 
-READ = "rankfall.read"  # the audit event: a path
-READERS = {  # module -> its functions and classes that are given a path
+READ = "rankfall.read"  # audit event; its argument is a path
+READERS = {  # module -> functions and classes that take a path
     "pyarrow": ("memory_map", "OSFile", "input_stream"),
     "pyarrow.parquet": ("read_table", "ParquetFile", "ParquetDataset"),
     "pyarrow.dataset": ("dataset",),
@@ -28,8 +28,8 @@ READERS = {  # module -> its functions and classes that are given a path
 
 @contextmanager
 def tell_of_reads(code: Mapping[str, str]) -> Iterator[Callable[[], None]]:
-    """Within, what is given wraps all of these that are imported by then. What a key names is imported at once, before a component can
-    take a function out of it."""
+    """Yield a function that wraps the readers of all libraries imported so far; undo this at the end. Libraries in the key are imported and
+    wrapped first, before a component can keep a reference to an unwrapped function."""
     for top in {module.partition(".")[0] for module in READERS}:
         if any(f"{PREFIX}{name}" in code for name in distributions_of(top)):
             with suppress(ImportError):
@@ -48,7 +48,7 @@ def tell_of_reads(code: Mapping[str, str]) -> Iterator[Callable[[], None]]:
 
 
 def import_library(top: str) -> None:
-    """Import what users' components import; torch and pandas are no key's, and there whenever they are used."""
+    """Import a library and its modules that read files. torch needs no import: it is in no key, and loaded wherever it is used."""
     match top:
         case "pyarrow":
             import pyarrow.csv
@@ -66,7 +66,7 @@ def import_library(top: str) -> None:
 
 @contextmanager
 def wrapped(holder: Any, name: str) -> Iterator[None]:
-    """Replace a function, or the `__init__` of a class, by one that tells the hook; a class of C++ is replaced by a function."""
+    """Wrap a function or the `__init__` of a class with `telling`. A class of C++ is replaced by a wrapper function."""
     before = getattr(holder, name, None)
     if before is None:
         yield
@@ -88,7 +88,7 @@ def wrapped(holder: Any, name: str) -> Iterator[None]:
 
 
 def telling(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that tells the hook of each path that it is given, and calls this one."""
+    """Return a function that raises an audit event for each path among its arguments, and then calls `call`."""
 
     @functools.wraps(call)
     def tell(*args: Any, **kwargs: Any) -> Any:

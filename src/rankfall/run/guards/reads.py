@@ -1,8 +1,8 @@
-"""Refuse data that a user's component reads and no key knows: its numbers would stay when the file changes.
+"""Refuse reads of data that no key covers: after an edit of such a file, the old results would still be used.
 
-Python tells an audit hook of each file that it opens; `readers.py` has libraries tell it that open files in C++. A read counts if the
-innermost file on the stack that is neither Python's, nor installed, nor of this package is a user's. The runner may read anything, and so
-may a library while it is imported. A read that is refused ends the job, also where the component catches the error.
+Python's audit hook sees each file that Python opens; `readers.py` adds libraries that open files in C++. A read is checked if a file of the
+user is on the stack, with only files of Python, installed packages and this package above it. The runner may read anything, and so may a
+library during its import. A refused read ends the job, even if the component catches the error.
 """
 
 import functools
@@ -31,32 +31,32 @@ RUNNER = (f"{PACKAGE}run{os.sep}", f"{PACKAGE}commands{os.sep}", f"{PACKAGE}cli.
 LIBRARIES = (*map(sysconfig.get_path, ("stdlib", "platstdlib")), *site.getsitepackages(), site.getusersitepackages())
 PYTHON = tuple(os.path.realpath(path) + os.sep for path in LIBRARIES)
 SYSTEM = ("/proc/", "/sys/", "/dev/")
-BESIDE = ("__pycache__", ".dist-info", ".egg-info")  # folders that lie beside sources
-USERS, INSTALLED_FILE, OURS, RUNNERS = range(4)  # whose a source file is
+BESIDE = ("__pycache__", ".dist-info", ".egg-info")  # folders beside sources
+USERS, INSTALLED_FILE, OURS, RUNNERS = range(4)  # owners of source files
 
 
 class Unproved(RankfallError):
-    """The key does not describe what was computed. No cell is at fault, but nothing can be stored under the key."""
+    """The key does not describe the computation, so its results cannot be stored. This is not an error of a cell."""
 
 
 class NotInKey(Unproved):
-    """A file was read that no key knows."""
+    """A component read a file that no key covers."""
 
 
 class Watch:
-    """The audit hook, one for a process. It cannot be removed; while nothing is computed it returns at once."""
+    """The audit hook of a process. It cannot be removed, and returns at once while nothing is computed."""
 
     def __init__(self) -> None:
         self.declared: frozenset[str] | None = None  # paths that may be read; None while nothing is computed
         self.kept: tuple[str, ...] = ()  # folders of results and caches
-        self.written: set[str] = set()  # files that a component has made itself
+        self.written: set[str] = set()  # files that a component has created
         self.refused: list[str] = []
-        self.wrap: Callable[[], None] = lambda: None  # libraries that were imported since
+        self.wrap: Callable[[], None] = lambda: None  # wraps newly imported libraries
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event not in ("open", READ) or self.declared is None:
             return
-        path, reader = arguments[0], find_user_frame(sys._getframe(1 + (event == READ)))  # the frame of what opens
+        path, reader = arguments[0], find_user_frame(sys._getframe(1 + (event == READ)))  # frame of the caller of open
         if reader is not None and isinstance(path, str | bytes | os.PathLike):
             flags = arguments[2] if event == "open" else os.O_RDONLY
             self.judge(reader, os.path.realpath(os.fsdecode(path)), flags)
@@ -71,7 +71,7 @@ class Watch:
         raise NotInKey(self.refused[-1])
 
     def is_known(self, path: str) -> bool:
-        """Whether a path is in the key, or is Python's own, of an installed package, bytecode, or kept by this package."""
+        """Return whether a path is in the key, or belongs to Python, the system, an installed package or this package."""
         if path.endswith(".pyc"):
             with suppress(ValueError):
                 path = source_from_cache(path)
@@ -81,17 +81,17 @@ class Watch:
         if INSTALLED.intersection(folders) or any(folder.endswith(BESIDE) for folder in folders):
             return True
         for place in (Path(path), *Path(path).parents):
-            if str(place) in (self.declared or ()):  # hidden files of a folder are in no digest
+            if str(place) in (self.declared or ()):  # the digest of a folder leaves out hidden files
                 return not any(part.startswith(".") for part in Path(path).relative_to(place).parts)
         return False
 
 
-WATCH: list[Watch] = []  # the hook, once there is one
+WATCH: list[Watch] = []  # the hook, after the first job has installed it
 
 
 @contextmanager
 def watch_job(code: Code, results: Path | None = None) -> Iterator[None]:
-    """While a job runs, let users' components read only what is in `code`, and what this package keeps in `results`."""
+    """During a job, let users' components read only the files in `code`, and the files of this package in `results`."""
     if not WATCH:
         WATCH.append(Watch())
         sys.addaudithook(WATCH[0])
@@ -103,7 +103,7 @@ def watch_job(code: Code, results: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def restrict_reads(code: Code | None) -> Iterator[None]:
-    """In a job, let users' components read only what is in `code`; None: anything, while this package reads for them."""
+    """Within a job, let users' components read only the files in `code`. None: any file, while this package reads for them."""
     if not WATCH or WATCH[0].declared is None:
         yield
         return
@@ -127,13 +127,13 @@ def _declare(paths: frozenset[str] | None) -> Iterator[None]:
 
 
 def verify() -> None:
-    """Raise if a read was refused in this job."""
+    """Raise if this job has refused a read."""
     if WATCH and WATCH[0].refused and WATCH[0].declared is not None:
         raise NotInKey(WATCH[0].refused[0])
 
 
 def declared(code: Code) -> frozenset[str]:
-    """Return the real paths of the files and folders of a key; those of this package are not watched."""
+    """Return the real paths of the files and folders of a key, except those of this package, which are not watched."""
     return frozenset(path for name in code if not name.startswith(f"{OWN}/") for path in paths_of(name))
 
 
@@ -144,7 +144,7 @@ def paths_of(name: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def owner_of(file: str) -> int:
-    """Return whose a source file is; `file` as a frame names it."""
+    """Return the owner of a source file, which is named as in a frame."""
     path = os.path.realpath(file)
     if path.startswith(PACKAGE):
         return RUNNERS if path.startswith(RUNNER) else OURS
@@ -153,7 +153,7 @@ def owner_of(file: str) -> int:
 
 
 def find_user_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame of a user's file, up to the runner; None where a library is being imported."""
+    """Search outward, up to the runner, for a frame of a user's file. Return None during the import of a library."""
     while frame is not None:
         file = frame.f_code.co_filename
         owner = owner_of(file)
@@ -166,7 +166,7 @@ def find_user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def caches(results: Path | None) -> tuple[str, ...]:
-    """Return the folders of results, and of the caches of this package and of compilers."""
+    """Return the folders of results and of the caches of this package, compilers and matplotlib."""
     home, own = os.path.expanduser("~"), cache_home()
     inductor = os.path.join(tempfile.gettempdir(), f"torchinductor_{os.environ.get('USER', 'root')}")
     folders = (
@@ -178,11 +178,11 @@ def caches(results: Path | None) -> tuple[str, ...]:
 
 
 def describe_read(reader: FrameType, path: str) -> str:
-    """Return the error in two lines."""
+    """Return the error message, with the fix in its second line."""
     where = f"{short_path(reader.f_code.co_filename)}, line {reader.f_lineno}"
     if path.endswith((".py", ".pyc")):
         fix = (
-            "import it by its full name in a statement at the top; a measure names what it builds networks of in BUILDS"
+            "import it by its full name in a statement at the top; a measure lists components that it builds in BUILDS"
         )
         return f"{where}: runs {short_path(path)}, which no key knows, so nothing is kept\n  fix: {fix}"
     fix = (
@@ -192,5 +192,5 @@ def describe_read(reader: FrameType, path: str) -> str:
 
 
 def short_path(path: str) -> str:
-    """Return the path as seen from the working directory, if it lies in it."""
+    """Return a path in the working directory as relative to it, and any other path unchanged."""
     return os.path.relpath(path) if os.path.realpath(path).startswith(os.getcwd() + os.sep) else path

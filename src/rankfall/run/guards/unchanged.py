@@ -1,6 +1,6 @@
-"""Whether the results of a job match the keys under which they are stored: what was hashed at its start hashes to the same at its end.
+"""Check that the results of a job match their keys: files that were hashed for the plan have the same hash after the computation.
 
-Meanwhile `reads.py` refuses data that no key knows.
+During the computation, `reads.py` refuses data that no key covers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,19 +16,19 @@ from rankfall.trial.flags import unchanged_flags
 
 
 class Edited(Unproved):
-    """A file that keys depend on was changed while the job ran."""
+    """A file in a key changed while the job ran."""
 
 
 @contextmanager
 def prove_code(codes: Iterable[Code], results: Path | None = None) -> Iterator[None]:
-    """Around all work of a job: users' components read nothing but what is in `codes`, and what this package keeps in `results`."""
+    """Guard all work of a job: users' components may read only the files in `codes`, and the files of this package in `results`."""
     with watch_job(union(codes), results):
         yield
 
 
 @contextmanager
 def numerics(*codes: Code) -> Iterator[None]:
-    """Around the computation of numbers in a job: users' components read only what is in these, and leave precision flags alone."""
+    """Guard a computation: users' components may read only the files in `codes`, and must not change precision flags."""
     code = union(codes)
     users = sorted(name for name in code if name.endswith(".py") and not name.startswith(f"{OWN}/"))
     with restrict_reads(code):
@@ -45,26 +45,26 @@ def numerics(*codes: Code) -> Iterator[None]:
 
 @contextmanager
 def prove_numbers(*codes: Code) -> Iterator[None]:
-    """Around one computation of a job: `numerics`, and afterwards these are still what the plan has hashed."""
+    """Guard a computation by `numerics`, and check at its end that the files in `codes` are unchanged."""
     with numerics(*codes):
         yield
     check_unchanged(*codes)
 
 
 def check_unchanged(*codes: Code) -> None:
-    """Raise unless every file and installed version of these is what it was when the job began, and no read was refused."""
+    """Raise if a file or installed version in `codes` has changed since the plan, or if a read was refused."""
     verify()
     known = {pair for code in codes for pair in code.items()}
     changed = sorted({name for name, before in known if before not in current_digests(name, before)})
     if changed:
         raise Edited(
             f"{', '.join(changed)} changed while the job ran; nothing was stored under a wrong key, "
-            f"what had finished before is kept, run again"
+            f"and earlier results are kept; run again"
         )
 
 
 def current_digests(name: str, planned: str) -> Iterator[str]:
-    """What the code, file or distribution of this name hashes to now; nothing where there is none."""
+    """Yield the current digests of the code, file or distribution with this name. Yield nothing if it does not exist."""
     if name.startswith(PREFIX):
         yield version_of(name.removeprefix(PREFIX))
         return
@@ -72,11 +72,11 @@ def current_digests(name: str, planned: str) -> Iterator[str]:
     try:
         if source is not None:
             yield digest_like(planned, module_of(name), name, source.read_bytes())
-    except (OSError, RankfallError):  # deleted, or half an edit: no longer Python
+    except (OSError, RankfallError):  # deleted, or no valid Python during an edit
         pass
     yield from digests(name)
 
 
 def union(codes: Iterable[Code]) -> Mapping[str, str]:
-    """Return several codes as one."""
+    """Merge several codes into one."""
     return {name: digest for code in codes for name, digest in code.items()}
