@@ -1,4 +1,4 @@
-"""One machine for every traced network: it runs a flat program of few instructions, compiled once, member after member.
+"""One machine for all traced networks. It is compiled once, and runs a flat program of few kinds of instructions, one member after another.
 
-A program is an array of int64 (`codes.py`), all it reads and writes lies in buffers at addresses. Nothing is compiled for a network.
+A program is an array of int64 (`codes.py`) that reads and writes buffers at addresses. No code is compiled for a single network.
 """

@@ -1,13 +1,12 @@
-"""Whether the machine computes what autograd does, looked at before anything is trained.
+"""Compare the machine with autograd before training starts.
 
-Two members take the first batch and, if it is smaller, the last one of an epoch, at two steps of dropout. Numbers that are asked for are
-the same. Loss and gradient are as near to those of float64 as autograd's float32 is, within FACTOR times its distance or LEAST of their
-size. Some networks amplify rounding, so that one rounding says little of another: there the bound is taken of the farthest of several steps
-of autograd in float32 whose weights are off by up to a last bit. (24 layers of softpick, which divides by scores that are nearly 0, have
-gradients that are .0005 to .1 of their size away from the true one, by one last bit or another.) Where a last bit changes a gradient by an
-eighth of its size or more, as in 24 layers of large weights without norms, nothing of the passes can be compared. Gradients that are
-exactly 0 by autograd are looked at too (`exact_zeros.py`). Then both take two steps of the optimiser along the same gradients, after which
-weights and what the optimiser remembers are the same but for rounding.
+Two members compute the first batch and, if it is smaller, the last batch of an epoch, at two steps of dropout. The counts of targets must
+be equal. The distance of loss and gradient from those in float64 must be at most FACTOR times that of autograd in float32, or LEAST of
+their size. Some networks amplify rounding: 24 layers of softpick, which divides by scores near 0, have gradients with a relative error of
+.0005 to .1, depending on the last bits. There the bound is the largest distance of several steps of autograd in float32, with weights
+changed by up to a last bit. If a last bit changes a gradient by an eighth of its size or more, as in 24 layers of large weights without
+norms, the passes cannot be compared. Gradients that are exactly 0 by autograd are also checked (`exact_zeros.py`). Then both engines take
+two steps of the optimiser along the same gradients. Weights and slots must then be equal except for rounding.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,11 +27,11 @@ from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
 
 FACTOR = 8.0
-LEAST = 2e-5  # of the size of what is compared
-EVALUATION = 1e-3  # of a loss: networks that amplify rounding may be so far apart, wrong ones are farther
-TIMES = 8  # steps rounded at random
-LAST_BIT = 2.0**-24  # the most that rounding changes, relative
-STEPS = (0, 1)  # of dropout
+LEAST = 2e-5  # relative
+EVALUATION = 1e-3  # relative distance of a loss: rounding stays below it even where it is amplified, errors exceed it
+TIMES = 8  # steps with random rounding of the weights
+LAST_BIT = 2.0**-24  # largest relative change by rounding
+STEPS = (0, 1)  # steps of dropout
 DIFFERS = "the machine does not agree with autograd: "
 REMEDY = "say `compute: {engine: plain}`, or `TRACED = False` in the file of the component that makes the difference"
 NOT_COMPARED = "its passes are not compared with autograd: a last bit of its weights changes most of its gradient"
@@ -51,8 +50,8 @@ def disagreement(
     note: Callable[[str], None] = lambda _: None,
     machined: type[Machined] = Machined,
 ) -> str:
-    """What differs, in a few words, and what to do; nothing if nothing does. The networks are made here and thrown away. `note` is told
-    what cannot be compared."""
+    """Return text with the difference and a remedy, or an empty text if the engines agree. The networks are temporary. `note` is called if
+    the passes cannot be compared."""
     for number, batch in enumerate(batches):
         machine, plain, double = (
             initial(architecture, shape, replace(training, dtype=dtype), batch)
@@ -63,7 +62,7 @@ def disagreement(
         for step in STEPS if training.dropout else STEPS[:1]:
             machine.step_count = step
             again = plain, training, batch, step
-            wanted = by_autograd(*again)  # first: what a component raises by itself is not the machine's
+            wanted = by_autograd(*again)  # first, so that an error of a component is not blamed on the machine
             exact = by_autograd(double, training, to_double(batch), step)
             found = engine.passes(machine, batch), machine.grads
             what = count_difference(found[0], wanted[0]) or far(found, wanted, exact, again)
@@ -86,7 +85,7 @@ def disagreement(
 
 @torch.no_grad()
 def evaluation_difference(machine: Members, training: Training, batch: Samples) -> str:
-    """What differs in an evaluation, in which nothing is dropped."""
+    """Return the difference in an evaluation, which has no dropout."""
     objective, batch = recipe.objective(training), replace(batch, learned=False)
     found = machine.grade(objective, batch)
     with SortsStably():
@@ -99,8 +98,8 @@ def evaluation_difference(machine: Members, training: Training, batch: Samples) 
 
 
 def step_difference(engine: Machined, machine: Members, plain: Members, loss: Tensor) -> str:
-    """What differs after two steps of the optimiser along the machine's gradients. A member whose gradient is too large for a step, which
-    ends it with any engine, is not compared."""
+    """Return the difference after two steps of the optimiser along the machine's gradients. A member whose gradient is too large for a step
+    is skipped, since it ends with any engine."""
     machine.step_count = plain.step_count = 0
     gradients = machine.grads.clone()
     for step in STEPS:
@@ -124,7 +123,7 @@ def step_difference(engine: Machined, machine: Members, plain: Members, loss: Te
 
 
 def count_difference(found: Graded, wanted: Graded) -> str:
-    """Counts: of what is asked exactly; of what is right but for answers that are as good."""
+    """Return the difference between counts. Numbers of targets must be equal. Sums of metrics may differ a little, because of ties."""
     if not torch.equal(found.asked, wanted.asked):
         return f"{found.asked.tolist()} targets are counted, where autograd counts {wanted.asked.tolist()}"
     if set(found.sums) != set(wanted.sums) or set(found.asked_of) != set(wanted.asked_of):
@@ -140,7 +139,7 @@ def count_difference(found: Graded, wanted: Graded) -> str:
 
 
 def far(found: Result, wanted: Result, exact: Result, again: tuple[Members, Training, Samples, int]) -> str:
-    """Loss or gradient of a member, if it is farther from float64 than it may be."""
+    """Return text about a loss or gradient that is too far from float64, or an empty text."""
     for name, pick in (("loss", lambda one: one[0].loss.unsqueeze(1)), ("gradient", lambda one: one[1])):
         truth = pick(exact).double()
         away, torchs = (difference_norm(pick(one), truth) for one in (found, wanted))
@@ -148,7 +147,7 @@ def far(found: Result, wanted: Result, exact: Result, again: tuple[Members, Trai
         if not (away <= bound).all():
             rounded = torch.stack([difference_norm(pick(one), truth) for one in rounded_steps(*again)]).amax(0)
             bound = torch.maximum(bound, FACTOR * rounded)
-        bad = ~(away <= bound) & truth.isfinite().all(1)  # what is not finite ends a member with any engine
+        bad = ~(away <= bound) & truth.isfinite().all(1)  # a value that is not finite ends the member with any engine
         if bad.any():
             k = int(bad.nonzero()[0])
             return f"the {name} is {float(away[k] / truth[k].norm()):.1g} of its size away from that of autograd"
@@ -160,7 +159,7 @@ def difference_norm(one: Tensor, truth: Tensor) -> Tensor:
 
 
 def is_mostly_rounding(exact: Result, again: tuple[Members, Training, Samples, int]) -> bool:
-    """Whether the gradient of a member changes by most of its size with a last bit of its weights."""
+    """Return whether last bits of the weights change a member's gradient by an eighth of its size or more."""
     truth = exact[1]
     away = torch.stack([difference_norm(one[1], truth) for one in rounded_steps(*again)]).amax(0)
     return bool((~(FACTOR * away <= truth.norm(dim=1))).any())

@@ -1,4 +1,4 @@
-"""Operations that PyTorch takes for kernels of their own, as operations that the machine has."""
+"""Decompositions of operations that are kernels in PyTorch into operations that the machine supports."""
 
 import math
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from torch import Tensor
 
 from rankfall.train.machine.graph import Untraceable
 
-ORDERED = 32  # numbers that are put in order, or multiplied one after another, at most: each takes a pass, so of more autograd is quicker
+ORDERED = 32  # largest size to sort or multiply: each number takes a pass, so autograd is faster for more
 
 
 @cache
 def table() -> dict[Any, Callable[..., Any]]:
-    """Of constants PyTorch's own kernels are run, also those that are refused here."""
+    """Return operation -> decomposition. On constants, PyTorch's kernels run instead, also for cases that are refused here."""
     aten = torch.ops.aten
     return {
         aten.max.dim: largest,
@@ -45,7 +45,7 @@ def table() -> dict[Any, Callable[..., Any]]:
 
 
 def largest(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """And where it is."""
+    """Return the maximum and its index."""
     return x.amax(dim, keepdim), x.argmax(dim, keepdim)
 
 
@@ -83,7 +83,7 @@ def diagonal_gradient(gradient: Tensor, sizes: list[int], offset: int, dim1: int
 
 
 def diagonal_places(rows: int, columns: int, offset: int) -> tuple[Tensor, int, int]:
-    """Which entries are on it (rows, columns), its first row, and how many it has."""
+    """Return a mask of the diagonal (rows, columns), its first row and its length."""
     on = torch.arange(rows).unsqueeze(1) + offset == torch.arange(columns)
     first = min(rows, max(0, -offset))
     return on, first, max(0, min(rows - first, columns - max(0, offset)))
@@ -101,7 +101,7 @@ def product(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
 
 
 def products(x: Tensor, dim: int) -> list[Tensor]:
-    """Of the first, of the first two, and so on."""
+    """Return the running products along a dimension."""
     return list(accumulate(x.unbind(dim), torch.mul))
 
 
@@ -113,7 +113,7 @@ def order(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, T
 def order_stably(
     x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """All sorting is."""
+    """Sort stably, as `order` always does."""
     return order(x, dim, descending)
 
 
@@ -125,7 +125,7 @@ def first_in_order(
 
 
 def first_of(x: Tensor, count: int, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
-    """One after another: the largest, then the largest of the others; of equal ones the first."""
+    """Select the first `count` numbers in sorted order, one after another. Of equal numbers, the first comes first."""
     key, taken = sort_key(x, descending)
     at, indices = torch.arange(x.shape[dim]).view([-1 if i == dim % x.dim() else 1 for i in range(x.dim())]), []
     for _ in range(count):
@@ -136,17 +136,17 @@ def first_of(x: Tensor, count: int, dim: int, descending: bool) -> tuple[Tensor,
 
 
 def sort_key(x: Tensor, descending: bool) -> tuple[Tensor, float]:
-    """What is the larger, the sooner x comes, and what is less than all of it."""
-    if not x.dtype.is_floating_point:  # places
+    """Return a key that is larger for numbers that come earlier, and a number below all keys."""
+    if not x.dtype.is_floating_point:  # indices
         key = x.to(torch.int64)
         return key if descending else -key, -(2**24)
-    # Scores that a mask hides are -inf: those count as the least finite number, and that as the next.
+    # Masked scores are -inf. They get the smallest finite number as their key, and this number gets the next one.
     key, about = x if descending else -x, torch.finfo(x.dtype)
     return torch.where(key == -math.inf, about.min, key.clamp(min=about.min * (1 - about.eps))), -math.inf
 
 
 def check_size(x: Tensor, dim: int, name: str) -> None:
-    """Raise where it takes more passes than are worth it, or a product is of integers."""
+    """Raise if a dimension is too long to be worth it, or if a product is of integers."""
     if x.shape[dim] > ORDERED:
         raise Untraceable(f"{name} of {x.shape[dim]} numbers, more than {ORDERED}")
     if name in ("cumprod", "prod") and not x.dtype.is_floating_point:

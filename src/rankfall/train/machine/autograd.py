@@ -1,4 +1,4 @@
-"""The same step by autograd, of networks that are made here and thrown away: what the machine is compared with."""
+"""The reference for the machine: the same step by autograd, on temporary networks."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from rankfall.train.machine.ties import SortsStably
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Samples
 
-Result = tuple[Graded, Tensor]  # and the gradients (K, P)
+Result = tuple[Graded, Tensor]  # result and gradients (K, P)
 
 
 def initial(architecture: Architecture, shape: Shape, training: Training, batch: Samples) -> Members:

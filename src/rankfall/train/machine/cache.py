@@ -1,11 +1,11 @@
-"""Machine code of the kernels, compiled once a machine and kept for all processes in the user's cache folder.
+"""Machine code of the kernels, compiled once per machine and cached for all processes in the user's cache folder.
 
-numba looks at the file of the function that is called from Python alone, and at where it lies. So the folder is named by the text of all
-modules that are compiled, as it was imported here, and by what compiles it: every checkout and environment with this text finds the same
-machine code, and processes that need it wait for the first.
+The key of numba's cache is only the path and the file of the function that Python calls. So this cache names its folder by the imported
+text of all compiled modules and by the version of the compiler. All checkouts and environments with this text use the same machine code,
+and processes that need it wait for the first one.
 
-A process that compiles would run other code than one that reads the cache: it also holds each function as it was compiled alone, where
-sums may be taken in another order, and its calls find that one first. So a forked process compiles, and every other reads what it kept.
+A process that compiles would run other code than one that reads the cache: it also holds each function as compiled by itself, which may sum
+in another order, and its calls use that version first. So a forked process compiles, and all others read the cache.
 """
 
 import fcntl
@@ -31,16 +31,16 @@ from rankfall.train.machine.kernels.compiled import SETTINGS
 from rankfall.train.machine.kernels.registers import LANES
 
 LOCK = "lock"
-SEAL = "seal"  # the file that says what was kept, byte by byte
-# Settings of numba that make other machine code of the same text, whose sums differ in their last digits.
+SEAL = "seal"  # file with the digests of all cached files
+# Settings of numba that change the machine code, and with it the last digits of sums.
 STEERING = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "ENABLE_AVX", "DISABLE_INTEL_SVML", "DISABLE_JIT")
-SETTINGS_FILE = ".numba_config.yaml"  # where numba looks for the same, in the folder that it is started in
+SETTINGS_FILE = ".numba_config.yaml"  # numba reads settings from this file in the working directory
 
 
 @cache
 def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[str, ...]) -> None:
-    """Has `entry`, a function of numba's, read from the cache, by a call with `arguments`; before, if need be, another process fills it.
-    `sources`: what the names of the modules begin with that it is compiled of."""
+    """Load `entry`, a numba function, from the cache by a call with `arguments`. If the cache lacks it, a forked process compiles it first.
+    `sources`: prefixes of the modules from which it is compiled."""
     check_settings()
     folder = cache_folder(sources) or Path(tempfile.mkdtemp(prefix="rankfall-kernels-"))
     with lock_folder(folder):
@@ -59,14 +59,14 @@ def ready(entry: Any, arguments: Callable[[], tuple[Any, ...]], sources: tuple[s
 
 
 def cache_in(folder: Path, function: Any) -> Any:
-    """numba's cache of a function in this folder, wherever its source lies."""
+    """Return a numba cache of a function that is in this folder, independent of the path of its source."""
 
     class Place(caching._CacheLocator):  # type: ignore[misc]
         def get_cache_path(self) -> str:
             return str(folder)
 
         def get_source_stamp(self) -> str:
-            return folder.name  # of all text
+            return folder.name  # digest of all text
 
         def get_disambiguator(self) -> str:
             return "kept"
@@ -87,7 +87,7 @@ def cache_in(folder: Path, function: Any) -> Any:
 
 
 def check_settings() -> None:
-    """Raise where something here asks numba for other machine code: its numbers would stand under the key of the usual one's."""
+    """Raise if a setting makes numba produce other machine code, since its results would be stored under the usual keys."""
     found = [f"NUMBA_{name}" for name in STEERING if f"NUMBA_{name}" in os.environ]
     if Path(SETTINGS_FILE).is_file():
         raise RankfallError(
@@ -102,7 +102,7 @@ def check_settings() -> None:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether every byte is there as it was kept: numba would run what has changed, or end every job on what is cut off."""
+    """Return whether all cached files are intact. numba would run a changed file, and end every job on a truncated one."""
     try:
         return (folder / SEAL).read_text() == contents(folder)
     except (OSError, ValueError):
@@ -110,7 +110,7 @@ def is_whole(folder: Path) -> bool:
 
 
 def seal(folder: Path) -> None:
-    with suppress(OSError):  # a full disk: compiled again next time
+    with suppress(OSError):  # on a full disk the kernels are compiled again next time
         (folder / SEAL).write_text(contents(folder))
 
 
@@ -125,18 +125,18 @@ def contents(folder: Path) -> str:
 
 
 def kept_files(folder: Path) -> list[Path]:
-    """What numba has written."""
+    """Return the files that numba has written."""
     return sorted(path for path in folder.rglob("*.nb*") if path.is_file())
 
 
 def is_kept(entry: Any, given: tuple[Any, ...]) -> bool:
-    """Whether the cache has machine code for arguments of these types, for this processor and this source."""
+    """Return whether the cache has machine code for these types of arguments, this processor and this source."""
     types = tuple(entry.typeof_pyval(one) for one in given)
     return entry._cache.load_overload(types, entry.targetctx) is not None
 
 
 def compile_in_fork(entry: Any, given: tuple[Any, ...]) -> None:
-    """Calls `entry` in a fork of this process, which has the same text of every module."""
+    """Call `entry` in a fork of this process, which has the same text of all modules."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -156,7 +156,7 @@ def compile_in_fork(entry: Any, given: tuple[Any, ...]) -> None:
 
 
 def cache_folder(sources: tuple[str, ...]) -> Path | None:
-    """The folder for this code on this machine; None where none can be made."""
+    """Return the cache folder for this code on this machine, or None if it cannot be created."""
     home = cache_home()
     if home is None:
         return None
@@ -178,7 +178,7 @@ def digest(sources: tuple[str, ...]) -> str:
 
 
 def text_of(name: str) -> bytes:
-    """The source that a module was made of; a loader that runs exactly what was hashed knows it."""
+    """Return the source of an imported module. A loader that runs exactly the hashed text has it in `content`."""
     module: Any = sys.modules[name]
     loader = module.__spec__.loader
     content: bytes | None = getattr(loader, "content", None)
@@ -187,8 +187,8 @@ def text_of(name: str) -> bytes:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """While this lasts the folder is there, and this process's alone. One that nobody has used for long may be removed by who holds the
-    lock (`caches.py`): who has waited for it makes the folder again."""
+    """Create the folder and lock it for this process. The owner of the lock may remove a folder that was unused for long (`caches.py`), so
+    a process that has waited for the lock creates the folder again."""
     file = None
     while file is None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -199,13 +199,13 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def open_lock(path: Path) -> TextIO | None:
-    """The lock's file, locked; None if it is another by now, or FileNotFoundError if there is none."""
+    """Open the lock's file and lock it. Return None if another file has replaced it, and raise FileNotFoundError if it was removed."""
     file = path.open("a")
     try:
-        with suppress(OSError):  # a file system without locks: the same may be compiled twice, and either is kept
+        with suppress(OSError):  # a file system without locks: two processes may compile the same code
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-            os.utime(path)  # it was used
+            os.utime(path)  # time of the last use
             return file
     except BaseException:
         file.close()

@@ -1,4 +1,4 @@
-"""Numbers of the instructions, of the pointwise operations, and of the buffers. An instruction is its number, its length, and its body."""
+"""Codes of instructions, pointwise operations and buffers. An instruction consists of its code, its length and its body."""
 
 PW, RED, LIN, WGRAD, BMM, GEN, GATHER, SCATTER, MASK = range(9)
 INSTRUCTIONS = ("PW", "RED", "LIN", "WGRAD", "BMM", "GEN", "GATHER", "SCATTER", "MASK")
@@ -11,20 +11,20 @@ OPERATIONS = tuple(
 OP = {name: number for number, name in enumerate(OPERATIONS)}
 ADD, SUB, MUL, DIV, MAXI, MINI, NEG, EXP, LOG, ERF, TANH, SQRT, RSQRT, RECIP, SIGMOID, ABS, WHERE = range(17)
 EQ, NE, LT, LE, GT, GE, AND, OR, NOT, SIN, COS, EXPM1, LOG1P, FLOOR, POW, COPY, SIGN, CDF = range(17, 35)
-MULADD, MULSUB, MULMUL, SUBMUL = range(35, 39)  # two at once: x y + z, z - x y, x y z, (x - y) z, each rounded
+MULADD, MULSUB, MULMUL, SUBMUL = range(35, 39)  # fused pairs: x y + z, z - x y, x y z, (x - y) z; each operation rounds
 
 SUM, MAXIMUM, MINIMUM, ARGMAX = range(4)  # kinds of RED
 IN_PLACE, COPIED_IN, COPIED_OUT, ADDED_UP = range(4)  # how PW reads or writes a stream
 
-BLOCK, REGISTERS = 1024, 128  # numbers of a block, blocks of a machine
-APART = BLOCK + 80  # numbers from block to block: the nearest cache holds few lines that lie whole pages apart
+BLOCK, REGISTERS = 1024, 128  # numbers per block, blocks per machine
+APART = BLOCK + 80  # numbers from block to block: the L1 cache holds few lines at a distance of whole pages
 
-# Buffers. Of the last four a member has: rates, its key (two words), the step (a word), the norm of its gradient.
+# Buffers. The last four hold for a member: rates, key (two words), step (one word), norm of the gradient.
 ARENA, CONST, PARAM, GRAD, INPUT, TARGET, OUT, FIRST_SLOT, SECOND_SLOT, RATES, KEY, STEP, NORM = range(13)
 BUFFERS = 24
 
-# The table of integers that a machine works with: where registers are, positions in dimensions, offsets of terms, of packed rows.
+# The machine's table of integers: addresses of registers, positions in dimensions, offsets of terms and of packed rows.
 AT, INSIDE = 2 * REGISTERS, 2 * REGISTERS + 32
 TERMS_A, TERMS_B, NEAR = 512, 1024, 2048
 TABLE = 2**17
-ROOM = 2**21  # numbers behind the registers, for what is put side by side
+ROOM = 2**21  # numbers behind the registers, for packed operands

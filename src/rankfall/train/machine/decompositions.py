@@ -1,4 +1,4 @@
-"""What ATen operations are taken apart into, so that the machine meets few kinds of them."""
+"""Decompositions of ATen operations, so that the machine needs to support only few kinds."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from rankfall.train.machine import apart
 
 @torch.library.custom_op("rankfall::normal_below", mutates_args=())
 def normal_below(x: Tensor, e: Tensor) -> Tensor:
-    """The share of the normal distribution below x, given e = e^(-x^2 / 2)."""
+    """Return the normal distribution function Phi(x) from x and e = e^(-x^2 / 2)."""
     raise AssertionError("only traced")
 
 
@@ -22,18 +22,18 @@ normal_below.register_fake(lambda x, e: torch.empty_like(x))
 
 
 def normal_at(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The share of the normal distribution below x, and e^(-x^2 / 2)."""
+    """Return Phi(x) and e^(-x^2 / 2)."""
     e = torch.exp(x * x * -0.5)
     return normal_below(x, e), e
 
 
 def gelu(otherwise: Callable[..., Tensor], x: Tensor, approximate: str = "none") -> Tensor:
-    """x Phi(x); `otherwise`: PyTorch's own operations, for what is near it by a hyperbolic tangent."""
+    """Return x Phi(x). `otherwise`: PyTorch's decomposition, for the approximation by a hyperbolic tangent."""
     return otherwise(x, approximate=approximate) if approximate != "none" else x * normal_at(x)[0]
 
 
 def gelu_gradient(otherwise: Callable[..., Tensor], gradient: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
-    """Phi(x) + x phi(x), of which the forward pass has had the exponential."""
+    """Return the gradient times Phi(x) + x phi(x). The graph shares the exponential with the forward pass."""
     if approximate != "none":
         return otherwise(gradient, x, approximate=approximate)
     below, e = normal_at(x)
@@ -41,7 +41,7 @@ def gelu_gradient(otherwise: Callable[..., Tensor], gradient: Tensor, x: Tensor,
 
 
 def unwritten(size: list[int], *_: Any, dtype: torch.dtype | None = None, **__: Any) -> Tensor:
-    """Whoever reads it before writing it would read anything, and a trace would be another in each process; here zeros."""
+    """Return zeros for an uninitialised tensor, since arbitrary values would make the trace differ between processes."""
     return torch.zeros(size, dtype=dtype)
 
 

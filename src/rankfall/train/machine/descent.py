@@ -1,8 +1,8 @@
-"""The step down a member's gradient as a program: clip, then the optimiser's own operations over the row of the member.
+"""The optimiser's step of a member as a program: clip the gradient, then apply the optimiser's operations to the row of the member.
 
-What differs between members (learning rate, decay, clip) and the numbers that change from step to step are inputs. A program serves all
-steps of the same operations; where a number is found to change, it is written anew with that number as an input, which changes no bit.
-Weights and slots are written where they are read: `check_order` makes sure that none is read after it was written.
+Values that differ between members (learning rate, decay, clip) and numbers that change from step to step are inputs. A program serves all
+steps with the same operations. If a number turns out to change, the program is written again with this number as an input, which changes no
+bit. Weights and slots are updated in place: `check_order` makes sure that none is read after it was written.
 """
 
 from collections.abc import Sequence
@@ -24,26 +24,26 @@ from rankfall.train.machine.record import Noted, OfNumber, OfTensor, OptimizerOp
 from rankfall.train.machine.trace import Untraceable
 from rankfall.train.members import Members, Optimizer
 
-NORM_EPS = 1e-6  # as `Members.update` has it
-LR, DECAY, CLIP = range(3)  # places in RATES
+NORM_EPS = 1e-6  # as in `Members.update`
+LR, DECAY, CLIP = range(3)  # positions in RATES
 OF_MEMBER = 3
 SLOTS = (FIRST_SLOT, FIRST_SLOT + 1, NORM + 1, NORM + 2)
-CHANGING, CHANGES = NORM + 3, 64  # the buffer of numbers that change with the step, and its size
-LOOKED_AT = (1, 2, 3, 1000)  # steps whose numbers are compared before the first
+CHANGING, CHANGES = NORM + 3, 64  # buffer of numbers that change with the step, and its size
+LOOKED_AT = (1, 2, 3, 1000)  # steps whose numbers are compared in advance
 
 
 @dataclass(eq=False)
 class DescentProgram:
-    """Of the operations of one step, and the numbers that they had there."""
+    """A program for one list of operations, and their numbers at the step for which it was written."""
 
     program: Program
     numbers: list[float]
-    changing: list[int]  # which of them are inputs
+    changing: list[int]  # positions of the numbers that are inputs
 
 
 @dataclass
 class Descent:
-    """Of one optimiser, for rows of so many weights."""
+    """The programs of one optimiser, for rows of `weights` numbers."""
 
     optimizer: Optimizer
     weights: int
@@ -56,7 +56,7 @@ class Descent:
 
     @staticmethod
     def of(members: Members, divide: Divide | None = None) -> "Descent":
-        """Raises `Untraceable` where there is none."""
+        """Return the programs of the members' optimiser. Raise `Untraceable` if it cannot be traced."""
         if len(members.slots) > len(SLOTS):
             raise Untraceable(f"an optimiser with {len(members.slots)} slots")
         own = members.decay is not None, members.clip is not None
@@ -66,7 +66,7 @@ class Descent:
         return found
 
     def at(self, t: int) -> tuple[Program, np.ndarray]:
-        """The program of step t, and its numbers that change (CHANGES,)."""
+        """Return the program of step t and its changing numbers (CHANGES,)."""
         recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.noted)
         own = self.programs.get(recorded)
         if own is None:
@@ -137,8 +137,8 @@ def lower_operation(draft: ProgramDraft, operation: OptimizerOperation, get: Any
 
 
 def check_order(nodes: Sequence[ProgramNode]) -> None:
-    """Raise where a node, in the order in which they run, reads what an earlier one has written in its place, or other numbers than
-    those of its own place, which a block before may have written."""
+    """Raise if a node reads weights or slots that an earlier node has overwritten, or reads them out of order, where an earlier block may
+    have overwritten them. `nodes` are in the order in which they run."""
     buffers, written = (PARAM, *SLOTS), set[int]()
     for node in nodes:
         views = [x for x in node.ins if isinstance(x, View)]

@@ -1,4 +1,4 @@
-"""An engine of `Members` for whatever can be traced: each member's step is one run of the program of its shape.
+"""An engine of `Members` for all traceable networks: each step of a member is one run of the program for its shape.
 
 members.engine = Machined(members, architecture, shape, training)
 """
@@ -41,7 +41,7 @@ NO_CODE: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, eq=False)
 class PreparedStep:
-    """A step of all members, ready to be computed."""
+    """A step of all members that is ready to run."""
 
     program: StepProgram
     descent: Program | None  # None: the gradient alone
@@ -62,11 +62,11 @@ class Machined:
         training: Training,
         code: Mapping[str, str] = NO_CODE,
     ) -> None:
-        """`code`: the digests of all code that steps depend on; with it, programs are kept for other processes."""
+        """Prepare the members. `code`: digests of all code that steps depend on; with it, programs are cached for other processes."""
         used = [*components_of(architecture), ("objective", training.objective)]
         parts = tuple(components.load(kind, one.name) for kind, one in used)
         self.design = architecture, shape, training.dtype, training.objective, parts
-        self.code = digest_code(code)  # once: the programs of steps are looked up by it
+        self.code = digest_code(code)  # key of the cache of programs
         self.draw = recipe.make_draw(training)
         self.numbers = np.dtype(training.dtype)
         self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
@@ -77,24 +77,24 @@ class Machined:
         self.norms = rows(self.zeros, len(members), 1)
         self.memories: dict[StepProgram, list[Memory]] = {}
         self.machines: list[Machine] = []
-        self.arenas: list[np.ndarray] = []  # one a thread
-        self.evaluates = True  # until an evaluation turns out to be none that can be traced
-        self.pace = 1.0  # seconds that a step of all members took last
+        self.arenas: list[np.ndarray] = []  # one per thread
+        self.evaluates = True  # until an evaluation cannot be traced
+        self.pace = 1.0  # seconds of the last step of all members
         try:
             self.descent: Descent | None = Descent.of(members, self.divide)
-        except Untraceable:  # the optimiser steps on all members' rows, after all gradients
+        except Untraceable:  # PyTorch runs the optimiser for all members, after all gradients
             self.descent = None
 
     def own_zeros(self, members: Members) -> Zeros:
         return on_pages(self.numbers)
 
     def steps_at_once(self, members: int) -> int:
-        """Steps that `steps` should be given at once. Numbers do not depend on it."""
+        """Return the number of steps for one call of `steps`. Results do not depend on it."""
         return shares.steps_between(members, workers(members), self.pace) if self.descent else 1
 
     def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
-        """One batch after another for every member, shared among as many threads as torch would use; a step of a network is computed by
-        one of them alone, so that its numbers do not depend on their count."""
+        """Train every member on the batches, in as many threads as torch would use. One thread computes a step of a network, so that
+        results do not depend on the number of threads."""
         if self.descent is None:
             found = []
             for batch in batches:
@@ -114,7 +114,7 @@ class Machined:
         return [self.read(one) for one in launches]
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
-        """In parts that stay in the processor's cache; by PyTorch where the objective draws something of the whole batch."""
+        """Evaluate a batch in parts that fit the processor's cache, or by PyTorch if the objective draws a tensor for the whole batch."""
         batch = self.draw(batch)
         if not self.evaluates or not comes_apart(batch):
             return objective(members.module, batch)
@@ -122,20 +122,20 @@ class Machined:
         try:
             for part in parts_of(batch):
                 launches.append(self.launch(members, part, 0, launches, gradient=False, descends=False))
-        except Untraceable:  # as decided by code alone, on any machine
+        except Untraceable:  # depends on code only, so it is the same on any machine
             self.evaluates = False
             return objective(members.module, batch)
         self.compute(members, launches, torch.ones_like(members.status))
         return add_up([self.read(one) for one in launches])
 
     def passes(self, members: Members, batch: Samples) -> Graded:
-        """Loss and metrics of each member; its gradient is left in `members.grads`."""
+        """Return loss and metrics of each member, and write the gradients to `members.grads`."""
         one = self.launch(members, batch, members.step_count, descends=False)
         self.compute(members, [one], torch.ones_like(members.status))
         return self.read(one)
 
     def descend(self, members: Members) -> None:
-        """One step of the optimiser along `members.grads`."""
+        """Take one step of the optimiser along `members.grads`."""
         if self.descent is None:
             members.update(members.grads.new_zeros(len(members)))
             return
@@ -168,7 +168,7 @@ class Machined:
         gradient: bool = True,
         descends: bool = True,
     ) -> PreparedStep:
-        """`before`: launches that will be computed with it, each of which needs its own memory."""
+        """Prepare a step. `before`: launches that will run in the same call, each of which needs its own memory."""
         if batch.drawn is None:
             batch = self.draw(batch)
         self.check_batch(batch)
@@ -186,8 +186,8 @@ class Machined:
         return PreparedStep(program, descent, memory, *addresses(self.tensors(members, memory)))
 
     def compute(self, members: Members, launches: Sequence[PreparedStep], alive: Tensor) -> Tensor:
-        """Says which members were running after each of the steps (steps, K). Those whose loss or gradient is not finite are no longer in
-        `alive` (K,)."""
+        """Run steps and return which members were running after each of them (steps, K). Members whose loss or gradient is not finite
+        become 0 in `alive` (K,)."""
         still = alive.numpy()
         count = len(members)
         given = shares.shares(count, len(launches), workers(count))
@@ -234,7 +234,7 @@ class Machined:
         }
 
     def check_batch(self, batch: Samples) -> None:
-        """Raise where a symbol is none: a table has no such row."""
+        """Raise if a symbol is outside the task's range, since the embedding table has no such row."""
         x = batch.inputs
         if not x.is_floating_point() and x.numel() and not (int(x.min()) >= 0 and int(x.max()) < batch.size_in):
             raise RankfallError(
@@ -253,7 +253,7 @@ def workers(members: int) -> int:
 
 
 def read_graded(program: StepProgram, out: Tensor) -> Graded:
-    """From what the program has left in OUT (K, OUTS)."""
+    """Return the results that the program has written to OUT (K, OUTS)."""
     found: dict[str, dict[str, Tensor]] = {"loss": {}, "asked": {}, "sums": {}, "asked_of": {}}
     for i, ((kind, name), integer) in enumerate(zip(program.names, program.integers)):
         found[kind][name] = out[:, i].nan_to_num().long() if integer else out[:, i].clone()
@@ -261,8 +261,7 @@ def read_graded(program: StepProgram, out: Tensor) -> Graded:
 
 
 def prepare() -> None:
-    """Has the machine compiled, once for a processor and a version of its code, and forgets the programs of an earlier job, whose code
-    may have been another."""
+    """Load or compile the machine, and clear the programs of an earlier job, whose code may differ."""
     program_of.cache_clear()
     one = Machine(np.float32)
     one.run(np.zeros(0, np.int64), 0, np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64), 0, 0)

@@ -1,4 +1,4 @@
-"""An evaluation in parts, and the result on all of them."""
+"""Evaluation in parts, and the result on all of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,12 +8,12 @@ from torch import Tensor
 
 from rankfall.train.objectives._base import Graded, Samples
 
-EVALUATED = 32  # samples at once, at most: more leave the processor's cache
+EVALUATED = 32  # largest number of samples of a part; more do not fit the processor's cache
 
 
 def parts_of(batch: Samples) -> list[Samples]:
-    """The samples of a batch in order, at most EVALUATED at once: equal parts where there are any that are not much smaller, since each
-    size has a program of its own."""
+    """Split a batch into parts of at most EVALUATED samples. The parts have equal sizes if this does not make them much smaller, since each
+    size needs a program."""
     count = batch.inputs.shape[1]
     size = next((n for n in range(min(count, EVALUATED), EVALUATED // 2, -1) if count % n == 0), EVALUATED)
     inputs = batch.inputs.split(size, 1)
@@ -25,12 +25,12 @@ def parts_of(batch: Samples) -> list[Samples]:
 
 
 def comes_apart(batch: Samples) -> bool:
-    """Whether all that was drawn for a batch is of its samples, so that parts of it can be told."""
+    """Return whether all tensors drawn for a batch have its axis of samples, so that they can be split."""
     return all(x.dim() > 1 and x.shape[1] == batch.inputs.shape[1] for x in batch.drawn or ())
 
 
 def add_up(parts: Sequence[Graded]) -> Graded:
-    """The result on all of their targets."""
+    """Return the result on the targets of all parts."""
     if len(parts) == 1:
         return parts[0]
     asked = sum_of(one.asked for one in parts)

@@ -1,4 +1,4 @@
-"""The form of a batch, and the program of a network's step on batches of that form."""
+"""The form of a batch, and the program of a network's step for batches of this form."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,16 +15,16 @@ from rankfall.train.machine.step import StepProgram, step_program
 from rankfall.train.machine.trace import batch_tensors
 from rankfall.train.objectives._base import Samples
 
-KEPT = 256  # programs, of all shapes of the last few networks; an objective that draws a length has one for each
+KEPT = 256  # programs in memory; an objective that draws lengths has one for each length
 
 
 @dataclass(frozen=True)
 class StepForm:
-    """All that a program depends on, but for the code: traces are of this alone."""
+    """The properties of a batch on which a program depends."""
 
-    shapes: tuple[tuple[int, ...], ...]  # (B, T) or (B, T, C), of inputs, targets and what is drawn
+    shapes: tuple[tuple[int, ...], ...]  # (B, T) or (B, T, C), of inputs, targets and drawn tensors
     formats: tuple[torch.dtype, ...]
-    same: bool  # inputs and targets are one
+    same: bool  # inputs and targets are one tensor
     drawn: bool
     size_in: int
     special: int
@@ -38,7 +38,7 @@ class StepForm:
         return StepForm(shapes, formats, *whose, batch.size_in, batch.special, batch.constant, batch.learned)
 
     def samples(self) -> Samples:
-        """Some samples of this form, of one member."""
+        """Return samples of this form for one member, all zeros."""
         inputs, targets, *drawn = (
             torch.zeros(1, *shape, dtype=dtype) for shape, dtype in zip(self.shapes, self.formats)
         )
@@ -59,9 +59,9 @@ def program_of(
     gradient: bool,
     divide: Divide | None = None,
 ) -> StepProgram:
-    """`parts`: what the network and objective are made of, as loaded: of a module that is loaded anew a program is written anew.
-    `code`: the digest of all code that the program depends on, under which it is kept for other processes; empty: it is not kept.
-    `divide`: see `fuse`."""
+    """Return the program of a step, from the caches or newly written. `parts`: the loaded components of network and objective, so that a
+    reloaded module gets a new program. `code`: digest of all code that the program depends on, part of its key in the cache for other
+    processes; if empty, this cache is not used. `divide`: see `fuse`."""
     made_from = replace(architecture, name=""), shape, dtype, objective, dropout, gradient, divide is not None
     name = name_program(code, *made_from, repr(form)) if code else None
     found = load_program(name) if name else None

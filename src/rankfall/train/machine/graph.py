@@ -1,6 +1,6 @@
-"""A list of ATen operations on numbered tensors, in which equal ones stand once: no operation changes a tensor or draws.
+"""A list of distinct ATen operations on numbered tensors. No operation changes a tensor or draws random numbers.
 
-The tensors that are given have the first numbers. What no data enter is computed at once, and `known`.
+The inputs have the first numbers. Tensors that do not depend on inputs are computed immediately and are in `known`.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +13,12 @@ from torch import Tensor
 
 
 class Untraceable(Exception):
-    """The message says what cannot be traced."""
+    """The network, objective or optimiser cannot be traced; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """The tensor of this number, as an argument or a result."""
+    """A reference to the tensor with this number, as an argument or a result."""
 
     number: int
 
@@ -28,7 +28,7 @@ class Ref:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Form:
-    """What is known of a tensor without its numbers. There is one object of each form (`form`)."""
+    """The shape, strides and format of a tensor. There is one object for each form (`form`)."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -54,21 +54,21 @@ class AtenOperation:
     args: tuple[Any, ...]  # with `Ref` for tensors, also within lists
     kwargs: dict[str, Any]
     result: Any  # a `Ref`, or a list or tuple of them
-    inputs: tuple[int, ...]  # numbers of the tensors among its arguments
-    outputs: tuple[int, ...]  # and of those that it gives
+    inputs: tuple[int, ...]  # numbers of the tensors among the arguments
+    outputs: tuple[int, ...]  # numbers of the tensors of the result
 
 
 @dataclass(eq=False)
 class AtenGraph:
-    forms: list[Form] = field(default_factory=list)  # of the tensor of each number
+    forms: list[Form] = field(default_factory=list)  # form of each tensor, by number
     known: dict[int, Tensor] = field(default_factory=dict)
     operations: list[AtenOperation] = field(default_factory=list)
     given: int = 0
     results: Any = ()
-    equal: dict[tuple[Any, str], Any] = field(default_factory=dict)  # the result of each operation and its arguments
+    equal: dict[tuple[Any, str], Any] = field(default_factory=dict)  # operation and arguments -> result
 
     def give(self, one: Form) -> Ref:
-        """Another tensor that is given."""
+        """Add an input tensor."""
         self.given += 1
         return self.number(one)
 
@@ -77,13 +77,13 @@ class AtenGraph:
         return Ref(len(self.forms) - 1)
 
     def keep(self, value: Tensor) -> Ref:
-        """A tensor whose numbers are constants."""
+        """Add a constant tensor."""
         ref = self.number(form_of(value))
         self.known[ref.number] = value
         return ref
 
     def add(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], forms: Callable[[], Any]) -> Any:
-        """What an operation gives, as `Ref`. `forms`: finds the forms of what it gives, where data enter."""
+        """Add an operation and return its result with `Ref` for tensors. `forms` returns the forms of a result that is not constant."""
         key = target, repr((args, kwargs))
         if key in self.equal:
             return self.equal[key]
@@ -103,7 +103,7 @@ class AtenGraph:
         return replace_in(x, Ref, lambda ref: self.forms[ref.number])
 
     def insert(self, other: "AtenGraph", given: Sequence[Ref]) -> Any:
-        """Adds the operations of another graph, on tensors of this one; what it gives, of these."""
+        """Add the operations of another graph to tensors of this one, and return its results as tensors of this graph."""
         here = dict(enumerate(given))
         made = {number for operation in other.operations for number in operation.outputs}
         here |= {number: self.keep(value) for number, value in other.known.items() if number not in made}
@@ -115,7 +115,7 @@ class AtenGraph:
         return translate(other.results)
 
     def needed(self) -> list[AtenOperation]:
-        """The operations that a result depends on, in their order."""
+        """Return the operations on which a result depends, in order."""
         wanted, found = set(numbers_in(self.results)), []
         for operation in reversed(self.operations):
             if not wanted.isdisjoint(operation.outputs):
@@ -125,7 +125,7 @@ class AtenGraph:
 
 
 def numbers_in(x: Any) -> tuple[int, ...]:
-    """Of the tensors in an argument, in their order."""
+    """Return the numbers of the tensors in an argument, in order."""
     if isinstance(x, Ref):
         return (x.number,)
     if isinstance(x, dict):
@@ -134,7 +134,7 @@ def numbers_in(x: Any) -> tuple[int, ...]:
 
 
 def replace_in(x: Any, kind: type, by: Callable[[Any], Any]) -> Any:
-    """The same lists, tuples and dictionaries with other things of a kind in them."""
+    """Return nested lists, tuples and dictionaries with each object of a kind replaced by `by(object)`."""
     if isinstance(x, kind):
         return by(x)
     if isinstance(x, (list, tuple)):

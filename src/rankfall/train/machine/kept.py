@@ -1,4 +1,4 @@
-"""Files in the user's cache folder for other processes: a digest, and what it is of. One that is not whole counts as none."""
+"""Files in the user's cache folder, shared by processes. Each has the digest of its content; a damaged file counts as missing."""
 
 import hashlib
 from contextlib import suppress
@@ -9,7 +9,7 @@ from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
 
 
 def read_kept(folder: str, name: str) -> bytes | None:
-    """What was kept under this name, if it is whole."""
+    """Return the cached content with this name, or None if it is missing or damaged."""
     path = path_of(folder, name)
     try:
         if path is None or describe_non_file(path) is not None:
@@ -24,7 +24,7 @@ def read_kept(folder: str, name: str) -> bytes | None:
 
 
 def keep(folder: str, name: str, content: bytes) -> None:
-    """Has other processes find it, where there is a folder that can be written."""
+    """Cache content for other processes, if the cache folder is writable."""
     path = path_of(folder, name)
     if path is not None:
         with suppress(StoreError), atomic(path) as file:

@@ -1,4 +1,4 @@
-"""What a step reads and writes beside the members' own rows, and where all of it lies: numbers behind each buffer may be read."""
+"""Memory of a step besides the members' rows, and the addresses of all buffers. Numbers behind each buffer may be read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from rankfall.train.machine.program.build import Program
 from rankfall.train.machine.runtime import room
 from rankfall.train.members import Members
 
-SPARE = 64  # numbers behind each buffer
+SPARE = 64  # extra numbers behind each buffer
 OUTS = 64
 
 
 @dataclass(eq=False)
 class Memory:
-    """What a step of one form reads and writes, beside the members' own rows."""
+    """The buffers of a step of one form, besides the members' rows."""
 
-    given: tuple[Tensor, ...]  # (K, N) of each tensor of a batch
+    given: tuple[Tensor, ...]  # (K, N) for each tensor of a batch
     out: Tensor  # (K, OUTS)
     rates: Tensor  # (K, RATES)
     changing: Tensor  # (CHANGES,)
@@ -30,7 +30,7 @@ class Memory:
 
     @staticmethod
     def of(count: int, program: Program | None, shapes: Sequence[tuple[int, ...]], zeros: "Zeros") -> "Memory":
-        """For so many members. `shapes`: of what a batch holds of each."""
+        """Allocate memory for `count` members. `shapes`: shape per member of each tensor of a batch."""
         fixed = np.zeros(0) if program is None else program.constants
         constants = zeros(fixed.size)
         constants.copy_(torch.from_numpy(fixed))
@@ -40,11 +40,11 @@ class Memory:
         return Memory(given, *own, zeros(CHANGES), step, constants)
 
 
-Zeros = Callable[[int], Tensor]  # (count,), behind which numbers may be read
+Zeros = Callable[[int], Tensor]  # count -> zeros (count,) followed by readable memory
 
 
 def addresses(tensors: dict[int, Tensor]) -> tuple[np.ndarray, np.ndarray]:
-    """Of each buffer of the first member, and the bytes from there to the next member's; 0 where all have one."""
+    """Return the address of each buffer of the first member, and the bytes from member to member, or 0 for a shared buffer."""
     bases, strides = np.zeros(BUFFERS, np.int64), np.zeros(BUFFERS, np.int64)
     for buffer, tensor in tensors.items():
         bases[buffer] = tensor.data_ptr()
@@ -53,12 +53,12 @@ def addresses(tensors: dict[int, Tensor]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def on_pages(dtype: np.dtype) -> Zeros:
-    """Of a processor."""
+    """Return a function that allocates zeros on large pages."""
     return lambda count: torch.from_numpy(room(count + SPARE, dtype)[:count])
 
 
 def move(members: Members, zeros: Zeros) -> None:
-    """Has weights, gradients and what the optimiser remembers lie where numbers behind them may be read."""
+    """Move weights, gradients and slots of the optimiser to memory that is followed by readable memory."""
 
     def move_rows(rows: Tensor) -> Tensor:
         return zeros(rows.numel()).view(rows.shape).copy_(rows)
@@ -73,5 +73,5 @@ def move(members: Members, zeros: Zeros) -> None:
 
 
 def rows(zeros: Zeros, count: int, each: int) -> Tensor:
-    """One of each member (K, each)."""
+    """Allocate one row per member (K, each)."""
     return zeros(count * each).view(count, each)

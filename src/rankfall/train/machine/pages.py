@@ -1,16 +1,16 @@
-"""Memory for activations on large pages: a product reads the same place of hundreds of rows, each on a page of its own, and a processor
-finds only some seventy small pages at once."""
+"""Memory for activations on large pages. A product reads hundreds of rows that are on different small pages, and the TLB of a processor
+holds only about seventy."""
 
 import mmap
 from contextlib import suppress
 
 import numpy as np
 
-LARGE = 2**21  # bytes of a page that Linux lends where it is asked to (madvise), on x86 and ARM alike
+LARGE = 2**21  # bytes of a large page of Linux (madvise), on x86 and ARM
 
 
 def memory(count: int) -> np.ndarray:
-    """Zeros (count,) from the beginning of a large page on; on small ones where the system has no others."""
+    """Return zeros (count,) that begin on a large page, or on small pages if the system has no large ones."""
     size = -(-4 * count // LARGE) * LARGE + LARGE
     try:
         held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -1,7 +1,7 @@
-"""Programs of steps, kept for other processes in the user's cache folder: a trace takes a second or more, to read its program much less.
+"""A cache of programs in the user's cache folder, shared by processes. A trace takes a second or more; reading its program is much faster.
 
-A program is named by all that it is made from: the code of the cell (its own components and the machine's, as `code` says), the version of
-torch, the network, its objective, and the form of a batch. A file that is not whole counts as none. What cannot be traced is not kept.
+The name of a program is a digest of all its sources: the code of the cell (components and machine), the version of torch, the network, the
+objective, and the form of a batch. A damaged file counts as missing. Failed traces are not cached.
 """
 
 import hashlib
@@ -24,19 +24,19 @@ Name = str
 
 
 def digest_code(code: Mapping[str, str]) -> str:
-    """Of all files and their digests; empty where there are none."""
+    """Return one digest of all files and their digests, or an empty text if there are none."""
     return hashlib.sha256(canonical(dict(code)).encode()).hexdigest() if code else ""
 
 
 def name_program(code: str, *made_from: Any) -> Name:
-    """`made_from`: dataclasses and other values that the step is made from."""
+    """Return the name of a program. `made_from`: dataclasses and other values from which the step is made."""
     about = [asdict(one) if is_dataclass(one) and not isinstance(one, type) else one for one in made_from]
     text = canonical([code, torch.__version__, about])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def load_program(name: Name) -> StepProgram | None:
-    """The program of this name, if it was kept whole."""
+    """Return the program with this name, or None if it is not in the cache or damaged."""
     content = read_kept("programs", f"{name}.npz")
     if content is None:
         return None

@@ -1,8 +1,8 @@
-"""An optimiser's step as a list of operations on the rows of one member, whatever the optimiser is made of.
+"""The step of any optimiser as a list of operations on the rows of one member.
 
-It is run with tensors that have a shape and no numbers, and every operation is noted. An operation that changes a tensor in place becomes
-one that gives a new one. Numbers of Python, such as learning rates' corrections that depend on the step, are noted apart: between two steps
-of the same operations they alone differ.
+The step runs on tensors that have a shape and no values, and each operation is recorded. An operation that changes a tensor in place
+becomes one that returns a new tensor. Python numbers, such as a correction of the learning rate that depends on the step, are recorded
+separately, because only they differ between two steps with the same operations.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from rankfall.train.machine.program.calls import LOWERINGS
 from rankfall.train.machine.recorder import DispatchRecorder, Untraceable
 from rankfall.train.members import Optimizer
 
-NUMBERS = ("number", "Tensor", "float")  # types of arguments that are no size or axis; or None
+NUMBERS = ("number", "Tensor", "float")  # types of arguments that are numbers, not sizes or axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class OptimizerOperation:
     dtype: torch.dtype
 
 
-of_tensor, of_number = cache(OfTensor), cache(OfNumber)  # one of each, so that they are compared in no time
+of_tensor, of_number = cache(OfTensor), cache(OfNumber)  # one object for each value, so that comparisons are fast
 
 
 @dataclass(eq=False)
 class Noted:
-    """An operation, and those that have followed it, by what they are and of what: what came before says which shapes tensors have."""
+    """An operation, and the operations that have followed it, by target and arguments. The path to a node determines the shapes."""
 
     operation: OptimizerOperation | None = None
     following: dict[Any, "Noted"] = field(default_factory=dict)
@@ -53,17 +53,17 @@ class Noted:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Tensors are counted from those that are given on; each operation gives one."""
+    """A recorded step. The inputs have the first tensor numbers, and the result of each operation has the next one."""
 
     operations: tuple[OptimizerOperation, ...]
-    results: tuple[int, ...]  # which tensor each given one is in the end
+    results: tuple[int, ...]  # number of the tensor that each input becomes
 
 
 def record(
     optimizer: Optimizer, weights: int, decays: bool, dtype: torch.dtype, t: int, before: Noted
 ) -> tuple[Recorded, list[float]]:
-    """Step t on rows (1, P); given are weights, gradient, slots, learning rate, scratch, and decay if there is one. `before`: what was
-    noted of other steps of the same."""
+    """Record step t on rows (1, P), and return the step and its Python numbers. The inputs are weights, gradient, slots, learning rate,
+    scratch, and decay if used. `before`: the root of the recorded operations of other steps."""
     row, one = ((lambda n=n: torch.empty(1, n, dtype=dtype, device="meta")) for n in (weights, 1))
     w, grads, slots, lr, scratch = row(), row(), tuple(row() for _ in range(optimizer.slots)), one(), row()
     decay = one() if decays else None
@@ -83,12 +83,12 @@ class OptimizerRecorder(DispatchRecorder):
     def __init__(self, given: Sequence[Tensor], before: Noted) -> None:
         super().__init__()
         self.last = before
-        self.held = list(given)  # so that none is freed and another takes its name
+        self.held = list(given)  # keep references, so that no id is reused
         self.now = {id(x): i for i, x in enumerate(given)}
         self.first = len(given)
         self.operations: list[OptimizerOperation] = []
         self.numbers: list[float] = []
-        self.shared: set[int] = set()  # those that are parts of others, or have parts
+        self.shared: set[int] = set()  # ids of tensors that share memory with another
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -150,8 +150,7 @@ class OptimizerRecorder(DispatchRecorder):
 
 
 def of_zeros(x: Any) -> Any:
-    """A tensor, or those in a list, with numbers: PyTorch computes with such tensors at once. For those without it would first import its
-    compiler."""
+    """Return zeros for a tensor or a list of tensors without values. Operations on meta tensors would make PyTorch import its compiler."""
     if isinstance(x, (list, tuple)):
         return [of_zeros(one) for one in x]
     return torch.zeros(x.shape, dtype=x.dtype) if isinstance(x, Tensor) and x.is_meta else x
@@ -159,15 +158,15 @@ def of_zeros(x: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class KnownOperation:
-    """What is the same at every call of one of PyTorch's operations."""
+    """The properties of one of PyTorch's operations."""
 
-    target: Any  # the one that gives a new tensor
-    in_place: bool  # it is to replace the first argument
-    copies: bool  # the first argument becomes the second
+    target: Any  # variant that returns a new tensor
+    in_place: bool  # the result replaces the first argument
+    copies: bool  # copies the second argument to the first
     lowered: bool
-    numbers: tuple[bool, ...]  # of each argument of the target: whether it may be a number of Python
-    named: dict[str, bool]  # the same by their names
-    aliases: bool  # what it gives shares memory with what it is given
+    numbers: tuple[bool, ...]  # for each argument of the target, whether it may be a Python number
+    named: dict[str, bool]  # the same by name of the argument
+    aliases: bool  # the result shares memory with an argument
 
 
 @cache
@@ -186,7 +185,7 @@ def known_operation(func: Any, writes_out: bool) -> KnownOperation:
 
 
 def like(func: Any, name: str) -> Any:
-    """The operation of this name with the arguments that `func` has, but for where it writes."""
+    """Return the operation with this name and the arguments of `func`, except its output argument."""
     wanted = [str(one.type) for one in func._schema.arguments if not one.is_out]
     packet = getattr(torch.ops.aten, name, None)
     for overload in packet.overloads() if packet is not None else ():

@@ -1,6 +1,6 @@
-"""Records the ATen operations of a function that is run on tensors without numbers.
+"""Record the ATen operations of a function that runs on tensors without values.
 
-An operation that is made of others is traced once for each form of its arguments, and what it is made of inserted wherever it stands.
+A composite operation is traced once for each form of its arguments, and its parts are inserted at each call.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,15 @@ from rankfall.train.machine import apart
 from rankfall.train.machine.decompositions import decompositions
 from rankfall.train.machine.graph import AtenGraph, Form, Ref, Untraceable, form_of, numbers_in, replace_in
 
-KEPT = 4096  # of each of the following, for networks whose tensors have the same forms
-RESULTS: dict[tuple[Any, str], Any] = {}  # the forms of what an operation gives, by those of its arguments
-PARTS: dict[tuple[Any, str], AtenGraph] = {}  # what an operation is made of
+KEPT = 4096  # largest size of each cache below; networks with the same forms share entries
+RESULTS: dict[tuple[Any, str], Any] = {}  # operation and forms of its arguments -> forms of its result
+PARTS: dict[tuple[Any, str], AtenGraph] = {}  # operation and forms of its arguments -> its parts
 CPU = torch.device("cpu")
 CONSTANTS = Tensor, nn.Parameter  # kinds of tensors that a module may hold
 
 
 class Numberless(Tensor):
-    """A tensor of a graph, for functions that compute with it: it has a form, and no numbers that they could read."""
+    """A tensor of a graph. It has a form, and no values that a function could read."""
 
     ref: Ref
     recorder: "AtenRecorder"
@@ -45,7 +45,7 @@ class Numberless(Tensor):
 class DispatchRecorder(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing here is compiled; else torch imports its compiler at the first operation, which takes a second."""
+        """Return False, because nothing here is compiled. Otherwise torch would import its compiler, which takes a second."""
         return False
 
 
@@ -53,10 +53,10 @@ class AtenRecorder(DispatchRecorder):
     def __init__(self) -> None:
         super().__init__()
         self.graph = AtenGraph()
-        self.constants: dict[int, tuple[Tensor, Ref]] = {}  # by name, and held, so that no other takes its name
+        self.constants: dict[int, tuple[Tensor, Ref]] = {}  # by id; the reference keeps the id from being reused
 
     def run(self, function: Callable[..., Any], *given: Any, **others: Any) -> AtenGraph:
-        """The graph of `function`, given a tensor for each form among its arguments."""
+        """Return the graph of `function`. Each form among the arguments becomes a tensor."""
         args, kwargs = replace_in((given, others), Form, lambda one: self.tensor(self.graph.give(one)))
         with self:
             self.graph.results = self.refs(function(*args, **kwargs))
@@ -69,7 +69,7 @@ class AtenRecorder(DispatchRecorder):
         given = numbers_in((args, kwargs))
         is_known = all(number in self.graph.known for number in given)
         made = None if is_known and func in apart.table() else made_of(func)
-        if made is not None and is_known:  # it may decide by numbers
+        if made is not None and is_known:  # it may depend on values
             with self:
                 return made(*self.tensors(args), **self.tensors(kwargs))
         if made is not None:
@@ -80,7 +80,7 @@ class AtenRecorder(DispatchRecorder):
         return self.tensors(self.graph.add(func, args, kwargs, partial(self.forms, func, args, kwargs)))
 
     def parts(self, func: Any, made: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> AtenGraph:
-        """What an operation is made of."""
+        """Return the graph of a composite operation."""
         args, kwargs = self.graph.form_in((args, kwargs))
         key = func, repr((args, kwargs))
         if key not in PARTS:
@@ -108,7 +108,7 @@ class AtenRecorder(DispatchRecorder):
         return Numberless.of(self.graph.forms[ref.number], ref, self)
 
     def forms(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Of what an operation gives."""
+        """Return the forms of an operation's result."""
         about = self.graph.form_in((args, kwargs))
         key = func, repr(about)
         if key not in RESULTS:
@@ -130,7 +130,7 @@ def empty(one: Form) -> Tensor:
 
 
 def check(func: Any) -> None:
-    """Raise where an operation is none of numbers that it is given alone."""
+    """Raise if an operation depends on more than its arguments, on their values, or changes a tensor."""
     if not isinstance(func, torch._ops.OpOverload):
         raise Untraceable(f"the operation {func}")
     if torch.Tag.data_dependent_output in func.tags:
@@ -143,7 +143,7 @@ def check(func: Any) -> None:
 
 @cache
 def made_of(func: Any) -> Callable[..., Any] | None:
-    """The function that takes an operation apart; None: it is one of the few kinds, or a component's own."""
+    """Return the decomposition of an operation, or None if it has none."""
     if not isinstance(func, torch._ops.OpOverload):
         return None
     has = partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())

@@ -1,4 +1,4 @@
-"""What runs programs from Python: a machine is one thread's, and holds the room that it works in."""
+"""The machine that runs programs from Python. Each thread has one, with its scratch memory."""
 
 from functools import partial
 from typing import Any
@@ -8,30 +8,30 @@ import numpy as np
 from rankfall.train.machine import cache, codes, pages
 from rankfall.train.machine.kernels.interpreter import run_members
 
-# What the names of the modules begin with that the machine is compiled of.
+# Prefixes of the modules from which the machine is compiled.
 SOURCES = ("rankfall.train.machine.kernels.", "rankfall.train.machine.codes")
 NOTHING = np.zeros(1, np.int64)
 
 
 def room(count: int, dtype: Any) -> np.ndarray:
-    """Zeros (count,) on large pages, and behind them as many as a vector may read too far."""
+    """Return zeros (count,) on large pages, followed by as many numbers as a vector may read past the end."""
     each = np.dtype(dtype).itemsize // 4
     return pages.memory((count + 64) * each).view(dtype)
 
 
 def prepare(dtype: str) -> None:
-    """Has the machine compiled for numbers of a type, once for a process."""
+    """Load the machine for a number format from the cache, or compile it first. Called once per process and format."""
     cache.ready(run_members, ARGUMENTS[dtype], SOURCES)
 
 
 def prepare_all() -> None:
-    """For every type of numbers."""
+    """Prepare the machine for every number format."""
     for dtype in ARGUMENTS:
         prepare(dtype)
 
 
 def of_its_types(dtype: str) -> tuple[Any, ...]:
-    """Arguments for no member at all."""
+    """Return arguments of `run_members` for zero members."""
     integers = np.zeros(1, np.int64)
     return np.zeros(1, dtype), *(integers,) * 3, 0, 0, 0, *(integers,) * 4
 
@@ -48,7 +48,7 @@ class Machine:
     def run(
         self, program: np.ndarray, count: int, bases: np.ndarray, strides: np.ndarray, first: int, last: int
     ) -> None:
-        """A program for members first .. last - 1."""
+        """Run a program for members first .. last - 1."""
         counts = np.array([count, 0, 0])
         run_members(self.scratch, self.table, bases, strides, first, last, 0, program, NOTHING, counts, NOTHING)
 
@@ -65,6 +65,6 @@ class Machine:
         weights: int,
         alive: np.ndarray,
     ) -> None:
-        """The gradient, and where it and the loss are finite, the optimiser's program."""
+        """Run the program of the gradient and, where gradient and loss are finite, that of the optimiser."""
         counts = np.array([count, instructions, weights])
         run_members(self.scratch, self.table, bases, strides, first, last, 1, program, optimiser, counts, alive)

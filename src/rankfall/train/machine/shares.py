@@ -1,9 +1,9 @@
-"""Which members each thread computes, so that all threads are busy although a member's steps follow one another.
+"""The division of members among threads, so that all threads are busy although the steps of a member must run in order.
 
-Five members on two threads would be three on one and two on the other. Over two steps both can compute five: each takes two members
-whole, and of the member between them one takes the first step and the other, when that is done, the second. This is the wrap-around
-rule for interruptible work (McNaughton 1959): with as many steps as threads, or a multiple, no thread waits for another if all steps take
-equally long. Threads meet after these steps; so of short steps many are computed before they do.
+Five members on two threads would be three on one and two on the other. Over two steps, each thread can compute five: each takes two whole
+members, and one takes the first step of the fifth member and the other then takes its second step. This is the wrap-around rule for
+interruptible work (McNaughton 1959). If the number of steps is a multiple of the number of threads and all steps take equally long, no
+thread waits for another. Threads wait for each other after these steps, so many short steps are computed at once.
 """
 
 import threading
@@ -12,39 +12,39 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
-MEETING = 0.1  # seconds that threads compute before they wait for each other, so that a signal is soon heard; longer steps as above
-MOST = 16  # steps in that time
+MEETING = 0.1  # seconds between two synchronisations of threads, short so that signals are noticed soon
+MOST = 16  # largest number of steps between two synchronisations
 Compute = Callable[[int, int, int, int], None]  # (first member, after the last, step, thread)
 
 
 @dataclass(frozen=True)
 class Share:
-    """Of one thread: the members of which it takes all steps, and what it takes of the members before and behind them."""
+    """The work of one thread: all steps of some members, and some steps of the members before and after these."""
 
     first: int
     last: int
-    before: range  # steps of member first - 1, taken before all else
-    behind: range  # steps of member `last`, taken when the next thread has taken those before them
+    before: range  # steps of member first - 1, computed first
+    behind: range  # steps of member `last`, computed after the next thread has computed the earlier ones
 
 
 def steps_between(members: int, threads: int, pace: float) -> int:
-    """Steps until threads meet, each of which takes about `pace` seconds for all members."""
+    """Return the number of steps until threads synchronise. A step of all members takes about `pace` seconds."""
     return steps_at_once(members, threads, min(MOST, int(MEETING / pace)))
 
 
 def steps_at_once(members: int, threads: int, most: int = 1) -> int:
-    """Of how many steps, at most `most`, the shares are equal; else of the fewest that are. One thread waits for nobody."""
+    """Return the largest number of steps up to `most` with equal shares, or the smallest number with equal shares. For one thread: 1."""
     least = threads if 1 < threads < members and members % threads else 1
     return least * max(1, most // least) if threads > 1 else 1
 
 
 def shares(members: int, steps: int, threads: int) -> list[Share]:
-    """The share of each thread."""
+    """Return the share of each thread."""
     least = steps_at_once(members, threads)
     if least == 1 or steps % least:
         edges = [members * i // threads for i in range(threads + 1)]
         return [Share(first, last, range(0), range(0)) for first, last in pairwise(edges)]
-    # Where a thread's share ends: a member, and how many of its steps this thread takes.
+    # Ends of the shares: a member, and the number of its steps that the thread computes.
     cuts = [divmod(members * steps // threads * i, steps) for i in range(threads + 1)]
     return [
         Share(start + (taken > 0), last, range(steps - taken if taken else 0), range(steps - left, steps))
@@ -53,11 +53,11 @@ def shares(members: int, steps: int, threads: int) -> list[Share]:
 
 
 def compute_shares(given: Sequence[Share], steps: int, compute: Compute) -> None:
-    """Has each thread compute its share."""
+    """Compute the shares, each in its thread."""
     if len(given) == 1:
         take(0, given, steps, compute, [])
         return
-    begun = [threading.Event() for _ in given]  # the steps that a thread takes before all else are done
+    begun = [threading.Event() for _ in given]  # set when the steps `before` of a thread are done
     with ThreadPoolExecutor(len(given)) as pool:
         list(pool.map(lambda thread: take(thread, given, steps, compute, begun), range(len(given))))
 
@@ -67,7 +67,7 @@ def take(thread: int, given: Sequence[Share], steps: int, compute: Compute, begu
     try:
         for step in own.before:
             compute(own.first - 1, own.first, step, thread)
-    finally:  # whatever happens, nobody waits for ever
+    finally:  # after an error too, so that no thread waits forever
         if begun:
             begun[thread].set()
     for step in range(steps if own.last > own.first else 0):

@@ -1,4 +1,4 @@
-"""The program of one member's training step, or of an evaluation: traced, laid out, fused."""
+"""The program of one member's training step or evaluation: traced, laid out and fused."""
 
 import gc
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ from rankfall.train.machine.program.fusion import Divide
 from rankfall.train.machine.trace import Trace, Untraceable, batch_tensors, trace
 from rankfall.train.objectives._base import Objective, Samples
 
-GIVEN = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of inputs, targets and what an objective draws
-ROOM = 2**26  # numbers of an arena, at most, of which each thread has one
-OUTS = 60  # numbers that a step may give beside gradients, a few less than `engine.py` has room for
+GIVEN = (INPUT, TARGET, *range(BUFFERS - 4, BUFFERS))  # buffers of inputs, targets and tensors that an objective draws
+ROOM = 2**26  # largest number of elements of an arena; each thread has one
+OUTS = 60  # largest number of results besides gradients, a few fewer than `memory.py` has room for
 
 
 @dataclass(frozen=True, eq=False)
 class StepProgram:
     program: Program
-    names: tuple[tuple[str, str], ...]  # of what lies in OUT, one number each
+    names: tuple[tuple[str, str], ...]  # names of the numbers in OUT
     integers: tuple[bool, ...]
-    strayed: int | None  # where in OUT it counts indices outside of their tables
+    strayed: int | None  # position in OUT of the count of indices outside their tables
 
 
 def step_program(
@@ -37,7 +37,7 @@ def step_program(
     gradient: bool = True,
     divide: Divide | None = None,
 ) -> StepProgram:
-    """Of a module of one member, and samples of one member. Raises `Untraceable` where there is none. `divide`: see `fuse`."""
+    """Return the program of a module and samples of one member. Raise `Untraceable` if it has none. `divide`: see `fuse`."""
     largest = max(x.numel() for x in batch_tensors(batch))
     if largest > LARGEST:
         raise Untraceable(f"batches of {largest} numbers, more than {LARGEST}")
@@ -49,7 +49,7 @@ def step_program(
 
 @contextmanager
 def collect_nothing() -> Iterator[None]:
-    """A graph is many small objects, none of which becomes garbage: to look for some takes a third of the time."""
+    """Disable garbage collection. A graph has many small objects and no garbage, and collection would take a third of the time."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -66,7 +66,7 @@ def write_program(traced: Trace, batch: Samples, divide: Divide | None = None) -
         found = write_step(traced, batch, divide)
     except Unsupported as error:
         raise Untraceable(str(error)) from error
-    except Exception as error:  # a graph of a kind that nobody has thought of: refused like any other
+    except Exception as error:  # an unforeseen kind of graph is refused like any other
         raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
     if found.program.arena > ROOM:
         raise Untraceable(f"a step that holds {found.program.arena} numbers at once, more than {ROOM}")

@@ -1,7 +1,7 @@
-"""Equal numbers in order.
+"""Stable sorting of equal numbers.
 
-`sort` and `topk` of PyTorch put equal numbers in any order, the machine in that in which they lie. Both are right, but where a network uses
-the places, what it computes differs. So what the machine is compared with sorts as the machine does.
+`sort` and `topk` of PyTorch return equal numbers in any order; the machine keeps their order. Both are correct, but a network that uses the
+indices computes different results. So the reference for the machine sorts stably too.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class SortsStably(TorchFunctionMode):
-    """Functions, and no dispatch of operations: within that autograd takes other formulas for products, and not those it trains by."""
+    """Replace functions, not dispatched operations: under a dispatch mode, autograd uses other formulas for products than in training."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         return STABLE.get(func, func)(*args, **(kwargs or {}))

@@ -1,9 +1,9 @@
 """The training step of one member as a graph of ATen operations: from inputs and targets to gradients, loss and metrics.
 
-What Python draws, computes or decides while it is traced becomes part of the graph, so a trace serves all steps only if nothing of that
-differs between them. Between steps of one member inputs, targets and what the objective has drawn differ, which are the graph's inputs; the
-masks of dropout, for which the graph has an operation of its own; and the place and the seeds of a batch, which cannot be read while a step
-is traced. Decisions by numbers of the data cannot be made there either: tensors have none.
+Everything that Python draws, computes or decides during the trace becomes part of the graph, so a trace serves all steps only if none of it
+differs between steps. Inputs, targets and tensors that the objective draws do differ: they are inputs of the graph. Masks of dropout
+differ: the graph has an operation for them. The place and the seeds of a batch differ: a traced step cannot read them. A traced step cannot
+decide by data either, since its tensors have no values.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ MASK = "rankfall::dropout_mask"
 
 @torch.library.custom_op(MASK, mutates_args=())
 def dropout_mask(x: Tensor, site: int, threshold: int, scale: float) -> Tensor:
-    """Stands for the mask of a place in the network; the machine draws it."""
+    """Stand for the mask of one site in the network. The machine draws it."""
     raise AssertionError("only traced")
 
 
@@ -36,7 +36,7 @@ dropout_mask.register_fake(lambda x, site, threshold, scale: torch.empty_like(x)
 
 
 class TracedDropout:
-    """As `SeededDropout`, for a graph."""
+    """The dropout of a graph, like `SeededDropout`."""
 
     def __init__(self, rate: float) -> None:
         self.threshold = round(rate * LEVELS)
@@ -51,7 +51,7 @@ class TracedDropout:
 
 
 class Unread:
-    """What differs from step to step and is no input of the graph."""
+    """A value that differs from step to step and is no input of the graph."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -64,17 +64,17 @@ class Unread:
 
 @dataclass(frozen=True)
 class Trace:
-    """`graph`: of parameters and what the batch holds; gives a gradient for each parameter (None: none), then what `names` say."""
+    """A traced step. `graph` maps parameters and batch tensors to a gradient or None per parameter, and to the values in `names`."""
 
     graph: AtenGraph
     parameters: Mapping[str, Tensor]
-    gradient: bool  # whether the graph gives gradients; else it gives what `names` say alone
+    gradient: bool  # whether the graph returns gradients; else only the values that `names` lists
     names: tuple[tuple[str, str], ...]  # ("loss" | "asked" | "sums" | "asked_of", metric)
-    integers: tuple[bool, ...]  # which of them are
+    integers: tuple[bool, ...]  # which of these values are integers
 
 
 class GradedModule(nn.Module):
-    """The module and its objective as one, so that parameters can be given to both."""
+    """The module and its objective as one module, so that one call can replace the parameters of both."""
 
     def __init__(self, module: nn.Module, objective: Objective, batch: Samples, drop: Any) -> None:
         super().__init__()
@@ -88,12 +88,12 @@ class GradedModule(nn.Module):
 
 
 def batch_tensors(batch: Samples) -> list[Tensor]:
-    """The tensors of a batch, as `forward` takes them."""
+    """Return the tensors of a batch in the order in which `forward` takes them."""
     return [batch.inputs, batch.targets, *(batch.drawn or ())]
 
 
 def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: float, gradient: bool = True) -> Trace:
-    """Of a module of one member, and samples of one member. Without the gradient: an evaluation, in which nothing is dropped."""
+    """Trace a module on samples, both of one member. Without `gradient` it is an evaluation, which has no dropout."""
     unread: dict[str, Any] = {"seeds": Unread("a member's seed"), "place": Unread("the place of a batch in training")}
     drop: Any = TracedDropout(dropout) if dropout and gradient else no_dropout
     step = GradedModule(module, objective, replace(batch, **unread), drop)
@@ -123,12 +123,12 @@ def trace(module: nn.Module, objective: Objective, batch: Samples, dropout: floa
 
 
 def as_graph(function: Callable[..., Any], *given: Tensor) -> AtenGraph:
-    """Of ATen operations, few kinds of them, none of which changes a tensor."""
+    """Return a function as a graph of few kinds of ATen operations, none of which changes a tensor."""
     try:
         with (
             WritesWholes(),
             sdpa_kernel(SDPBackend.MATH),
-        ):  # PyTorch's own attention as the operations that it is made of
+        ):  # split PyTorch's fused attention into its operations
             return AtenRecorder().run(torch.func.functionalize(function), *map(form_of, given))
     except Untraceable:
         raise

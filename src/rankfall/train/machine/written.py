@@ -1,7 +1,7 @@
-"""Changes of a part of a tensor, as `x[..., 1:] = y` or `x[:, 0] += y`, as operations that give the whole.
+"""In-place changes of a part of a tensor, such as `x[..., 1:] = y` or `x[:, 0] += y`, as operations that return the whole tensor.
 
-Autograd notes such a change by where numbers lie in memory that two tensors share. A trace knows no memory, so what is changed is put
-together from its parts, and the whole replaced.
+Autograd tracks such a change by the memory that two tensors share. A trace has no memory, so the changed tensor is assembled from its parts
+and replaced as a whole.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from torch.overrides import TorchFunctionMode
 
 from rankfall.train.machine.graph import Untraceable, replace_in
 
-Place = tuple[int | slice, ...]  # of each dimension
+Place = tuple[int | slice, ...]  # index of each dimension
 
 
 class WritesWholes(TorchFunctionMode):
-    """Knows the parts that a function has taken in brackets. Of what shares memory otherwise, as by `view` or `transpose`, nothing is known
-    here: where it is changed and gradients go through it, the trace has no operation and says so."""
+    """Track the parts that a function has taken by indexing. Other tensors with shared memory, such as results of `view` or `transpose`,
+    are not tracked. If one is changed and gradients pass through it, the trace has no operation for it and refuses the network."""
 
     def __init__(self) -> None:
         super().__init__()
-        # By the name of a part: it, what it is of, where, and whether gradients went through when it was taken.
+        # id of a part -> the part, its tensor, its index, and whether gradients were enabled when it was taken
         self.parts: dict[int, tuple[Tensor, Tensor, Place, bool]] = {}
-        self.old: set[int] = set()  # parts of what was replaced since
+        self.old: set[int] = set()  # ids of parts whose tensor was replaced since
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         if func is Tensor.__setitem__:
@@ -35,7 +35,7 @@ class WritesWholes(TorchFunctionMode):
         given, named = (
             replace_in((args, dict(kwargs or {})), Tensor, self.current) if self.old else (args, kwargs or {})
         )
-        if not args or not changes(func):  # what is given by its name, as by `nn.init`, is no part here
+        if not args or not changes(func):  # keyword arguments, as in `nn.init`, are not tracked as parts
             return func(*given, **named)
         if lays_anew(func.__name__):
             self.leave(args[0])
@@ -49,7 +49,7 @@ class WritesWholes(TorchFunctionMode):
         return args[0]
 
     def current(self, x: Tensor) -> Tensor:
-        """A part of what was changed since it was taken, as it is now."""
+        """Return the current value of a part whose tensor may have been replaced since."""
         if id(x) not in self.old:
             return x
         _, of, place, _ = self.parts[id(x)]
@@ -65,7 +65,7 @@ class WritesWholes(TorchFunctionMode):
         place = place_of(x, index)
         _, of, there, graded = self.parts.get(id(y), (None, None, None, None))
         if of is x and (there, graded) == (place, torch.is_grad_enabled()):
-            return  # x[0] += 1 is a change of the part, then its assignment
+            return  # x[0] += 1 changes the part, and then assigns it
         if place is not None:
             self.check_apart(self.lies(x, place), y)
         now, index, y = replace_in((x, index, y), Tensor, self.current)
@@ -87,19 +87,19 @@ class WritesWholes(TorchFunctionMode):
             self.forget(x)
 
     def forget(self, x: Tensor) -> None:
-        """What its parts were."""
+        """Mark all parts of x as old."""
         for name, (part, of, *_) in self.parts.items():
             if of is x and name not in self.old:
                 self.old.add(name)
                 self.forget(part)
 
     def check_apart(self, where: tuple[Tensor, list[range]], given: Any) -> None:
-        """Raise where something is changed by what overlaps it: PyTorch may read there what it has changed already, or not."""
+        """Raise if a change reads memory that overlaps its target: PyTorch may read values there before or after they change."""
         of, at = where
 
         def check(y: Tensor) -> Tensor:
             of_other, other = self.lies(y)
-            shares = of_other is not of and memory_of(of_other) == memory_of(of)  # by a view, or `detach`
+            shares = of_other is not of and memory_of(of_other) == memory_of(of)  # through a view or `detach`
             if shares or (of_other is of and other != at and not any(set(a).isdisjoint(b) for a, b in zip(at, other))):
                 raise Untraceable("a part of a tensor is changed by one that it overlaps, or may; take its `clone()`")
             return y
@@ -107,7 +107,7 @@ class WritesWholes(TorchFunctionMode):
         replace_in(given, Tensor, check)
 
     def lies(self, x: Tensor, *chain: Place) -> tuple[Tensor, list[range]]:
-        """What a part is of, and the places of its numbers there, in each dimension. `chain`: of a part of x."""
+        """Return the tensor of a part and the indices of its numbers in each dimension. `chain`: indices of a part of x."""
         while id(x) in self.parts:
             _, x, place, _ = self.parts[id(x)]
             chain = (*chain, place)
@@ -118,7 +118,7 @@ class WritesWholes(TorchFunctionMode):
         return x, [range(one, one + 1) if isinstance(one, int) else one for one in at]
 
     def leave(self, x: Tensor) -> None:
-        """From now on it and its parts share memory as any others do: where a part lies in it is no longer known."""
+        """Stop tracking x and its parts, because the index of a part in x is no longer known."""
         for name, (part, of, *_) in list(self.parts.items()):
             if part is x or of is x:
                 del self.parts[name]
@@ -126,7 +126,7 @@ class WritesWholes(TorchFunctionMode):
 
 
 def memory_of(x: Tensor) -> int:
-    """The same for tensors that share it."""
+    """Return an identifier of a tensor's memory, equal for tensors that share it."""
     functions = torch._C._functorch
     while functions.is_functorch_wrapped_tensor(x) and not functions.is_functionaltensor(x):
         x = functions.get_unwrapped(x)
@@ -145,13 +145,13 @@ IN_PLACE = {
 
 @cache
 def lays_anew(name: str) -> bool:
-    """Whether it gives a tensor another form or history, as `transpose_` and `detach_`, and leaves its numbers as they are."""
+    """Return whether a function changes the form or history of a tensor but not its values, such as `transpose_` and `detach_`."""
     function = getattr(torch.ops.aten, name, None)
     return function is not None and torch.Tag.inplace_view in getattr(function, function.overloads()[0]).tags
 
 
 def place_of(x: Tensor, index: Any) -> Place | None:
-    """None: it is not made of numbers and slices."""
+    """Return an index as a tuple with an entry for each dimension, or None if it has others than integers and slices."""
     given = index if isinstance(index, tuple) else (index,)
     if not all(type(one) in (int, slice) or one is Ellipsis for one in given) or given.count(Ellipsis) > 1:
         return None
@@ -161,7 +161,7 @@ def place_of(x: Tensor, index: Any) -> Place | None:
 
 
 def put(x: Tensor, place: Place, y: Tensor, dim: int) -> Tensor:
-    """x with y at a place. `place`: of the dimensions from `dim` on."""
+    """Return x with y written at an index. `place` is the index of the dimensions from `dim` on."""
     if not place:
         return y.reshape(y.shape[max(0, y.dim() - x.dim()) :]).expand(x.shape)
     first, *rest = place

@@ -1,1 +1,1 @@
-"""A program on a GPU: the text of one kernel, compiled when it is first needed."""
+"""Programs on a GPU: each is the text of one kernel, compiled at its first use."""

@@ -1,12 +1,12 @@
-"""Each instruction of a program, but for pointwise groups, as a call of a function of `instructions.py` or `products.py`: in how many parts
-it is done is decided here, by the threads that there are."""
+"""Translation of instructions, except pointwise groups, to calls of functions of `instructions.py` or `products.py`. The tiles depend on
+the number of threads."""
 
 import numpy as np
 
 from rankfall.train.machine.codes import ARENA, ARGMAX, KEY, STEP
 from rankfall.train.machine.gpu.writer import WordReader, Writer, literal
 
-HELD_OUTPUTS = 24  # of a product by a thread, which has 64 registers
+HELD_OUTPUTS = 24  # largest number of outputs of a product in a thread, which has 64 registers
 
 
 def reduction(writer: Writer, p: WordReader) -> None:
@@ -43,7 +43,7 @@ def linear(writer: Writer, p: WordReader) -> None:
 
 
 def tasks(count: int, writer: Writer) -> int:
-    """How often a thread has one."""
+    """Return the number of tasks per thread."""
     return -(-count // writer.threads)
 
 
@@ -57,7 +57,7 @@ def weight_gradient(writer: Writer, p: WordReader) -> None:
 
 
 def tile(rows: int, columns: int, writer: Writer) -> tuple[int, int]:
-    """Of outputs, for which threads and shared memory suffice, as `weights_gradient` in instructions.py uses them."""
+    """Return the size of a tile of outputs that fits the threads and shared memory of `weights_gradient`."""
     tall, wide = rows, columns
     while -(-tall // 4) * -(-wide // 4) > writer.threads or (tall + wide + 40) * 8 > writer.shared:
         tall, wide = (-(-tall // 2), wide) if tall >= wide else (tall, -(-wide // 2))
@@ -89,7 +89,7 @@ def scattering(writer: Writer, p: WordReader) -> None:
     out, index, v = (p.place() for _ in range(3))
     zeros, adds, places, features, stride = p.some(5)
     io, xo, vo, xd, vd = (np.array(p.some(size)) for size in (places, places, places, features, features))
-    # Where xo differs, so do the other dimensions of what is written: only places with one xo may meet.
+    # Places with different xo differ in the other dimensions of the output, so only places with equal xo can collide.
     order = np.argsort(xo, kind="stable")
     groups = len(np.unique(xo))
     if len(set(np.unique(xo, return_counts=True)[1])) > 1:
@@ -114,6 +114,6 @@ def dropout(writer: Writer, p: WordReader) -> None:
 
 
 def half(number: int, shift: int) -> int:
-    """32 bits of it, as a signed integer."""
+    """Return 32 bits of a number as a signed integer."""
     bits = number >> shift & 0xFFFFFFFF
     return bits - 2**32 if bits >= 2**31 else bits

@@ -1,7 +1,7 @@
-"""Kernels compiled by NVIDIA's run-time compiler, which comes with PyTorch, and kept in the user's cache folder by their text.
+"""Compilation of kernels by NVIDIA's run-time compiler, which comes with PyTorch. The user's cache folder keeps them by text.
 
-PyTorch has no public way to compile a kernel and keep it: the two of its functions that this file calls are private, and `NO_COMPILER` is
-said where a version has moved them.
+PyTorch has no public way to compile and keep a kernel, so this file calls two private functions. `NO_COMPILER` is the error if another
+version of PyTorch has moved them.
 """
 
 import functools
@@ -24,7 +24,7 @@ Launch = Callable[..., None]  # (grid=, block=, args=)
 
 @functools.lru_cache(64)
 def load_kernel(text: str, name: str, device: torch.device) -> Launch:
-    """The kernel of this name in a text, on a GPU."""
+    """Return the kernel with this name in a text, compiled for a GPU."""
     with torch.cuda.device(device):
         try:
             from torch.cuda._utils import _cuda_load_module, _nvrtc_compile

@@ -1,7 +1,7 @@
-"""The machine on a GPU: one kernel takes a step of all members, a block of threads for one member after another.
+"""The machine on a GPU. One kernel takes a step of all members; each block of threads computes one member after another.
 
-The program is the one that a processor runs, but for which sums are taken on the way (`pointwise.py`). Nothing of a step waits for the
-GPU. A member's numbers do not depend on its stack: a block has the same threads, whatever else the GPU does.
+The program is that of the CPU, except which sums are fused into pointwise groups (`pointwise.py`). A step does not wait for the GPU.
+Results of a member do not depend on its stack, because a block always has the same number of threads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,10 +23,10 @@ from rankfall.train.machine.program.build import Program
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Objective, Samples
 
-# Of a block, and blocks that a multiprocessor runs at once: the fastest of those tried on an H200.
+# Threads of a block, and concurrent blocks of a multiprocessor: the fastest values tried on an H200.
 THREADS, BLOCKS = 512, 2
-SHARED = 11_776  # numbers of float32 in shared memory: what a block may have without asking for more
-ARENAS = 0.25  # of the GPU's memory, at most, for the blocks' arenas
+SHARED = 11_776  # float32 numbers of shared memory that a block has by default
+ARENAS = 0.25  # largest fraction of the GPU's memory for the arenas of blocks
 
 
 class MachinedOnGpu(Machined):
@@ -43,7 +43,7 @@ class MachinedOnGpu(Machined):
         code: Mapping[str, str] = NO_CODE,
     ) -> None:
         super().__init__(members, architecture, shape, training, code)
-        self.kernels: dict[tuple[Program, Program | None], tuple[Kernel, Tensor]] = {}  # and its records on the GPU
+        self.kernels: dict[tuple[Program, Program | None], tuple[Kernel, Tensor]] = {}  # with its records on the GPU
         self.arena = torch.empty(0, dtype=members.weights.dtype, device=members.device)
         self.bases: dict[bytes, Tensor] = {}
         self.strayed = torch.zeros((), dtype=torch.bool, device=members.device)
@@ -55,8 +55,8 @@ class MachinedOnGpu(Machined):
         return 1
 
     def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
-        """By PyTorch: an evaluation is too little for a kernel of its own."""
-        if self.strayed:  # asked here, where what is graded will be read
+        """Evaluate by PyTorch, since an evaluation is too small to be worth a kernel."""
+        if self.strayed:  # checked here, because the caller reads the result and waits for the GPU anyway
             raise RankfallError(STRAYED)
         return objective(members.module, batch)
 
@@ -98,15 +98,15 @@ class MachinedOnGpu(Machined):
         return self.kernels[program, descent]
 
     def on_device(self, bases: np.ndarray, strides: np.ndarray) -> Tensor:
-        """Addresses and strides (2 BUFFERS,), which change seldom."""
-        bases[ARENA] = strides[ARENA] = 0  # each block has its own
+        """Return addresses and strides (2 BUFFERS,) on the GPU, cached because they rarely change."""
+        bases[ARENA] = strides[ARENA] = 0  # each block has its own arena
         both = np.concatenate([bases, strides])
         if both.tobytes() not in self.bases:
             self.bases[both.tobytes()] = torch.from_numpy(both).to(self.strayed.device)
         return self.bases[both.tobytes()]
 
     def check_batch(self, batch: Samples) -> None:
-        """Symbols that are none are found without waiting for the GPU, and said when it is asked for a grade."""
+        """Check the range of symbols without waiting for the GPU. The next call of `grade` raises the error."""
         if not batch.inputs.is_floating_point():
             self.strayed |= ((batch.inputs < 0) | (batch.inputs >= batch.size_in)).any()
 
@@ -117,7 +117,7 @@ class MachinedOnGpu(Machined):
 
 
 def count_blocks(members: int, arena: int, device: torch.device) -> int:
-    """As many as the GPU runs at once, but that their arenas, of so many bytes each, have room."""
+    """Return the number of blocks that the GPU runs at once, limited by the memory for their arenas of `arena` bytes each."""
     if device.type != "cuda":
         return 1
     about = torch.cuda.get_device_properties(device)

@@ -1,7 +1,7 @@
-"""The instructions of a program as a block of THREADS threads runs them for one member, in CUDA C++.
+"""The instructions of a program in CUDA C++. A block of THREADS threads runs them for one member.
 
-`write.py` writes the calls; every size and every table of places is known when this is compiled. A sum is taken in one order, whatever else
-the GPU does. It is a module, so that the code is in the key of what it computes.
+`write.py` writes the calls. All sizes and tables of places are known at compile time. The order of a sum is fixed. The text is in a Python
+module so that keys cover it.
 """
 
 TEXT = """

@@ -1,8 +1,8 @@
-"""A pointwise group as a function of its own. What it adds up on the way decides how its numbers are shared among the threads:
+"""Translation of a pointwise group to a function. The sums of the group determine how threads divide its numbers:
 
-nothing: each takes every so many;
-along the end of the group's dimensions, as the gradient of a bias is over samples and tokens: 32 threads take a row;
-along their beginning, as a norm's mean is over features: a thread takes a column, or a part of one.
+no sums: threads take numbers in turn;
+sums over the last dimensions, as in the gradient of a bias over samples and tokens: 32 threads take a row;
+sums over the first dimensions, as in a norm's mean over features: a thread takes a column or a part of one.
 """
 
 import math
@@ -13,8 +13,8 @@ from rankfall.train.machine.codes import ADDED_UP, OPERATIONS
 from rankfall.train.machine.gpu.writer import Place, WordReader, Writer, literal
 from rankfall.train.machine.program.atoms import run_strides
 
-UNROLLED = 4  # numbers that a thread has at once, so that it waits for memory once
-HELD = 96  # numbers that it then holds, about
+UNROLLED = 4  # numbers that a thread computes at once, so that it waits for memory once
+HELD = 96  # approximate number of values that a thread then holds
 
 EXPRESSIONS = {
     "ADD": "{a} + {b}",
@@ -64,8 +64,8 @@ class Group:
     sizes: list[int]
     streams: list[Stream]
     constants: dict[int, float]  # register -> number
-    code: list[list[int]]  # operation, register of the result, of the operands
-    scales: list[float]  # of the sums, in the order of their streams
+    code: list[list[int]]  # operation, register of the result, registers of the operands
+    scales: list[float]  # factors of the sums, in the order of their streams
 
     @staticmethod
     def read(p: WordReader) -> "Group":
@@ -76,13 +76,13 @@ class Group:
         code = [p.some(5) for _ in range(operations)]
         scales = []
         for _ in range(sums):
-            p.some(3)  # where, and how many: as the stream says
+            p.some(3)  # place and size, which the stream already has
             scales.append(p.number())
         return Group(sizes, found, values, code, scales)
 
     @property
     def numbers(self) -> list[int]:
-        """Streams of numbers, not of sums."""
+        """Return the streams of numbers, without those of sums."""
         return [i for i, stream in enumerate(self.streams) if not stream.adds_up]
 
     @property
@@ -90,7 +90,7 @@ class Group:
         return [i for i, stream in enumerate(self.streams) if stream.adds_up]
 
     def used(self) -> tuple[list[int], list[int]]:
-        """Streams whose numbers are read before any is written, and those that are written."""
+        """Return the streams that are read before they are written, and those that are written."""
         of = {self.streams[i].register: i for i in self.numbers}
         read, written = set[int](), set[int]()
         for operation in self.code:
@@ -99,15 +99,15 @@ class Group:
         return sorted(read), sorted(written)
 
     def inner(self) -> int:
-        """How many numbers lie behind the dimension where those begin that are added up, or end."""
+        """Return the number of elements behind the boundary between summed and other dimensions."""
         strides = self.streams[self.sums[0]].strides
         cut = next(k for k in range(1, len(strides) + 1) if k == len(strides) or bool(strides[k]) != bool(strides[0]))
         return math.prod(self.sizes[cut:])
 
 
 def split_of(sizes: Sequence[int], strides: Sequence[int], least: bool = True) -> tuple[bool, int] | None:
-    """How a sum divides the dimensions that it runs over: whether it adds up the end of them, and how many numbers the end has. None: not
-    in two, or, with `least`, so that few threads would have work. `strides`: of the sum; 0 where it adds up."""
+    """Return whether a sum is over the last dimensions, and the number of their elements. Return None if it does not split the dimensions
+    in two or, with `least`, if too few threads would have work. `strides`: strides of the result, 0 for summed dimensions."""
     kept = [bool(stride) for size, stride in zip(sizes, strides) if size > 1]
     sizes = [size for size in sizes if size > 1]
     changes = [k for k in range(1, len(kept)) if kept[k] != kept[k - 1]]
@@ -119,12 +119,12 @@ def split_of(sizes: Sequence[int], strides: Sequence[int], least: bool = True) -
     return (ends, inner) if enough or not least else None
 
 
-ROWS, ROW, COLUMNS = 8, 32, 64  # the fewest, and the shortest
+ROWS, ROW, COLUMNS = 8, 32, 64  # smallest number of rows, their smallest length, and smallest number of columns
 
 
 def pointwise(writer: Writer, p: WordReader) -> None:
     group = Group.read(p)
-    runs = len(group.sizes) == 1 and not group.sums  # as long as the optimiser has weights, not the same at every depth
+    runs = len(group.sizes) == 1 and not group.sums  # its length is the number of weights, which depends on depth
     text = Function(group, writer, runs).text()
     name = writer.pointwise.setdefault(text, f"pointwise_{len(writer.pointwise)}")
     places = [stream.place for stream in group.streams]
@@ -166,7 +166,7 @@ class Function:
         ]
 
     def rows(self) -> list[str]:
-        """Sums along the end."""
+        """Return the code of sums over the last dimensions."""
         run = self.group.inner()
         unrolled = min(self.most, -(-run // 32))
         condition = "" if run % (unrolled * 32) == 0 else f"first + u * 32 < {run}"
@@ -178,7 +178,7 @@ class Function:
         return [*lines, f"  if (threadIdx.x % 32 == 0) {{ int i = row * {run};", *self.store_sums(), "  }", "}"]
 
     def columns(self) -> list[str]:
-        """Sums along the beginning."""
+        """Return the code of sums over the first dimensions."""
         columns = self.group.inner()
         terms = self.total // columns
         parts = max(1, min(terms, self.threads // columns, self.shared // (columns * len(self.group.sums))))
@@ -199,7 +199,7 @@ class Function:
         return [*lines, *self.store_sums(), "}"]
 
     def numbers(self, unrolled: int, at: str, condition: str) -> list[str]:
-        """Some numbers at once: all are read, then computed, then written and added up."""
+        """Return the code for `unrolled` numbers at once: it reads all, computes all, and then writes and adds all."""
         g = self.group
         guard = f"if ({condition})" if condition else ""
         loop = f"#pragma unroll\n  for (int u = 0; u < {unrolled}; ++u) {{ int i = {at}; {guard} {{"
@@ -238,7 +238,7 @@ class Function:
 
 
 def operands(operation: Sequence[int]) -> list[int]:
-    """Without those that an operation of one or two operands repeats."""
+    """Return the operands without the repeated ones of operations with one or two operands."""
     text = EXPRESSIONS[OPERATIONS[operation[0]]]
     return [one for one, name in zip(operation[2:], "abc") if f"{{{name}}}" in text]
 

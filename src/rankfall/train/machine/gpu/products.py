@@ -1,4 +1,4 @@
-"""Products of matrices as a block of threads computes them for one member, in CUDA C++ (see `instructions.py`)."""
+"""Products of matrices in CUDA C++, computed by a block of threads for one member (see `instructions.py`)."""
 
 TEXT = """
 // LIN: out[c(r) + nc(n) + l] = bias[columns(n)] + all_k x[x(r) + kx(k) + l] w[kw(k) + nw(n)], l < RUN. A thread has LANES outputs of a

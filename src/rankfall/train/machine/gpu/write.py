@@ -1,6 +1,6 @@
-"""A program as the text of one CUDA kernel: a block of threads runs it for one member after another.
+"""Translation of a program to the text of one CUDA kernel. A block of threads runs it for one member after another.
 
-Instructions that differ in nothing but where their numbers lie are one function, so that a further layer is a few more calls.
+Instructions that differ only in the places of their numbers share one function, so that another layer adds only a few calls.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from rankfall.train.machine.gpu.pointwise import pointwise
 from rankfall.train.machine.gpu.writer import WordReader, Writer
 from rankfall.train.machine.program.build import Program
 
-LINE = 64  # numbers; every block's arena begins a line of the cache
+LINE = 64  # numbers; alignment of the arena of each block
 
 WRITERS: dict[int, Callable[[Writer, WordReader], None]] = {
     codes.PW: pointwise,
@@ -102,18 +102,18 @@ steps(const int* program, int instructions, int descent, const long long* bases,
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A program and the optimiser's for a GPU."""
+    """The kernel of a program and the optimiser's program for a GPU."""
 
-    text: str  # of a kernel `steps`, the same for programs of the same instructions at other places
+    text: str  # text of the kernel `steps`; programs that differ only in places share it
     records: np.ndarray  # int32 (instructions, words)
-    instructions: int  # of the gradient; behind them are those of the optimiser
-    arena: int  # numbers that each block has
+    instructions: int  # number of instructions of the gradient; those of the optimiser follow
+    arena: int  # numbers per block
 
 
 def write_kernel(
     program: Program, descent: Program | None, dtype: str, threads: int, blocks: int, shared: int
 ) -> Kernel:
-    """`blocks`: that a multiprocessor runs at once; `shared`: numbers of shared memory of each."""
+    """Return the kernel of a program. `blocks`: concurrent blocks of a multiprocessor. `shared`: numbers of shared memory per block."""
     whole = max(one.arena for one in (program, descent) if one is not None)
     writer = Writer(threads, shared, 4 if dtype == "float32" else 8, -(-whole // LINE) * LINE + LINE)
     for one in (program, descent):

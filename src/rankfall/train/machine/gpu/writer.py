@@ -1,4 +1,4 @@
-"""What the text of a kernel is put together in, and what a program's words are read with."""
+"""The writer of a kernel's text, and the reader of a program's words."""
 
 import math
 import struct
@@ -12,21 +12,21 @@ Place = tuple[int, int]  # buffer and offset
 
 @dataclass
 class Writer:
-    """`threads`: of a block; `shared`: numbers of shared memory that it has."""
+    """The parts of a kernel. `threads`: threads per block. `shared`: numbers of shared memory per block."""
 
     threads: int
     shared: int
-    bytes: int  # of a number
-    arena: int  # numbers of the arena, behind which there may be room for more
-    scratch: int = 0  # of which so many are used
+    bytes: int  # bytes of a number
+    arena: int  # numbers of the arena
+    scratch: int = 0  # numbers behind the arena
     tables: list[int] = field(default_factory=list)
     table_at: dict[tuple[int, ...], int] = field(default_factory=dict)
-    pointwise: dict[str, str] = field(default_factory=dict)  # the text of a function -> its name
-    calls: dict[str, int] = field(default_factory=dict)  # the text of a call, but for its places -> its number
-    records: list[list[int]] = field(default_factory=list)  # of each instruction the number of its call, and its places
+    pointwise: dict[str, str] = field(default_factory=dict)  # text of a function -> its name
+    calls: dict[str, int] = field(default_factory=dict)  # text of a call without its places -> its number
+    records: list[list[int]] = field(default_factory=list)  # per instruction: number of its call, places
 
     def table(self, offsets: Iterable[int]) -> str:
-        """The type that says where elements lie."""
+        """Return the C++ type that computes the offsets of elements."""
         own = tuple(int(one) for one in offsets)
         stride, size = own[1] - own[0] if len(own) > 1 else 0, 1
         while size < len(own) and own[size] == own[0] + size * stride:
@@ -42,7 +42,7 @@ class Writer:
         return f"Table<{self.table_at[own]}>"
 
     def call(self, name: str, template: Sequence[object], places: Sequence[Place], *others: str) -> None:
-        """An instruction. `others`: arguments behind the places."""
+        """Add an instruction. `others`: arguments after the places."""
         own = f"<{', '.join(str(one) for one in template)}>" if template else ""
         given = ", ".join([*(f"place({k})" for k in range(len(places))), *others])
         number = self.calls.setdefault(f"{name}{own}({given});", len(self.calls))
@@ -50,7 +50,7 @@ class Writer:
 
 
 class WordReader:
-    """Words in order."""
+    """A reader of words in order."""
 
     def __init__(self, words: np.ndarray) -> None:
         self.words, self.next = words.tolist(), 0

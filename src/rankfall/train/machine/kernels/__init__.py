@@ -1,1 +1,1 @@
-"""What the machine is compiled of: this folder's text, and no other of the machine's, names the folder of its machine code."""
+"""The modules from which the machine is compiled. Their text and that of `codes.py` determine the name of its cache folder."""

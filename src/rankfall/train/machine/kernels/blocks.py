@@ -1,10 +1,10 @@
-"""PW: a group of pointwise operations, applied to one block of numbers after another, and the sums of what they give.
+"""PW: a group of pointwise operations on one block of numbers after another, and sums of their results.
 
     atoms, split, steps, inner, streams, operations, constants, sums | sizes | streams: buffer, offset, mode, register, strides
     | constants: register, bits | operations: number, d, a, b, c | sums: buffer, offset, count, bits of a factor
 
-The iteration space has `sizes`; a block is `steps` of dimension `split` and all of the dimensions behind it, `inner` numbers a step.
-A stream is read where it lies (IN_PLACE), copied to a register (COPIED_IN), written from one (COPIED_OUT), or is what sums are added to
+The iteration space has `sizes`. A block has `steps` of dimension `split` and all later dimensions, with `inner` numbers per step.
+A stream is used in place (IN_PLACE), copied to a register (COPIED_IN), written from a register (COPIED_OUT), or accumulates sums
 (ADDED_UP).
 """
 
@@ -30,7 +30,7 @@ FILL, EMPTY, ADD = range(3)
 
 @joint
 def fill(d, x, step, n):  # type: ignore[no-untyped-def]
-    """A run of n numbers of x, `step` apart, to neighbours."""
+    """Copy n numbers of x at a distance of `step` to neighbours in d."""
     lanes = lanes_of(d)
     if step == 1 and n >= lanes:
         for i in range(0, n - lanes, lanes):
@@ -48,18 +48,18 @@ def fill(d, x, step, n):  # type: ignore[no-untyped-def]
 
 @joint
 def empty(d, x, step, n):  # type: ignore[no-untyped-def]
-    """The other way."""
+    """Copy n neighbours in d to x at a distance of `step`."""
     for i in range(n):
         x[i * step] = d[i]
 
 
 @joint
 def add(d, x, step, n):  # type: ignore[no-untyped-def]
-    """x += d"""
+    """Add d to x."""
     lanes = lanes_of(d)
     if step == 1 and n >= lanes:
         end = n - lanes
-        last = load(x, end) + load(d, end)  # lies over the one before, which changes x
+        last = load(x, end) + load(d, end)  # overlaps the previous vector, which changes x
         for i in range(0, end, lanes):
             store(x, i, load(x, i) + load(d, i))
         store(x, end, last)
@@ -80,7 +80,7 @@ def add(d, x, step, n):  # type: ignore[no-untyped-def]
 
 @compiled
 def between(kind, d, x, sizes, strides, levels, steps, inner, at):  # type: ignore[no-untyped-def]
-    """Copies or adds a block (steps, sizes[1], ...): d has it as one run, x by strides."""
+    """Copy or add a block (steps, sizes[1], ...) that is contiguous in d and strided in x."""
     last = levels - 1
     run = steps if last == 0 else sizes[last]
     rows, apart = 1, 0
@@ -111,7 +111,7 @@ def between(kind, d, x, sizes, strides, levels, steps, inner, at):  # type: igno
 
 @joint
 def stream_at(like, bases, q, at, split, j):  # type: ignore[no-untyped-def]
-    """Where the block of a stream begins."""
+    """Return the pointer to the block of a stream."""
     offset = q[1] + j * q[4 + split]
     for i in range(split):
         offset += at[i] * q[4 + i]
@@ -170,7 +170,7 @@ def register(like, table, number):  # type: ignore[no-untyped-def]
 
 @joint
 def following(at, sizes, count):  # type: ignore[no-untyped-def]
-    """The next position in the first `count` dimensions."""
+    """Advance to the next position in the first `count` dimensions."""
     i = count - 1
     while i >= 0:
         at[i] += 1
@@ -182,7 +182,7 @@ def following(at, sizes, count):  # type: ignore[no-untyped-def]
 
 @compiled
 def begin(scratch, table, bases, constant, constants, sum_, sums):  # type: ignore[no-untyped-def]
-    """Registers are where they are, constants fill theirs, sums are nothing."""
+    """Set the addresses of registers, fill the registers of constants, and set sums to zero."""
     for i in range(REGISTERS):
         table[i] = address_of(pointer_to(scratch, scratch.ctypes.data, i * APART))
     for k in range(constants):
@@ -198,7 +198,7 @@ def begin(scratch, table, bases, constant, constants, sum_, sums):  # type: igno
 
 @compiled
 def finish(scratch, bases, sum_, sums):  # type: ignore[no-untyped-def]
-    """Sums become means where a factor says so."""
+    """Multiply sums by their factors, which makes means of them."""
     for k in range(sums):
         x = pointer_to(scratch, bases[sum_[4 * k]], sum_[4 * k + 1])
         factor = double_of(sum_[4 * k + 3])

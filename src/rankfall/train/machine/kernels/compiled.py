@@ -1,11 +1,11 @@
-"""How kernels are compiled: none but the step as a whole is called from Python, and they hold no lock of the interpreter."""
+"""Settings of the compilation of kernels. Only the whole step is called from Python, and it releases the interpreter lock."""
 
 from typing import Any
 
 import numba
 from numba.core import config
 
-SETTINGS: Any = config  # of numba, from the environment
+SETTINGS: Any = config  # settings of numba from the environment
 JIT: Any = numba.njit
 INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 

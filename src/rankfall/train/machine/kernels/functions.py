@@ -1,6 +1,6 @@
-"""Functions of vectors, within a few units in the last place: exponential, logarithm, error function, and what follows from them.
+"""Functions of vectors with errors of a few units in the last place: exponential, logarithm, error function, and functions based on them.
 
-Every step is one rounded operation that all processors have, so the bits are the same everywhere.
+Each step is one rounded operation that all processors have, so all processors give the same bits.
 """
 
 import math
@@ -35,22 +35,22 @@ with localcontext() as _context:
 
 
 def parts(number: Decimal, digits: int) -> tuple[float, float]:
-    """A number as one of few binary digits, whose product with a whole number is exact, and the rest."""
+    """Split a number into one with few binary digits, whose product with an integer is exact, and the rest."""
     high = float(math.floor(number * 2**digits)) / 2**digits
     return high, float(number - Decimal(high))
 
 
 (HIGH32, LOW32), (HIGH64, LOW64) = parts(LN2, 12), parts(LN2, 32)
 ln2_high, ln2_low = constant(HIGH32, HIGH64), constant(LOW32, LOW64)
-# e^r = 1 + r + r^2 (1/2 + r/6 + ...), |r| <= ln(2) / 2; of floats the terms whose largest error is least, 3e-9
+# e^r = 1 + r + r^2 (1/2 + r/6 + ...), |r| <= ln(2) / 2; for floats, the terms with the smallest maximum error, 3e-9
 REST32 = (0.4999999341, 0.1666652011, 0.04166839421, 0.008368780412, 0.001381446692)
 exponential_rest = polynomial(REST32, [1 / math.factorial(n) for n in range(2, 15)])
 # ln((1 + s) / (1 - s)) = 2 s + s z (2/3 + 2/5 z + ...), z = s^2 <= 0.0295
 logarithm_rest = polynomial(*([2 / (2 * n + 1) for n in range(1, terms)] for terms in (6, 12)))
 most, least = constant(89.0, 710.0), constant(-104.0, -746.0)
 smallest, raised, raise_ = constant(2.0**-126, 2.0**-1022), constant(24.0, 54.0), constant(2.0**24, 2.0**54)
-# erf(x) / x - 1 as a polynomial of x^2 <= 1, and erfc(t) e^(t^2) of (t - 5/2) / (t + 5/2), t <= 6, where 1 - erf is not yet nothing:
-# interpolated at Chebyshev's points, to 1e-9 and 1e-19, 5e-8 and 1e-17 of what they stand for.
+# erf(x) / x - 1 as a polynomial of x^2 <= 1, and erfc(t) e^(t^2) of (t - 5/2) / (t + 5/2), t <= 6, where 1 - erf is not yet 0,
+# interpolated at Chebyshev nodes. Their relative errors are 1e-9 (float) and 1e-19 (double), and 5e-8 and 1e-17.
 HEAD32 = (0.1283791658, -0.3761262667, 0.1128359472, -0.02685421201, 0.005189087423, -0.0008016864287, 7.875875063e-5)
 HEAD64 = (
     0.1283791670955125738,
@@ -103,13 +103,13 @@ TAIL64 = (
 )
 head, tail = polynomial(HEAD32, HEAD64), polynomial(TAIL32, TAIL64)
 
-sine, cosine = one_by_one("sin"), one_by_one("cos")  # of the C library, lane by lane: they are rare
+sine, cosine = one_by_one("sin"), one_by_one("cos")  # from the C library, lane by lane, since they are rare
 library_power = two_by_two("pow")
 
 
 @joint
 def reduce_argument(x):  # type: ignore[no-untyped-def]
-    """n, shifted and as it is, and e^r - 1 of x = n ln 2 + r."""
+    """Return n + `whole_shift`, n, and e^r - 1, where x = n ln 2 + r."""
     shifted = fma(x, 1 / math.log(2), whole_shift(x))
     n = shifted - whole_shift(x)
     r = fma(n, -ln2_low(x), fma(n, -ln2_high(x), x))
@@ -126,7 +126,7 @@ def exponential(x):  # type: ignore[no-untyped-def]
 
 @joint
 def exponential_less_one(x):  # type: ignore[no-untyped-def]
-    below = x < -50.0  # there it is -1
+    below = x < -50.0  # the result is -1
     limited = select(x > most(x), most(x), x)
     _, n, e = reduce_argument(select(below, -50.0, limited))
     power = power_of_two(n - 1.0)
@@ -136,7 +136,7 @@ def exponential_less_one(x):  # type: ignore[no-untyped-def]
 
 @joint
 def logarithm_with(x, more):  # type: ignore[no-untyped-def]
-    """ln(x) + more of a normal x > 0, `more` being small beside x."""
+    """Return ln(x) + more, for a normal x > 0 and a small `more`."""
     e = exponent_of(x)
     half_e = floor(e * 0.5)
     f = x * power_of_two(-half_e) * power_of_two(half_e - e) - 1.0
@@ -148,7 +148,7 @@ def logarithm_with(x, more):  # type: ignore[no-untyped-def]
 
 @joint
 def special(x, found):  # type: ignore[no-untyped-def]
-    """What the logarithm is of zero, of negative numbers, of infinity and of NaN."""
+    """Replace the logarithm of zero, negative numbers, infinity and NaN."""
     found = select(x == 0.0, -math.inf, found)
     found = select(x < 0.0, math.nan, found)
     return select((x == math.inf) | (x != x), x, found)
@@ -165,7 +165,7 @@ def logarithm(x):  # type: ignore[no-untyped-def]
 
 @joint
 def logarithm_of_more(x):  # type: ignore[no-untyped-def]
-    """ln(1 + x)"""
+    """Return ln(1 + x)."""
     y = x + 1.0
     lost = select(y > 2.0, 1.0 - (y - x), x - (y - 1.0))
     found = special(y, logarithm_with(y, lost / y))
@@ -174,7 +174,7 @@ def logarithm_of_more(x):  # type: ignore[no-untyped-def]
 
 @joint
 def hyperbolic_tangent(x):  # type: ignore[no-untyped-def]
-    """From e = e^(-2 |x|) - 1: -e / (e + 2) near zero, 1 - 2 (e + 1) / (e + 2) elsewhere."""
+    """Return tanh(x) from e = e^(-2 |x|) - 1: -e / (e + 2) near zero, 1 - 2 (e + 1) / (e + 2) elsewhere."""
     y = absolute(x) * -2.0
     _, n, e = reduce_argument(select(y < -50.0, -50.0, y))
     power = power_of_two(n)
@@ -191,7 +191,7 @@ def logistic(x):  # type: ignore[no-untyped-def]
 
 @joint
 def scaled_tail(t):  # type: ignore[no-untyped-def]
-    """erfc(t) e^(t^2), t >= 0; beyond 6 that of 6. NaN stays NaN."""
+    """Return erfc(t) e^(t^2) for t >= 0, and its value at 6 for larger t. NaN stays NaN."""
     t = select(t > 6.0, 6.0, t)
     return tail((t - 2.5) / (t + 2.5))
 
@@ -206,14 +206,14 @@ def error_function(x):  # type: ignore[no-untyped-def]
 
 @joint
 def normal_below(x, e):  # type: ignore[no-untyped-def]
-    """The share of the normal distribution below x, given e^(-x^2 / 2), which the slope of gelu needs as well."""
+    """Return the normal distribution function Phi(x) from x and e = e^(-x^2 / 2), which the gradient of gelu also needs."""
     beyond = e * 0.5 * scaled_tail(absolute(x) * math.sqrt(0.5))  # |x|
     return select(x > 0.0, 1.0 - beyond, beyond)
 
 
 @joint
 def power64(x, y):  # type: ignore[no-untyped-def]
-    """x^y of doubles, as exact as floats need it."""
+    """Return x^y of doubles with the precision that floats need."""
     whole, odd = floor(y) == y, floor(y * 0.5) * 2.0 != y
     found = exponential(y * logarithm(absolute(x)))
     signed = select(whole & odd, with_sign(found, x), found)
@@ -222,7 +222,7 @@ def power64(x, y):  # type: ignore[no-untyped-def]
 
 
 def power(x, y):  # type: ignore[no-untyped-def]
-    """x^y"""
+    """Return x^y."""
     raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""GATHER and SCATTER: numbers read and written where others say. Indices are whole numbers in the arena.
+"""GATHER and SCATTER: read and write numbers at indices. Indices are integers, stored as numbers in the arena.
 
 GATHER: x, index, out (buffer, offset each), places, features, step | index offsets (places) | x offsets | out offsets
 | x offsets (features) | out offsets
@@ -12,7 +12,7 @@ from rankfall.train.machine.kernels.memory import ahead, pointer_to
 
 @joint
 def place(like, bases, p, i):  # type: ignore[no-untyped-def]
-    """Where an operand begins, of which p[i] and p[i + 1] are buffer and offset."""
+    """Return the pointer to an operand with buffer p[i] and offset p[i + 1]."""
     return pointer_to(like, bases[p[i]], p[i + 1])
 
 

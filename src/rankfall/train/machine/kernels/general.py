@@ -1,10 +1,10 @@
-"""GEN: any other product of matrices.
+"""GEN: all other products of matrices.
 
     A, B, C (buffer, offset each), outer, M, N, K | A offsets (outer) | B offsets | C offsets | A offsets (M) | A offsets (K)
     | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
     C[m, n] = sum over k of A[m, k] B[n, k]
 
-The longer side is put together in vectors first, wherever its numbers lie.
+The longer side is first packed into vectors.
 """
 
 from rankfall.train.machine.codes import APART, NEAR, REGISTERS, TABLE, TERMS_A, TERMS_B
@@ -13,8 +13,8 @@ from rankfall.train.machine.kernels.inner import compiled
 from rankfall.train.machine.kernels.linear import panels, room_in
 from rankfall.train.machine.kernels.memory import ahead, real, register_lanes
 
-SMALL = 16  # sums of which no vectors are made
-ROWS = TERMS_B - TERMS_A  # at once, of a product that lies in the room before it is written to its places
+SMALL = 16  # number of sums up to which no vectors are used
+ROWS = TERMS_B - TERMS_A  # rows at once of a product that is computed in `room` and then written to its places
 
 
 @compiled

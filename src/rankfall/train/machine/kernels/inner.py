@@ -1,7 +1,7 @@
-"""How the parts of the machine are compiled: none is called from Python, so each is only lowered, and optimised where it is used.
+"""Compilation of the parts of the machine. Python calls none of them, so each is only lowered, and optimised in its callers.
 
-numba optimises a function with all that it calls, and makes machine code of it, before what calls it is looked at; the same instructions
-would be optimised as often as functions are nested. Here that is done once, of the function that Python calls.
+numba optimises a function with all its callees, and emits machine code, before it compiles the callers. Nested functions would be optimised
+once per level. Here this happens only once, for the function that Python calls.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from rankfall.train.machine.kernels.compiled import INNER, JIT
 
 
 class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that waits to be linked into what calls it."""
+    """Code that is linked into its callers later."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -34,7 +34,7 @@ class InnerLowering(NativeLowering):  # type: ignore[misc]
         state.library.enable_object_caching()
         state.flags.no_compile = True
         super().run_pass(state)
-        own: list[Any] = []  # numba wants a function of Python, another for each of its own; nobody calls it
+        own: list[Any] = []  # numba needs a distinct Python function for each of its functions; it is never called
         state.cr = state.cr._replace(cfunc=own.append)
         state.targetctx.insert_user_function(state.cr.cfunc, state.cr.fndesc, [state.library])
         return True
@@ -55,4 +55,4 @@ class InnerCompiler(CompilerBase):  # type: ignore[misc]
 
 
 compiled: Any = JIT(**INNER, pipeline_class=InnerCompiler)
-joint: Any = JIT(**INNER, pipeline_class=InnerCompiler, forceinline=True)  # a part of the loop that calls it
+joint: Any = JIT(**INNER, pipeline_class=InnerCompiler, forceinline=True)  # inlined into the calling loop

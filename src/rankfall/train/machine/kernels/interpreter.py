@@ -1,4 +1,4 @@
-"""The machine: one instruction after another, one member after another."""
+"""The machine: run one instruction after another, for one member after another."""
 
 import math
 
@@ -27,7 +27,7 @@ from rankfall.train.machine.kernels.reduce import reduce
 
 @compiled
 def execute(scratch, table, bases, program, count):  # type: ignore[no-untyped-def]
-    """A program's instructions."""
+    """Run the instructions of a program."""
     for _ in range(count):
         kind, body = program[0], ahead(program, 2)
         if kind == codes.PW:
@@ -51,12 +51,12 @@ def execute(scratch, table, bases, program, count):  # type: ignore[no-untyped-d
         program = ahead(program, program[1])
 
 
-BLOCK = 4096  # numbers whose squares are added in their own format: of millions of them the sum would be off by 1e-4
+BLOCK = 4096  # squares that are added in the format of x; a sum of millions would have a relative error of 1e-4
 
 
 @compiled
 def square_of(x, count):  # type: ignore[no-untyped-def]
-    """The sum of squares, infinite where it is too large for the format of x."""
+    """Return the sum of squares, or infinity if it is too large for the format of x."""
     lanes, i, total = lanes_of(x), 0, 0.0
     while i < count:
         end = min(count, i + BLOCK)
@@ -75,9 +75,9 @@ def square_of(x, count):  # type: ignore[no-untyped-def]
 
 @entry
 def run_members(scratch, table, bases, strides, first, last, steps, gradient, optimiser, counts, alive):  # type: ignore[no-untyped-def]
-    """Members first .. last - 1. bases (B,): addresses of the buffers of member 0, and strides (B,) from member to member, in bytes.
-    `gradient` and `optimiser`: programs, of counts[0] and counts[1] instructions; `steps`: whether the second is run, where the loss, which
-    is the first result, and the gradient, of counts[2] numbers, are finite; else alive[m] becomes 0."""
+    """Run members first .. last - 1. bases (B,): addresses of the buffers of member 0; strides (B,): bytes from member to member.
+    `gradient` and `optimiser`: programs of counts[0] and counts[1] instructions. With `steps`, the second runs if the loss (the first
+    result) and the gradient (counts[2] numbers) are finite; otherwise alive[m] becomes 0."""
     now, work = whole_numbers(table.ctypes.data + 8 * codes.TABLE), whole_numbers(table.ctypes.data)
     program, after = whole_numbers(gradient.ctypes.data), whole_numbers(optimiser.ctypes.data)
     for m in range(first, last):

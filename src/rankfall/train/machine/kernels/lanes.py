@@ -1,4 +1,4 @@
-"""What is done with vectors but arithmetic: choices, roots, sums over lanes, and the bits of numbers."""
+"""Operations on vectors other than arithmetic: selection, roots, sums over lanes, and bits of numbers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from rankfall.train.machine.kernels.vector import Vector
 
 @intrinsic
 def fma(context, x, y, z):  # type: ignore[no-untyped-def]
-    """x y + z, rounded once."""
+    """Return x y + z, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         cast = (context.cast(builder, one, given, kind) for one, given in zip(args, signature.args))
@@ -26,7 +26,7 @@ def fma(context, x, y, z):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def select(context, truths, x, y):  # type: ignore[no-untyped-def]
-    """In each lane x where that is true, else y."""
+    """Return x in each lane that is true, else y."""
     kind = x if isinstance(x, Vector) else y
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -37,7 +37,7 @@ def select(context, truths, x, y):  # type: ignore[no-untyped-def]
 
 
 def one_by_one(name: str) -> Any:
-    """A function of LLVM's own, of each lane."""
+    """Return an LLVM intrinsic of one vector, applied to each lane."""
 
     @intrinsic
     def function(context, x):  # type: ignore[no-untyped-def]
@@ -53,7 +53,7 @@ square_root, absolute, floor = one_by_one("sqrt"), one_by_one("fabs"), one_by_on
 
 
 def two_by_two(name: str) -> Any:
-    """The same of each lane of two vectors."""
+    """Return an LLVM intrinsic of two vectors, applied to each lane."""
 
     @intrinsic
     def function(context, x, y):  # type: ignore[no-untyped-def]
@@ -70,7 +70,7 @@ with_sign = two_by_two("copysign")  # |x| with the sign of y
 
 @intrinsic
 def sum_of_lanes(context, x):  # type: ignore[no-untyped-def]
-    """Halves are added until one number is left."""
+    """Return the sum of the lanes, by adding halves until one number is left."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         value, lanes = args[0], args[0].type.count
@@ -86,7 +86,7 @@ def sum_of_lanes(context, x):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def power_of_two(context, n):  # type: ignore[no-untyped-def]
-    """2^n of whole n whose power is a normal number."""
+    """Return 2^n for an integer n whose power is a normal number."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector, (whole, places, bias) = args[0].type, layout(args[0].type)
@@ -100,7 +100,7 @@ def power_of_two(context, n):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def whole_shift(context, like):  # type: ignore[no-untyped-def]
-    """What makes a number whole that it is added to, and its last digits those of an integer."""
+    """Return a constant that rounds a number to an integer when added, with the integer in the last bits of the sum."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return fill_vector(args[0].type, 1.5 * 2.0 ** layout(args[0].type)[1])
@@ -110,12 +110,12 @@ def whole_shift(context, like):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def times_power_of_two(context, x, shifted):  # type: ignore[no-untyped-def]
-    """x 2^n, `shifted` being n + `whole_shift`: by two factors, neither of which overflows, and the product may be subnormal."""
+    """Return x 2^n from `shifted` = n + `whole_shift`, by two factors that do not overflow. The product may be subnormal."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector, (whole, places, bias) = args[0].type, layout(args[0].type)
         one, by = fill_vector(whole, bias << places), fill_vector(whole, places)
-        n = builder.shl(builder.bitcast(args[1], whole), by)  # above the digits: of the shift nothing is left
+        n = builder.shl(builder.bitcast(args[1], whole), by)  # into the exponent; this drops the bits of the shift
         first = builder.shl(builder.ashr(n, fill_vector(whole, places + 1)), by)
         powers = (builder.bitcast(builder.add(part, one), vector) for part in (first, builder.sub(n, first)))
         value = args[0]
@@ -128,7 +128,7 @@ def times_power_of_two(context, x, shifted):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def exponent_of(context, x):  # type: ignore[no-untyped-def]
-    """The whole e for which x / 2^e lies between the roots of 1/2 and 2; x is normal and positive."""
+    """Return the integer e for which x / 2^e is between the roots of 1/2 and 2, for a normal x > 0."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector, (whole, places, _) = args[0].type, layout(args[0].type)
@@ -142,7 +142,7 @@ def exponent_of(context, x):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def half(context, x, second):  # type: ignore[no-untyped-def]
-    """Eight of sixteen floats as doubles: the first or the second."""
+    """Return the first or second eight of sixteen floats as doubles."""
     kind = Vector(types.float64)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -154,7 +154,7 @@ def half(context, x, second):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def join_lanes(context, x, y):  # type: ignore[no-untyped-def]
-    """Sixteen floats of twice eight doubles."""
+    """Return sixteen floats from two vectors of eight doubles."""
     kind = Vector(types.float32)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -165,7 +165,7 @@ def join_lanes(context, x, y):  # type: ignore[no-untyped-def]
 
 
 def layout(vector: Any) -> tuple[Any, int, int]:
-    """The type of a vector's bits, how many of them are a number's digits, and what its exponent is counted from."""
+    """Return the integer type of a vector's bits, the number of bits of the mantissa, and the bias of the exponent."""
     single = vector.element == ir.FloatType()
     return ir.VectorType(ir.IntType(32 if single else 64), vector.count), *((23, 127) if single else (52, 1023))
 
@@ -175,7 +175,7 @@ def fill_vector(vector: Any, number: float) -> Any:
 
 
 def constant(single: float, double: float) -> Any:
-    """A function that gives a vector's own constant: it has another value for floats than for doubles."""
+    """Return a function of a vector that returns one constant for floats and another for doubles."""
 
     @intrinsic
     def function(context, like):  # type: ignore[no-untyped-def]
@@ -186,7 +186,7 @@ def constant(single: float, double: float) -> Any:
 
 
 def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
-    """A function that takes a polynomial of each lane, from the constant term on; floats need fewer terms than doubles."""
+    """Return a function that evaluates a polynomial in each lane. Coefficients begin with the constant term; floats need fewer of them."""
 
     @intrinsic
     def function(context, x):  # type: ignore[no-untyped-def]
@@ -206,5 +206,5 @@ def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
 
 @intrinsic
 def as_numbers(context, truths, like):  # type: ignore[no-untyped-def]
-    """1 for true, 0 for false."""
+    """Return 1 for true and 0 for false."""
     return like(truths, like), lambda context, builder, signature, args: builder.uitofp(*args[:1], args[1].type)

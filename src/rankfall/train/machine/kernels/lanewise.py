@@ -1,10 +1,10 @@
-"""BMM: a product of matrices for each sequence of a batch, sequences side by side in vectors.
+"""BMM: a product of matrices for each sequence of a batch, with sequences side by side in vectors.
 
     A, B, C (buffer, offset each), A has lanes, B has lanes, outer, M, N, K, lanes | A offsets (outer) | B offsets | C offsets
     | A offsets (M) | A offsets (K) | B offsets (N) | B offsets (K) | C offsets (M) | C offsets (N)
-    C[m, n] = sum over k of A[m, k] B[n, k], each a number for all sequences, or one for each
+    C[m, n] = sum over k of A[m, k] B[n, k], where each operand has one number for all sequences or one for each
 
-Sums of two terms are taken of rounded products, so that x y - u v is exactly -(u v - x y).
+Sums of two terms add rounded products, so that x y - u v is exactly -(u v - x y).
 """
 
 from typing import Any
@@ -17,18 +17,18 @@ from rankfall.train.machine.kernels.memory import ahead, lanes_of, load, load_so
 from rankfall.train.machine.kernels.tiles import SQUARE, tile
 
 ROWS, COLUMNS = SQUARE
-OFTEN = 16  # rows and columns from which on it pays to move what is multiplied
+OFTEN = 16  # number of rows and columns from which it is faster to pack the operands
 
 
 def product(vectors: bool, masked: bool, rounded: bool) -> Any:
-    """All rows and columns of the next sequences; of whose lanes `left` are wanted."""
+    """Return a function that computes all rows and columns for one vector of sequences, of which `left` lanes are used."""
     square, row, column, single = (
         tile(i, j, vectors, True, masked, rounded) for i, j in (SQUARE, (1, COLUMNS), (ROWS, 1), (1, 1))
     )
 
     @compiled
     def product_of(A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, left):  # type: ignore[no-untyped-def]
-        # What squares cover: the last one lies over the one before and computes a part again, which is quicker than less at once.
+        # The area of the squares. The last square overlaps the previous one and computes a part again, which is faster than smaller tiles.
         tall, wide = rows if rows >= ROWS else 0, columns if columns >= COLUMNS else 0
         for after in range(0, wide, COLUMNS):
             j = min(after, columns - COLUMNS)
@@ -77,19 +77,19 @@ def lanes_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, l
 
 @compiled
 def pack(x, rows, terms, count, many, left, to):  # type: ignore[no-untyped-def]
-    """Vectors of x (count, many), of whose lanes `left` are wanted, one behind the other."""
+    """Copy vectors of x (count, many), of which `left` lanes are used, one after another."""
     each, at = register_lanes(x), 0
     for i in range(count):
         row = ahead(x, rows[i])
-        for k in range(many):  # a vector that is wider than a register is written over by the next one
+        for k in range(many):  # the next vector overwrites the part that is wider than a register
             store(to, at, load(row, terms[k]) if left >= lanes_of(x) else load_some(row, terms[k], left))
             at += each
 
 
 @compiled
 def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lanes, room, table):  # type: ignore[no-untyped-def]
-    """A has lanes only if `both`, B always. Vectors that many sums read are put side by side first: where they lie, a line of the cache
-    holds parts of two of them."""
+    """Compute a product in which B has lanes, and A has lanes if `both`. Vectors that many sums read are packed first, since unaligned
+    vectors take two cache lines."""
     each, most = register_lanes(A), max(rows, columns)
     packs = both and min(rows, columns) >= OFTEN and most + count <= TABLE - NEAR and 2 * most * count * each < ROOM
     near, apart = ahead(table, NEAR), ahead(table, NEAR + count)
@@ -100,7 +100,7 @@ def any_product(both, A, ma, ka, B, nb, kb, C, mc, nc, rows, columns, count, lan
         for i in range(most):
             apart[i] = i * count * each
     for beyond in range(0, lanes, each):
-        lane = max(0, min(beyond, lanes - each))  # the last vector lies over the one before, as in `pointwise.py`
+        lane = max(0, min(beyond, lanes - each))  # the last vector overlaps the previous one, as in `pointwise.py`
         left, b, c = lanes - lane, ahead(B, lane), ahead(C, lane)
         a = ahead(A, lane) if both else A
         if packs:

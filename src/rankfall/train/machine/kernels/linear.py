@@ -4,7 +4,7 @@ LIN: X, W, C, bias (buffer, offset each), has bias, N, K, runs, run | X offsets 
 | bias offsets (N) | X offsets (runs) | W offsets (runs) | C offsets (runs)
 C[n, r] = bias[n] + sum over k of W[k, n] X[k, r], r < run
 WGRAD: A, B, C, M, N, runs, run | A offsets (M) | B offsets (N) | C offsets (M) | A offsets (runs) | B offsets (runs)
-C[m, n] = sum over all r of A[m, r] B[n, r]; the n are neighbours
+C[m, n] = sum over all r of A[m, r] B[n, r]; n is contiguous
 """
 
 from typing import Any
@@ -16,12 +16,12 @@ from rankfall.train.machine.kernels.memory import ahead, copy, pointer_to, regis
 from rankfall.train.machine.kernels.tiles import ADDED, BIAS, MOST_ROWS, MOST_VECTORS, tile
 from rankfall.train.machine.kernels.transpose import part_block, whole_block
 
-# Of one sum over a batch: a sum of sums rounds less than one long sum, and what it is of stays in the cache.
+# Terms of a partial sum over a batch. Partial sums round less than one long sum, and their operands stay in the cache.
 TERMS = 256
 
 
 def strip(columns: int, masked: bool) -> Any:
-    """All rows of so many neighbouring vectors."""
+    """Return a function that computes all rows of `columns` neighbouring vectors."""
     tall, four, single = (tile(rows, columns, False, False, masked) for rows in (MOST_ROWS, 4, 1))
 
     @compiled
@@ -47,7 +47,7 @@ def strip(columns: int, masked: bool) -> Any:
 
 @compiled
 def columns_of(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how):  # type: ignore[no-untyped-def]
-    """At most three vectors, of whose numbers `left` are wanted."""
+    """Compute all rows of at most three vectors, of which `left` numbers are used."""
     lanes = register_lanes(A)
     if left > 2 * lanes:
         if left >= 3 * lanes:
@@ -67,8 +67,8 @@ def columns_of(A, ma, ka, B, kb, C, mc, rows, count, left, first, mf, how):  # t
 
 @compiled
 def panels(A, ma, ka, B, kb, C, mc, rows, count, run, first, mf, how, packs, room, table):  # type: ignore[no-untyped-def]
-    """C (rows, run) of numbers A (rows, count) and B (count, run). `packs`: rows of B lie too far apart for the processor to foresee, and
-    are put together in `room` first."""
+    """Compute C (rows, run) from A (rows, count) and B (count, run). With `packs`, rows of B are too far apart for the processor's
+    prefetcher and are first copied to `room`."""
     wide = MOST_VECTORS * register_lanes(A)
     near = ahead(table, NEAR)
     if packs:
@@ -79,7 +79,7 @@ def panels(A, ma, ka, B, kb, C, mc, rows, count, run, first, mf, how, packs, roo
         left = run - r
         whole = -(-left // lanes) * lanes
         if left < wide and whole <= run and how != ADDED:
-            # Whole vectors, of which the first lies over what was computed before.
+            # Compute whole vectors, of which the first overlaps the previous panel.
             r, left = run - whole, whole
         y = ahead(C, r)
         if packs:
@@ -117,14 +117,14 @@ def linear(scratch, table, bases, p):  # type: ignore[no-untyped-def]
 
 @joint
 def room_in(scratch):  # type: ignore[no-untyped-def]
-    """Behind the registers."""
+    """Return the pointer to the memory behind the registers."""
     return pointer_to(scratch, scratch.ctypes.data, REGISTERS * APART)
 
 
 @compiled
 def transpose(x, rows, count, y, row, run):  # type: ignore[no-untyped-def]
-    """y (run, row) = x^T of x (count, run), whose rows lie where `rows` says; `row` are whole vectors, of whose last some may be filled
-    with anything."""
+    """Transpose x (count, run), whose rows are at the offsets `rows`, to y (run, row). `row` is a whole number of vectors, of which the
+    last may end with arbitrary numbers."""
     lanes = register_lanes(x)
     for n in range(0, count, lanes):
         last = min(lanes, count - n) - 1
@@ -132,7 +132,7 @@ def transpose(x, rows, count, y, row, run):  # type: ignore[no-untyped-def]
             part_block(x, ahead(rows, n), last, ahead(y, n), row, run)
         else:
             for r in range(0, run, lanes):
-                j = min(r, run - lanes)  # the last square ends with the run
+                j = min(r, run - lanes)  # the last square ends at the end of the run
                 whole_block(ahead(x, j), ahead(rows, n), last, ahead(y, j * row + n), row, lanes)
 
 

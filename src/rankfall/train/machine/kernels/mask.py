@@ -1,8 +1,8 @@
-"""MASK: what a dropout leaves, scaled, else 0: the bits that `train/dropout.py` draws, sixteen of Philox for each element in order.
+"""MASK: a dropout mask, `scale` for kept elements and 0 for others. It uses the bits of `train/dropout.py`, sixteen per element in order.
 
     out: buffer, offset, site, threshold, bits of the scale, size, rows, lanes, step | elements (rows) | out offsets
 
-Of row r, lane l is element e[r] + l step.
+Lane l of row r is element e[r] + l step.
 """
 
 from numba import types
@@ -14,7 +14,7 @@ from rankfall.train.machine.kernels.memory import address_of, ahead, double_of, 
 from rankfall.train.machine.kernels.philox import blocks_of_words
 from rankfall.train.machine.kernels.registers import LANES
 
-WORDS = 4  # of a block of Philox, each for four elements
+WORDS = 4  # words of a block of Philox; each serves four elements
 
 
 words_at, draws_at = pointer_from(types.uint64), pointer_from(types.uint16)

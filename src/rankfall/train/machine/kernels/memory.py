@@ -1,4 +1,4 @@
-"""Pointers to numbers, and vectors read and written there: whole ones, or the first few numbers of one."""
+"""Pointers to numbers, and loads and stores of whole vectors or of their first numbers."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ REGISTER = 4 * LANES  # bytes of a vector register of this processor
 
 
 def at(builder: Any, pointer: Any, index: Any, kind: Any) -> Any:
-    """Where a vector begins, `index` numbers behind a pointer."""
+    """Return the pointer to the vector that begins `index` numbers behind a pointer."""
     return builder.bitcast(builder.gep(pointer, [index]), kind.as_pointer())
 
 
 @intrinsic
 def pointer_to(context, like, address, offset):  # type: ignore[no-untyped-def]
-    """The pointer to number `offset` behind an address; numbers are of the type that the array `like` has."""
+    """Return the pointer to number `offset` behind an address. Numbers have the type of the array `like`."""
     kind = types.CPointer(like.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -38,7 +38,7 @@ def pointer_to(context, like, address, offset):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def ahead(context, pointer, count):  # type: ignore[no-untyped-def]
-    """A pointer moved by so many numbers."""
+    """Return a pointer moved by `count` numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.gep(args[0], [args[1]])
@@ -56,7 +56,7 @@ def address_of(context, pointer):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def load(context, pointer, index):  # type: ignore[no-untyped-def]
-    """The vector that begins at number `index` behind a pointer."""
+    """Return the vector that begins at number `index` behind a pointer."""
     kind = Vector(pointer.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -78,7 +78,7 @@ def store(context, pointer, index, value):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def load_some(context, pointer, index, count):  # type: ignore[no-untyped-def]
-    """The first `count` numbers of a vector, or all; the others are zeros, and what lies there is not touched."""
+    """Return a vector of which at most the first `count` numbers are read. The others are zeros, and their memory is not read."""
     kind = Vector(pointer.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -91,7 +91,7 @@ def load_some(context, pointer, index, count):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def store_some(context, pointer, index, value, count):  # type: ignore[no-untyped-def]
-    """Writes the first `count` numbers of a vector, or all."""
+    """Write at most the first `count` numbers of a vector."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer, index, value, count = args
@@ -104,7 +104,7 @@ def store_some(context, pointer, index, value, count):  # type: ignore[no-untype
 
 @intrinsic
 def spread(context, pointer, number):  # type: ignore[no-untyped-def]
-    """A number in all lanes of a vector of the numbers that a pointer points to."""
+    """Return a vector with a number in all lanes, of the type of the pointer."""
     kind = Vector(pointer.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -115,14 +115,14 @@ def spread(context, pointer, number):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def lanes_of(context, pointer):  # type: ignore[no-untyped-def]
-    """How many numbers a vector of those has that a pointer points to; a constant."""
+    """Return the number of lanes of a vector of the pointer's type, as a constant."""
     kind = Vector(pointer.dtype)
     return types.int64(pointer), lambda context, builder, signature, args: INT(kind.lanes)
 
 
 @intrinsic
 def real(context, pointer, number):  # type: ignore[no-untyped-def]
-    """A number as one of those that a pointer points to."""
+    """Convert a number to the type of the pointer."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.cast(builder, args[1], number, pointer.dtype)
@@ -137,7 +137,7 @@ def double_of(context, bits):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def copy(context, to, from_, count):  # type: ignore[no-untyped-def]
-    """Copies numbers from one place to another, which do not overlap."""
+    """Copy numbers between two places that do not overlap."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = builder.mul(args[2], INT(to.dtype.bitwidth // 8))
@@ -151,13 +151,13 @@ def copy(context, to, from_, count):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def register_lanes(context, pointer):  # type: ignore[no-untyped-def]
-    """How many numbers a register of this processor has; a constant."""
+    """Return the number of lanes of a register of this processor, as a constant."""
     lanes = REGISTER * 8 // pointer.dtype.bitwidth
     return types.int64(pointer), lambda context, builder, signature, args: INT(lanes)
 
 
 def pointer_from(number: Any) -> Any:
-    """A function that makes an address a pointer to numbers of this type."""
+    """Return a function that converts an address to a pointer to numbers of this type."""
     kind = types.CPointer(number)
 
     @intrinsic

@@ -1,6 +1,6 @@
-"""Philox-4x64-10 (Salmon et al. 2011), as many blocks at once as a vector register has floats: the words of `numpy.random.Philox`.
+"""Philox-4x64-10 (Salmon et al. 2011), as many blocks at once as a vector register has floats. Its words equal those of NumPy's Philox.
 
-No processor multiplies vectors of 64-bit words to 128 bits, so a product is put together from four of 32-bit halves.
+No processor multiplies vectors of 64-bit words to 128 bits, so a product is assembled from four products of 32-bit halves.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from rankfall.train.machine.kernels.registers import INT, LANES, broadcast, shuffle, store
 
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
-STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # of the two words of the key, from round to round
+STEPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # increments of the two words of the key per round
 ROUNDS, HALF, LOW = 10, 32, 0xFFFFFFFF
 WORDS = ir.VectorType(INT, LANES)
 
@@ -22,7 +22,7 @@ def constant(value: int) -> Any:
 
 
 def product(builder: Any, factor: int, x: Any) -> tuple[Any, Any]:
-    """Upper and lower word of each product."""
+    """Return the upper and lower word of each product."""
     low_x, high_x = builder.and_(x, constant(LOW)), builder.lshr(x, constant(HALF))
     low_f, high_f = constant(factor & LOW), constant(factor >> HALF)
     low = builder.mul(low_f, low_x)
@@ -35,7 +35,7 @@ def product(builder: Any, factor: int, x: Any) -> tuple[Any, Any]:
 
 @intrinsic
 def blocks_of_words(context, key0, key1, site, step, first, into):  # type: ignore[no-untyped-def]
-    """Writes the four words of each block first .. first + LANES - 1 to an address, one block after another; NumPy counts blocks from 1."""
+    """Write the four words of each block first .. first + LANES - 1 to an address, one block after another. NumPy counts blocks from 1."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         k0, k1, c2, c3, block = (broadcast(builder, one, LANES) for one in args[:5])

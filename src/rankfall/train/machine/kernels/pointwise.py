@@ -1,5 +1,5 @@
 # mypy: disable-error-code="call-arg"
-"""The pointwise operations: each is a loop over a block of numbers. A block's last vector may be a part of one."""
+"""The pointwise operations. Each is a loop over a block of numbers, whose last vector may be partial."""
 
 from rankfall.train.machine import codes
 from rankfall.train.machine.kernels.functions import (
@@ -21,12 +21,12 @@ from rankfall.train.machine.kernels.inner import compiled, joint
 from rankfall.train.machine.kernels.lanes import absolute, as_numbers, floor, select, square_root
 from rankfall.train.machine.kernels.memory import lanes_of, load, load_some, store, store_some
 
-# The last vector of a block lies over the one before, since processors write parts of vectors slowly; it is computed first, for d may be a.
+# The last vector of a block overlaps the previous one, since partial writes are slow. It is computed first, since d may be a.
 
 
 @joint
 def one(f, d, a, n):  # type: ignore[no-untyped-def]
-    """d = f(a)"""
+    """Compute d = f(a)."""
     lanes = lanes_of(d)
     if n < lanes:
         store_some(d, 0, f(load_some(a, 0, n)), n)
@@ -68,7 +68,7 @@ add = joint(lambda x, y: x + y)
 subtract = joint(lambda x, y: x - y)
 multiply = joint(lambda x, y: x * y)
 divide = joint(lambda x, y: x / y)
-# NaN where either is
+# NaN if either operand is NaN
 larger = joint(lambda x, y: select((x > y) | (x != x), x, y))
 smaller = joint(lambda x, y: select((x < y) | (x != x), x, y))
 multiply_and_add = joint(lambda x, y, z: x * y + z)
@@ -86,7 +86,7 @@ sine_of = joint(lambda x: sine(x))
 cosine_of = joint(lambda x: cosine(x))
 power_of = joint(lambda x, y: power(x, y))
 below = joint(lambda x, e: normal_below(x, e))
-# true is 1, false is 0, and what is not 0 is true
+# true is 1 and false is 0; as an operand, any number other than 0 is true
 equal = joint(lambda x, y: as_numbers(x == y, x))
 unequal = joint(lambda x, y: as_numbers(x != y, x))
 less = joint(lambda x, y: as_numbers(x < y, x))
@@ -100,7 +100,7 @@ neither = joint(lambda x: as_numbers(x == 0.0, x))
 
 @joint
 def apply_truth(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
-    """What is true or false."""
+    """Apply an operation whose result is true or false."""
     if op == codes.EQ:
         two(equal, d, a, b, n)
     elif op == codes.NE:
@@ -123,7 +123,7 @@ def apply_truth(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
 
 @joint
 def apply_function(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
-    """What takes more than one instruction of the processor."""
+    """Apply an operation that takes more than one instruction of the processor."""
     if op == codes.EXP:
         one(exponential, d, a, n)
     elif op == codes.LOG:
@@ -158,7 +158,7 @@ def apply_function(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
 
 @compiled
 def apply(op, d, a, b, c, n):  # type: ignore[no-untyped-def]
-    """One operation on n numbers; d may be a, b or c."""
+    """Apply an operation to n numbers. d may be a, b or c."""
     if op == codes.ADD:
         two(add, d, a, b, n)
     elif op == codes.SUB:

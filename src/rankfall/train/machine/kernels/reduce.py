@@ -1,9 +1,9 @@
-"""RED: sums, largest and smallest numbers, and where the largest is, over some dimensions.
+"""RED: sum, maximum, minimum and index of the maximum over some dimensions.
 
     kind, out: buffer, offset, in: buffer, offset, outputs, run, terms, together, bits of a factor | in offsets (outputs) | out offsets
     | offsets of terms
 
-out[o + r] is taken over in[i + t + r] for all terms t, r < run; or, where `together` is not 0, over in[i + t + c], c < together.
+out[o + r] is taken over in[i + t + r] for all terms t, r < run. If `together` is not 0, it is taken over in[i + t + c], c < together.
 """
 
 from rankfall.train.machine.codes import ARGMAX, MAXIMUM, SUM
@@ -125,7 +125,7 @@ def extreme(kind, x, y):  # type: ignore[no-untyped-def]
 
 @compiled
 def places(x, out, term, terms, run):  # type: ignore[no-untyped-def]
-    """The first of the largest; NaN is larger than any number."""
+    """Write the index of the first maximum. NaN is larger than any number."""
     lanes = lanes_of(x)
     for r in range(0, run, lanes):
         left = run - r

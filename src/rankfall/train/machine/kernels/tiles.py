@@ -1,9 +1,9 @@
-"""The innermost loop of all products: as many sums as fit the registers of this processor, over one factor after another.
+"""The innermost loop of all products. It computes as many sums as fit the registers of this processor, term by term.
 
     C[i, j] = first + sum over k of A[i, k] B[k, j]
 
-Every C[i, j] and B[k, j] is a vector of the processor's own length, A[i, k] a number or a vector. Where they lie is said by tables of
-offsets in numbers. Each sum is taken in the order of k, so the bits do not depend on the size of a tile or the length of a vector.
+C[i, j] and B[k, j] are vectors of the processor's length; A[i, k] is a number or a vector. Tables of offsets, in numbers, give their
+positions. Each sum is taken in the order of k, so the bits do not depend on the size of a tile or the length of a vector.
 """
 
 from typing import Any
@@ -24,17 +24,17 @@ from rankfall.train.machine.kernels.registers import (
 )
 
 REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16
-MOST_ROWS, MOST_VECTORS = (8, 3) if REGISTERS == 32 else (4, 3)  # of numbers times vectors
-SQUARE = (4, 4) if REGISTERS == 32 else (3, 3)  # of vectors times vectors
+MOST_ROWS, MOST_VECTORS = (8, 3) if REGISTERS == 32 else (4, 3)  # tile of numbers times vectors
+SQUARE = (4, 4) if REGISTERS == 32 else (3, 3)  # tile of vectors times vectors
 BIAS, ADDED = 1, 2
 
 
 def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, rounded: bool = False) -> Any:
-    """The loop for so many rows and columns: (A, ma, ka, B, nb, kb, C, mc, nc, count, left, first, mf, how).
+    """Return the loop for a number of rows and columns: (A, ma, ka, B, nb, kb, C, mc, nc, count, left, first, mf, how).
 
-    `vectors`: A are. `apart`: columns lie where nb and nc say, and of each, `left` lanes are wanted; else they are the following vectors,
-    and of all lanes `left` are. `masked`: lanes that are not wanted are neither read nor written. `rounded`: products are rounded before
-    they are added. `how`: BIAS: sums begin at first[mf[i]], not at zero; ADDED: they are added to C.
+    `vectors`: A consists of vectors. `apart`: columns are at the offsets nb and nc, and `left` lanes of each are used; otherwise columns
+    are consecutive vectors, and `left` of all their lanes are used. `masked`: unused lanes are neither read nor written. `rounded`:
+    products are rounded before they are added. `how`: BIAS starts sums at first[mf[i]] instead of zero; ADDED adds them to C.
     """
 
     @intrinsic
@@ -120,7 +120,7 @@ def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, roun
         for i in range(rows):
             a = self.read(begins[i], a_column, columns - 1) if vectors else self.spread(begins[i], a_column)
             found += [self.term(a, b[j], sums[i * columns + j]) for j in range(columns)]
-        # LLVM would take two terms at once, for which there are not registers enough; not of a loop with what it cannot look into.
+        # LLVM would unroll two terms, which needs too many registers. Opaque inline assembly prevents this.
         builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
         following = builder.add(k, INT(1))
         k.add_incoming(following, loop)

@@ -1,4 +1,4 @@
-"""Rows that become columns, a square of vectors at a time."""
+"""Transposition, one square of vectors at a time."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from rankfall.train.machine.kernels.registers import INT, first_of, load_masked,
 
 
 def block(masked: bool) -> Any:
-    """y[j row + i] = x[rows[min(i, last)] + j], both i and j less than a vector register has numbers, and if `masked`, j < count."""
+    """Return a function that sets y[j row + i] = x[rows[min(i, last)] + j] for i, j < lanes of a register, and if `masked`, j < count."""
 
     @intrinsic
     def transposed(context, x, rows, last, y, row, count):  # type: ignore[no-untyped-def]
@@ -45,7 +45,7 @@ def block(masked: bool) -> Any:
 
 
 def exchange(builder: Any, rows: list[Any]) -> list[Any]:
-    """The columns of a square: rows that lie `apart` change halves of each pair of blocks, from the largest blocks to single numbers."""
+    """Return the columns of a square. Rows at distance `apart` exchange halves of each pair of blocks, from the largest blocks down."""
     rows, lanes = list(rows), len(rows)
     apart = lanes // 2
     while apart:

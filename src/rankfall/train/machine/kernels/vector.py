@@ -1,7 +1,7 @@
 """Vectors as values of compiled functions: sixteen floats or eight doubles, on any processor.
 
-LLVM puts such a vector into one register, two or four, as the processor has them. So a sum over the lanes of vectors is taken in the same
-order everywhere, and what is written here gives the same bits with AVX-512, AVX2 and NEON. Addresses are pointers to numbers (CPointer).
+LLVM puts such a vector into one, two or four registers, depending on the processor. So a sum over lanes has the same order everywhere, and
+the same code gives the same bits with AVX-512, AVX2 and NEON. Addresses are pointers to numbers (CPointer).
 """
 
 import operator
@@ -17,11 +17,11 @@ from numba.extending import lower_builtin, register_model
 
 from rankfall.train.machine.kernels.registers import broadcast
 
-BYTES = 64  # of a vector
+BYTES = 64  # bytes of a vector
 
 
 class Vector(types.Type):
-    """Of numbers of one type."""
+    """A vector of numbers of one type."""
 
     def __init__(self, number: Any) -> None:
         self.number, self.lanes = number, BYTES * 8 // number.bitwidth
@@ -29,7 +29,7 @@ class Vector(types.Type):
 
 
 class Truths(types.Type):
-    """True or false for each lane."""
+    """A vector of booleans, one for each lane."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -51,20 +51,20 @@ class TruthsModel(models.PrimitiveModel):
 @lower_cast(types.Float, Vector)
 @lower_cast(types.Integer, Vector)
 def spread_number(context, builder, given, kind, number):  # type: ignore[no-untyped-def]
-    """A number next to a vector stands for a vector of it."""
+    """Broadcast a number that is combined with a vector."""
     return broadcast(builder, context.cast(builder, number, given, kind.number), kind.lanes)
 
 
 def width(kind: Any) -> int:
-    """Bytes of a number."""
+    """Return the bytes of a number."""
     return BYTES // int(kind.count)
 
 
-# Of two vectors, or a vector and a number.
+# Operators of two vectors, or of a vector and a number.
 ARITHMETIC = {operator.add: "fadd", operator.sub: "fsub", operator.mul: "fmul", operator.truediv: "fdiv"}
 COMPARED = {
     operator.eq: ("==", "ordered"),
-    operator.ne: ("!=", "unordered"),  # of NaN: true, as everywhere
+    operator.ne: ("!=", "unordered"),  # true for NaN, as everywhere
     operator.lt: ("<", "ordered"),
     operator.le: ("<=", "ordered"),
     operator.gt: (">", "ordered"),
@@ -74,7 +74,7 @@ LOGIC = {operator.and_: "and_", operator.or_: "or_"}
 
 
 def vector_of(args: Any) -> Any:
-    """The type of the vector among two arguments of which the other may be a number."""
+    """Return the type of the vector among two arguments, of which one may be a number."""
     found = [one for one in args if isinstance(one, Vector)]
     if (
         len(args) == 2

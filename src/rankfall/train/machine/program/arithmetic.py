@@ -1,4 +1,4 @@
-"""Operations of one number at a time."""
+"""Lowerings of elementwise operations."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def binary(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 def times_one_hot(draft: ProgramDraft, a: Any, b: Any, found: View) -> View:
-    """The product of two, of which one may have one number in each row, and the other one number for each row."""
+    """Return the product, as one-hot if one factor is one-hot and the other has one number for each row."""
     hot, other = (a, b) if isinstance(a, OneHot) else (b, a)
     if not isinstance(hot, OneHot) or hot.shape != found.shape:
         return found
@@ -143,7 +143,7 @@ def power(draft: ProgramDraft, call: AtenCall) -> Any:
 
 @lowers("_to_copy", "convert_element_type")
 def lower_conversion(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Number formats are one in the machine; what a conversion changes beyond rounding it refuses."""
+    """Lower a conversion. The machine has one number format, so it refuses conversions that change more than rounding."""
     x, into, was = call.args[0], call.value.dtype, call.dtypes[0]
     if into == torch.bool and was != torch.bool:
         return draft.pointwise("NE", [number_of(x), 0.0], call.shape)
@@ -166,7 +166,7 @@ def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
 
 @lowers("remainder")
 def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Of integers, such as places counted from either end."""
+    """Lower a remainder of integers, such as indices counted from either end."""
     if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
         raise Unsupported("remainder of numbers that are no integers")
     a, b = (number_of(one) for one in call.args[:2])
@@ -176,7 +176,7 @@ def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
 
 @lowers("addcmul", "addcdiv")
 def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
-    """x + value * (a * b), or a / b."""
+    """Return x + value * (a * b), or with a / b."""
     x, a, b = (number_of(one) for one in call.args[:3])
     value = call.kwargs.get("value", call.arg(3, 1))
     both = draft.pointwise("MUL" if call.name == "addcmul" else "DIV", [a, b], call.shape)
@@ -186,7 +186,7 @@ def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
 
 @lowers("lerp")
 def between(draft: ProgramDraft, call: AtenCall) -> Any:
-    """x + weight * (y - x), from the nearer end."""
+    """Return x + weight * (y - x), computed from the nearer end."""
     x, y, weight = (number_of(one) for one in call.args[:3])
     if isinstance(weight, View):
         raise Unsupported("lerp by a tensor")

@@ -1,7 +1,7 @@
-"""Where the numbers of a tensor lie: a dimension is a list of atoms (size, stride), outer to inner, so that every view is free.
+"""Layouts of tensors. A dimension is a list of atoms (size, stride), outer to inner, so that no view needs a copy.
 
-Merged dimensions keep the atoms of both, split ones divide them, an expanded one has stride 0. The atom that runs over the samples of a
-batch is tagged as the lane: what is computed has it innermost, so that hardly an operation runs across a vector.
+Merged dimensions keep the atoms of both, split dimensions divide them, and an expanded dimension has stride 0. The atom of the samples of a
+batch is marked as the lane. Results have it innermost, so that few operations combine numbers within a vector.
 """
 
 import math
@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 
 class Unsupported(Exception):
-    """The machine cannot run this; the message says what."""
+    """The machine does not support an operation or layout, which the message names."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ Atoms = tuple[Atom, ...]
 
 @dataclass(eq=False)
 class Value:
-    """Memory that instructions write, or that is given."""
+    """Memory that instructions write, or an input."""
 
     size: int
-    given: tuple[int, int] | None = None  # buffer and offset
-    first: int = -1  # the instruction that writes it first
-    last: int = -1  # and the last that uses it
+    given: tuple[int, int] | None = None  # buffer and offset outside the arena
+    first: int = -1  # first instruction that writes it
+    last: int = -1  # last instruction that uses it
     offset: int = 0  # in the arena
-    stored: bool = False  # False: it lives in registers of one fused group only
+    stored: bool = False  # False: only in registers of one fused group
 
 
 @dataclass(eq=False)
@@ -54,13 +54,13 @@ class View:
         return tuple(size_of(dim) for dim in self.dims)
 
     def with_dims(self, dims: Iterable[Iterable[Atom]], offset: int = 0) -> "View":
-        """The same memory through other dimensions, from so many numbers further on."""
+        """Return a view of the same memory with other dimensions, moved by `offset` numbers."""
         return View(self.value, self.offset + offset, tuple(tuple(dim) for dim in dims))
 
 
 @dataclass(eq=False)
 class OneHot(View):
-    """A tensor of zeros, but for one number in each row along a dimension. So it need not be summed up, nor lie anywhere."""
+    """A tensor with one number in each row along a dimension, and zeros elsewhere. Sums along the dimension need no computation."""
 
     dim: int
     number: Any  # a View of size 1 along that dimension, or a number
@@ -68,7 +68,7 @@ class OneHot(View):
 
 @dataclass(frozen=True)
 class Full:
-    """A tensor of one number, which lies nowhere."""
+    """A tensor filled with one number. It has no memory."""
 
     number: float
     shape: Shape
@@ -79,7 +79,7 @@ def size_of(atoms: Iterable[Atom]) -> int:
 
 
 def split(atoms: Sequence[Atom], cuts: Iterable[int]) -> Atoms:
-    """The atoms of one dimension, refined so that it can be cut into inner parts of these sizes."""
+    """Refine the atoms of one dimension so that it can be cut into inner parts of these sizes."""
     found: list[Atom] = []
     inner = 1
     for atom in reversed(atoms):
@@ -98,7 +98,7 @@ def split(atoms: Sequence[Atom], cuts: Iterable[int]) -> Atoms:
 
 
 def cuts_of(sizes: Iterable[int]) -> set[int]:
-    """The sizes of the inner parts of a dimension whose atoms have these sizes, outer to inner."""
+    """Return the sizes of the inner parts of a dimension whose atoms have these sizes, outer to inner."""
     found, product = set(), 1
     for size in reversed(list(sizes)):
         product *= size
@@ -107,7 +107,7 @@ def cuts_of(sizes: Iterable[int]) -> set[int]:
 
 
 def merge(atoms: Iterable[Atom]) -> Atoms:
-    """Without sizes of 1, neighbours that are one run made one; lanes stay apart."""
+    """Drop atoms of size 1 and merge contiguous neighbours, except lanes."""
     found: list[Atom] = []
     for atom in atoms:
         if atom.size == 1:
@@ -149,7 +149,7 @@ def contiguous(value: Value, shape: Shape, lane_dim: int | None = None) -> View:
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """An atom that several tensors share: of which dimension, its size, whether it is the lane, and the stride of each tensor."""
+    """An atom that several tensors share: its dimension, its size, whether it is the lane, and the stride in each tensor."""
 
     dim: Any
     size: int
@@ -163,7 +163,7 @@ def does_not_fit(own: Sequence[Atoms]) -> str:
 
 
 def align(views: Sequence[View], shape: Shape) -> list[list[Extent]]:
-    """The dimensions of tensors that are broadcast to one shape, refined to common atoms."""
+    """Refine the dimensions of tensors that are broadcast to one shape to common atoms."""
     found = []
     for i, whole in enumerate(shape):
         own = [
@@ -190,7 +190,7 @@ def flat(extents: Iterable[Iterable[Extent]]) -> list[Extent]:
 
 
 def collapse(sizes: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Neighbouring sizes that are one run in every row of strides made one."""
+    """Merge neighbouring sizes that are contiguous in every row of strides."""
     found: list[int] = []
     strides: list[list[int]] = [[] for _ in rows]
     for i, size in enumerate(sizes):
@@ -208,7 +208,7 @@ def collapse(sizes: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[
 
 
 def offsets(sizes: Iterable[int], strides: Iterable[int]) -> np.ndarray:
-    """Where each element lies, the last size running fastest."""
+    """Return the offset of each element. The last size varies fastest."""
     found = np.zeros(1, np.int64)
     for size, stride in zip(sizes, strides):
         found = (found[:, None] + np.arange(size) * stride).reshape(-1)
@@ -216,12 +216,12 @@ def offsets(sizes: Iterable[int], strides: Iterable[int]) -> np.ndarray:
 
 
 def offsets_of(extents: Sequence[Extent], k: int) -> np.ndarray:
-    """Where tensor k has the elements over which these extents run."""
+    """Return the offsets in tensor k of the elements of these extents."""
     return offsets([extent.size for extent in extents], [extent.strides[k] for extent in extents])
 
 
 def run_strides(sizes: Sequence[int]) -> list[int]:
-    """Of numbers that lie one behind the other."""
+    """Return the strides of a contiguous tensor."""
     found, stride = [], 1
     for size in reversed(sizes):
         found.append(stride)

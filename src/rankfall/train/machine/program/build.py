@@ -30,7 +30,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Placed:
-    """A tensor that the program is given: where it lies, and the dimension that runs over samples, if any."""
+    """An input of the program: its buffer and offset, and its dimension of samples, if any."""
 
     buffer: int
     offset: int
@@ -43,7 +43,7 @@ def finish(
     check: Callable[[Sequence[ProgramNode]], None] = lambda nodes: None,
     divide: Divide | None = None,
 ) -> Program:
-    """`check`: is given the nodes in the order in which they run; `divide`: see `fuse`."""
+    """Turn a draft into a program. `check` is called with the nodes in the order in which they run. `divide`: see `fuse`."""
     groups = fuse(draft.nodes, results, divide)
     size = allocate(draft.nodes, groups)
     check([draft.nodes[i] for group in groups for i in group])
@@ -52,8 +52,8 @@ def finish(
 
 
 def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype: torch.dtype) -> list[Any]:
-    """Has the nodes of a graph written; what it returns, as views, full tensors, or None."""
-    found: dict[int, Any] = {}  # by the number of a tensor
+    """Lower a graph to nodes and return its results as views, full tensors or None."""
+    found: dict[int, Any] = {}  # by tensor number
     for number, (one, form) in enumerate(zip(given, graph.forms)):
         value = Value(math.prod(form.shape), (one.buffer, one.offset))
         found[number] = contiguous(value, form.shape, one.lane_dim)
@@ -92,7 +92,7 @@ def lower_operation(
 
 
 def check_formats(operation: AtenOperation, value: Any, dtype: torch.dtype) -> None:
-    """Raise where the graph computes in another number format than the program does."""
+    """Raise if an operation computes in another number format than the program."""
     for one in value if isinstance(value, (tuple, list)) else [value]:
         if isinstance(one, Form) and one.dtype not in (dtype, torch.bool) and not is_integer(one.dtype):
             raise Unsupported(f"{operation.target} in {one.dtype}, where the network has {dtype}")

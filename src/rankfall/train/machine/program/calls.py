@@ -1,4 +1,4 @@
-"""A call of an ATen operation, and which function writes its nodes."""
+"""Calls of ATen operations, and the functions that lower them to nodes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ class AtenCall:
     target: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    value: Any  # the form of what it gives, or a list or tuple of forms
-    dtypes: tuple[torch.dtype, ...]  # of the tensors that it is given
+    value: Any  # form of the result, or a list or tuple of forms
+    dtypes: tuple[torch.dtype, ...]  # dtypes of the input tensors
 
     @property
     def shape(self) -> Shape:
         return tuple(self.value.shape)
 
     def arg(self, i: int, default: Any = None) -> Any:
-        """A positional argument, or what stands for one that is not given or None."""
+        """Return a positional argument, or the default if it is missing or None."""
         given = self.args[i] if len(self.args) > i else None
         return default if given is None else given
 
@@ -34,12 +34,12 @@ class AtenCall:
         return isinstance(self.value, Form) and self.value.dtype == torch.bool
 
 
-Lowering = Callable[[ProgramDraft, AtenCall], Any]  # gives the View or Full of the result
+Lowering = Callable[[ProgramDraft, AtenCall], Any]  # returns the result as View or Full
 LOWERINGS: dict[str, Lowering] = {}
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
-    """Marks a function as that which writes the nodes of operations of these names."""
+    """Register a function as the lowering of the operations with these names."""
 
     def mark(function: Lowering) -> Lowering:
         LOWERINGS.update(dict.fromkeys(names, function))

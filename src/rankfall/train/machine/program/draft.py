@@ -1,4 +1,4 @@
-"""A program while it is written: nodes, each one operation to be computed, and the constants they read."""
+"""A program in progress: nodes, one per operation, and the constants that they read."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -25,12 +25,12 @@ from rankfall.train.machine.program.atoms import (
     offsets,
 )
 
-LARGEST = 2**24  # integers are held as numbers of the program's format; float32 has all up to this
+LARGEST = 2**24  # largest supported integer: integers are stored as floats, and float32 has all up to this
 
 
 @dataclass(eq=False)
 class ProgramNode:
-    """One operation. A pointwise one has the sizes of what it runs over, outer to inner, and the strides of each input in it."""
+    """One operation. A pointwise one has the sizes of its iteration space, outer to inner, and the strides of each input."""
 
     kind: int
     out: View
@@ -42,16 +42,16 @@ class ProgramNode:
 
 class ProgramDraft:
     def __init__(self, length: int = 0, largest: int = 1) -> None:
-        """`length`: tokens of a sample, which lie next to the lanes in products; `largest`: of the integers that are given."""
+        """Start a draft. `length`: tokens of a sample, next to the lanes in products. `largest`: largest integer of the inputs."""
         self.largest = largest
         self.nodes: list[ProgramNode] = []
-        self.constants: dict[int, np.ndarray] = {}  # by where they begin
+        self.constants: dict[int, np.ndarray] = {}  # by offset
         self.constant_size = 0
         self.length = length
-        self.strayed: list[View] = []  # sums, each 0 unless an index lay outside of its table
+        self.strayed: list[View] = []  # counts of indices outside their tables
 
     def constant(self, x: Any) -> Any:
-        """A tensor that no data enter."""
+        """Return a view of a tensor that does not depend on data, or `Full` if its numbers are equal."""
         if not isinstance(x, Tensor):
             return x
         if not x.numel():
@@ -67,15 +67,15 @@ class ProgramDraft:
         return contiguous(value, tuple(x.shape))
 
     def numbers_of(self, x: View) -> np.ndarray | None:
-        """Of a constant, in its order; None: data enter."""
+        """Return the numbers of a constant in order, or None if x is no constant."""
         return self.constants[x.value.given[1]] if x.value.given and x.value.given[0] == CONST else None
 
     def solid(self, x: Any) -> View:
-        """A view, also of what lies nowhere."""
+        """Return x as a view. A `Full` is written to memory."""
         return x if isinstance(x, View) else self.pointwise("COPY", [x.number], x.shape)
 
     def pointwise(self, op: str, ins: Sequence[Any], shape: Shape, out: View | None = None) -> View:
-        """A node for each number; `ins` are views and numbers. `out`: where to write, else somewhere new."""
+        """Add a pointwise node. `ins`: views and numbers. `out`: view to write to; by default a new value."""
         views = [x for x in ins if isinstance(x, View)]
         if out is None and (same := unchanged_operand(op, ins, views, shape)) is not None:
             return same
@@ -92,7 +92,7 @@ class ProgramDraft:
         return out
 
     def write(self, x: Any, given: tuple[int, int], shape: Shape) -> None:
-        """Has a result written to its place; where it is the whole of a new value in that order, that becomes the place."""
+        """Write a result to its place. If it is a whole new value in that order, the value itself is put there without a copy."""
         x = self.solid(x if isinstance(x, (View, Full)) else Full(float(x), shape))
         extents = flat(align([x, contiguous(Value(1), shape)], shape))
         size = max(1, math.prod(shape))
@@ -104,7 +104,7 @@ class ProgramDraft:
 
 
 def unchanged_operand(op: str, ins: Sequence[Any], views: Sequence[View], shape: Shape) -> View | None:
-    """The operand itself where adding 0 or multiplying by 1 leaves it as it is."""
+    """Return the operand if the operation does not change it, such as adding 0 or multiplying by 1, else None."""
     if len(ins) != 2 or len(views) != 1 or views[0].shape != tuple(shape):
         return None
     second = ins[1] is not views[0]
@@ -114,24 +114,24 @@ def unchanged_operand(op: str, ins: Sequence[Any], views: Sequence[View], shape:
 
 
 def number_of(x: Any) -> Any:
-    """An operand of a pointwise node: a view or a number."""
+    """Return an operand of a pointwise node as a view or a number."""
     return x.number if isinstance(x, Full) else (x if isinstance(x, View) else float(x))
 
 
 def held(number: float, dtype: torch.dtype) -> float:
-    """A number as a tensor of this format holds it: integers and booleans have no fractions."""
+    """Return a number as stored in a tensor of this format. Integers and booleans have no fractions."""
     return float(number) if dtype.is_floating_point else float(torch.tensor(number).to(dtype))
 
 
 def lanes_last(extents: Iterable[Extent], key: Callable[[Extent], Any] | None = None) -> list[Extent]:
-    """Lanes innermost; the others by `key`, or as they come."""
+    """Order extents by `key`, if any, with lanes innermost."""
     extents = list(extents)
     others = [extent for extent in extents if not extent.lane]
     return (sorted(others, key=key) if key else others) + [extent for extent in extents if extent.lane]
 
 
 def order_like(extents: Sequence[Extent], views: int) -> list[Extent]:
-    """The order of the first operand that has all atoms, else that of the largest inside of what it has not; lanes innermost."""
+    """Order extents as in the first operand with all of them, else as in the largest one, after those that it lacks. Lanes are last."""
     leader = next((k for k in range(views) if all(extent.strides[k] for extent in extents)), None)
     if leader is not None:
         return lanes_last(extents, lambda extent: -extent.strides[leader])
@@ -144,7 +144,7 @@ def order_like(extents: Sequence[Extent], views: int) -> list[Extent]:
 
 
 def laid(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
-    """A new value whose extents lie in this order, outer to inner, seen as (dims) dimensions."""
+    """Return a view with `dims` dimensions of a new value, whose extents have this order, outer to inner."""
     where, stride = places(order)
     found: list[list[Atom]] = [[] for _ in range(dims)]
     for extent in extents:
@@ -153,7 +153,7 @@ def laid(order: Sequence[Extent], extents: Sequence[Extent], dims: int) -> View:
 
 
 def places(order: Sequence[Extent]) -> tuple[dict[int, int], int]:
-    """The stride of each extent where they lie in this order, and the size of all."""
+    """Return the stride of each extent in this order, by id, and the total size."""
     where, stride = {}, 1
     for extent in reversed(order):
         where[id(extent)] = stride
@@ -162,10 +162,10 @@ def places(order: Sequence[Extent]) -> tuple[dict[int, int], int]:
 
 
 def offsets_in(where: dict[int, int], extents: Sequence[Extent]) -> np.ndarray:
-    """Where a tensor that lies as `places` says has the elements over which these extents run."""
+    """Return the offsets of the elements of these extents in a tensor with the strides of `places`."""
     return offsets([extent.size for extent in extents], [where[id(extent)] for extent in extents])
 
 
 def is_integer(dtype: torch.dtype) -> bool:
-    """Of those that do not wrap around before LARGEST."""
+    """Return whether a dtype is an integer type that does not overflow below LARGEST."""
     return dtype in (torch.int64, torch.int32)

@@ -1,4 +1,4 @@
-"""Nodes as instructions: int64 words, whose layout `codes.py` and the functions that run them agree on."""
+"""Encoding of nodes as instructions: int64 words in the layout that the kernels read."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def emit(nodes: Sequence[ProgramNode], groups: Sequence[Sequence[int]]) -> np.nd
 
 
 def body(views: Sequence[View], sizes: Iterable[Any], node: ProgramNode, tables: str) -> list[Any]:
-    """Where operands lie, sizes, and the tables of these names."""
+    """Return the places of operands, the sizes, and the tables with these names."""
     places = [word for view in views for word in place_of(view)]
     return [*places, *sizes, *(word for name in tables.split() for word in node.what[name])]
 

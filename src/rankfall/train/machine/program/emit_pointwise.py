@@ -1,4 +1,4 @@
-"""A group of pointwise nodes as one instruction: it runs over blocks of at most BLOCK numbers, which fit the nearest cache.
+"""Encoding of a group of pointwise nodes as one instruction. It runs over blocks of at most BLOCK numbers, which fit the L1 cache.
 
 dimensions | outer ones | of the next so many at once | inner size | streams, operations, constants, sums | sizes
 streams: buffer, offset, mode (0 in place, 1 copied in, 2 copied out, 3 added up), register, strides
@@ -16,7 +16,7 @@ from rankfall.train.machine.program.atoms import Atom, Unsupported, View, collap
 from rankfall.train.machine.program.draft import ProgramNode
 
 STREAMS = 64
-Operand = tuple[str, Any]  # ("stream", number), ("constant", value) or ("passing", number): what no other group reads
+Operand = tuple[str, Any]  # ("stream", number), ("constant", value) or ("passing", node): not read by other groups
 
 
 def group_words(nodes: Sequence[ProgramNode]) -> list[int]:
@@ -60,12 +60,12 @@ def group_words(nodes: Sequence[ProgramNode]) -> list[int]:
 
 
 def bits(number: float) -> int:
-    """The word that holds a float64."""
+    """Return the bits of a float64 as an integer."""
     return int(struct.unpack("q", struct.pack("d", float(number)))[0])
 
 
 def blocks(sizes: Sequence[int]) -> tuple[int, int, int]:
-    """How many dimensions are outside of a block, how many elements of the next are in one, and the size of what is inside."""
+    """Return the number of dimensions outside a block, the elements of the next dimension in a block, and the size of the inner ones."""
     inner, k = 1, len(sizes)
     while k > 0 and inner * sizes[k - 1] <= BLOCK:
         k -= 1
@@ -75,8 +75,8 @@ def blocks(sizes: Sequence[int]) -> tuple[int, int, int]:
     return k - 1, max(1, BLOCK // inner), inner
 
 
-# Two operations of which the second alone reads what the first gives are one, so that it need not be stored: by both, and as which
-# operand it is read.
+# Pairs of operations of which only the second reads the result of the first are fused, so that this result is not stored:
+# (first, second, index of the result among the operands of the second) -> fused operation.
 PAIRS = {
     ("MUL", "ADD", 0): "MULADD",
     ("MUL", "ADD", 1): "MULADD",
@@ -91,7 +91,7 @@ Operation = tuple[int, Operand, list[Operand]]
 
 
 def pair(operations: Sequence[Operation], summed: Collection[Operand]) -> list[Operation]:
-    """Operations with pairs made one. `summed`: what sums read."""
+    """Fuse pairs of operations. `summed`: operands that sums read."""
     uses = Counter(x for _, _, operands in operations for x in operands)
     found: list[Operation] = []
     for code, out, operands in operations:
@@ -110,7 +110,7 @@ def pair(operations: Sequence[Operation], summed: Collection[Operand]) -> list[O
 
 
 class GroupCode:
-    """What a group reads, computes and writes: `streams` (place, strides), `operations` (code, out, operands), `sums`."""
+    """The code of a group: `streams` (place, strides), `operations` (code, out, operands) and `sums`."""
 
     def __init__(self, nodes: Sequence[ProgramNode]) -> None:
         self.cuts = set().union(*(cuts_of(order_of(node)) for node in nodes)) | {1}
@@ -163,7 +163,7 @@ class GroupCode:
         return "stream", self.numbers[ident]
 
     def spread(self, node: ProgramNode, strides: Sequence[int]) -> list[int]:
-        """A node's strides, of the dimensions that all nodes of the group have in common."""
+        """Return a node's strides for the common dimensions of the group."""
         own = [Atom(size, stride) for size, stride in zip(order_of(node), strides) if size > 1]
         return [atom.stride for atom in split(own, self.cuts)] or [0]
 
@@ -172,7 +172,7 @@ class GroupCode:
 
 
 class Registers:
-    """Blocks of numbers. Those of what passes from one operation to the next are used again."""
+    """Allocation of registers, each a block of numbers. Registers of intermediate results are reused."""
 
     def __init__(self) -> None:
         self.of: dict[Operand, int] = {}
@@ -205,7 +205,7 @@ def order_of(node: ProgramNode) -> Sequence[int]:
 
 
 def place_of(view: View) -> tuple[int, int]:
-    """Buffer and offset."""
+    """Return the buffer and offset of a view."""
     if view.value.given is not None:
         return view.value.given[0], view.value.given[1] + view.offset
     return ARENA, view.value.offset + view.offset

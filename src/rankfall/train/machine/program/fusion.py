@@ -1,8 +1,8 @@
-"""Which pointwise nodes run as one group: what one makes and the next reads then stays in registers.
+"""Fusion of pointwise nodes to groups, so that intermediate results stay in registers.
 
-A group begins with a node and grows along those that use it. Another node joins if it runs over as many numbers, in dimensions that have
-common atoms with the group's, reads what the group makes exactly where that was written, and everything else that it waits for is done or
-can join too. Sums of what a group makes are taken at its end. A group runs where its first node stood.
+A group begins with a node and grows along the nodes that use it. A node joins if it has as many numbers, if its dimensions have common
+atoms with those of the group, if it reads results of the group in the order in which they are written, and if its other inputs are done or
+their nodes can join too. Sums of results of a group run at its end. A group runs at the position of its first node.
 """
 
 import math
@@ -16,16 +16,16 @@ from rankfall.train.machine.program.atoms import View, collapse, cuts_of, run_st
 from rankfall.train.machine.program.draft import ProgramNode
 
 Divide = Callable[[Sequence[int], Sequence[int]], Any]
-MOST = 48  # nodes of a group
+MOST = 48  # largest number of nodes in a group
 WITH_SUMS = 56
-STREAMS = 24  # tensors that a group reads from memory
-WAITED = 12  # nodes that join because another waits for them
+STREAMS = 24  # largest number of tensors that a group reads from memory
+WAITED = 12  # largest number of nodes that join because another needs them
 
 
 def fuse(nodes: Sequence[ProgramNode], results: Iterable[int], divide: Divide | None = None) -> list[list[int]]:
-    """Groups of nodes in the order in which they run; what no result needs is left out. `results`: buffers; `divide`: of the sizes
-    of a sum and its strides, how the numbers are shared among those that add them up; sums of one group share them in one way. None: in any
-    way."""
+    """Return groups of nodes in the order in which they run, without nodes that no result needs. `results`: buffers of results. `divide`
+    returns from the sizes and strides of a sum how threads divide it, or None if it cannot be fused; the sums of a group must be divided
+    alike."""
     graph = NodeGraph.of(nodes, frozenset(results))
     return Fusion(graph, divide).groups()
 
@@ -33,7 +33,7 @@ def fuse(nodes: Sequence[ProgramNode], results: Iterable[int], divide: Divide | 
 @dataclass
 class NodeGraph:
     nodes: Sequence[ProgramNode]
-    waits: list[list[int]]  # node -> those that it reads from
+    waits: list[list[int]]  # node -> nodes whose results it reads
     users: dict[int, list[int]]  # live node -> live nodes that read from it
     writers: dict[int, list[int]]  # value -> nodes that write to it
 
@@ -60,7 +60,7 @@ class NodeGraph:
         return NodeGraph(nodes, waits, users, writers)
 
     def is_whole(self, i: int) -> bool:
-        """Whether the node writes all of a value, alone."""
+        """Return whether the node alone writes a whole value."""
         out = self.nodes[i].out
         return out.offset == 0 and len(self.writers[id(out.value)]) == 1
 
@@ -68,7 +68,7 @@ class NodeGraph:
 @dataclass
 class FusedNodes:
     members: list[int]
-    cuts: set[int]  # the sizes of inner parts of what it runs over
+    cuts: set[int]  # sizes of the inner parts of the iteration space
     streams: set[int] = field(default_factory=set)  # values read from memory
 
     def copy(self) -> "FusedNodes":
@@ -76,13 +76,13 @@ class FusedNodes:
 
 
 def fit(cuts: Iterable[int]) -> bool:
-    """Whether one refinement has all these inner parts."""
+    """Return whether one refinement has all these inner parts."""
     edges = sorted(cuts)
     return not any(b % a for a, b in pairwise(edges))
 
 
 def reads_in_order(node: ProgramNode, k: int) -> bool:
-    """Whether input k is read number by number, as a whole value is written."""
+    """Return whether input k is read in the order in which a whole value is written."""
     sizes, (strides,) = collapse(node.order, [node.strides[k]])
     return sizes in ([math.prod(node.order)], []) and strides in ([1], [])
 
@@ -112,7 +112,7 @@ class Fusion:
         return group.members
 
     def grow(self, group: FusedNodes) -> bool:
-        """Takes in users of the group's nodes; False if there are none that fit."""
+        """Add users of the group's nodes. Return False if none fits."""
         size, grown = math.prod(self.nodes[group.members[0]].order), False
         for member in list(group.members):
             for user in self.graph.users[member]:
@@ -128,7 +128,7 @@ class Fusion:
         return grown
 
     def add_needed(self, i: int, size: int, chain: list[int]) -> bool:
-        """Fills in a node and, before it, what it waits for, if all of that may be of a group over so many numbers."""
+        """Append a node to `chain`, after the nodes that it needs. Return False if one of them cannot be in a group of this size."""
         if i in self.done or i in chain:
             return True
         node = self.nodes[i]

@@ -1,4 +1,4 @@
-"""How large the integers of a graph may become. They are held as numbers of the program's format, which has all up to LARGEST."""
+"""Bounds of the integers in a graph. They are stored as numbers of the program's format, which is exact up to LARGEST."""
 
 import math
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from rankfall.train.machine.program.atoms import Unsupported
 from rankfall.train.machine.program.draft import LARGEST, is_integer
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "dot")
-WRITE = ("full", "scalar_tensor", "where", "clamp", "scatter", "constant_pad_nd")  # numbers they are given
+WRITE = ("full", "scalar_tensor", "where", "clamp", "scatter", "constant_pad_nd")  # write numbers from arguments
 
 
 class IntegerBounds:
-    """Of the size of the numbers in each tensor of integers, by the tensor's number."""
+    """Bounds of the absolute values in each tensor of integers, by tensor number."""
 
     def __init__(self, graph: AtenGraph, largest: int) -> None:
-        """`largest`: of the integers that are given."""
+        """Start with the inputs of a graph. `largest`: their largest integer."""
         self.graph = graph
         self.of = dict.fromkeys(range(graph.given), float(largest))
 
@@ -31,7 +31,7 @@ class IntegerBounds:
         return self.of.get(number, 0.0)
 
     def add(self, operation: AtenOperation) -> None:
-        """Raise where an operation may give integers that are larger than what the machine holds exactly."""
+        """Raise if an operation may return integers above LARGEST."""
         for number in operation.outputs:
             if is_integer(self.graph.forms[number].dtype):
                 self.of[number] = bound = self.bound(operation, math.prod(self.graph.forms[number].shape))
@@ -41,7 +41,7 @@ class IntegerBounds:
                     )
 
     def bound(self, operation: AtenOperation, count: int) -> float:
-        """`count`: how many numbers the operation gives."""
+        """Return a bound of an operation's results. `count`: size of the result."""
         name, inputs = operation.target._schema.name.split("::")[1], operation.inputs
         each = [math.prod(self.graph.forms[number].shape) for number in inputs]
         args = [abs(x) if isinstance(x, int | float) else x for x in self.values(operation.args)]
@@ -52,7 +52,7 @@ class IntegerBounds:
             return args[0] * each[0] / max(1, count)
         if name == "mul":
             return args[0] * args[1]
-        if name in PRODUCTS:  # (..., n, m) of (..., m, o), some with what is added to it first
+        if name in PRODUCTS:  # (..., n, m) by (..., m, o); some have a bias as the first argument
             joined = self.graph.forms[inputs[-2]].shape[-1]
             return args[-2] * args[-1] * joined + (args[0] if len(inputs) > 2 else 0)
         if name in ("remainder", "full_like"):

@@ -1,4 +1,4 @@
-"""Masks of dropout, as `train/dropout.py` draws them."""
+"""Lowering of dropout masks, which equal those of `train/dropout.py`."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid
 
 @lowers("dropout_mask")
 def mask(draft: ProgramDraft, call: AtenCall) -> Any:
-    """In the layout of what it is for; elements are counted in their logical order."""
+    """Lower a mask in the layout of its tensor. Elements are counted in logical order."""
     x, site, threshold, scale = call.args
     x = draft.solid(x)
     extents = flat(align([x], x.shape))

@@ -1,7 +1,7 @@
-"""Products of matrices, by where the lanes are.
+"""Lowering of products of matrices to instructions, depending on the position of the lanes.
 
-LIN: activations, which have lanes, by weights, which have none. WGRAD: a sum over lanes, as gradients of weights are. BMM: both have lanes
-in the batch, lane by lane. GEN: whatever else, number by number.
+LIN: activations, with lanes, by weights, without lanes. WGRAD: a sum over lanes, as in gradients of weights. BMM: the batch dimension has
+lanes, and the product is computed lane by lane. GEN: all others, number by number.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from rankfall.train.machine.program.atoms import Extent, Full, View, align, coll
 from rankfall.train.machine.program.calls import AtenCall, lowers
 from rankfall.train.machine.program.draft import ProgramDraft, ProgramNode, laid, number_of, offsets_in, places
 
-LONGEST = 4096  # runs of a WGRAD
+LONGEST = 4096  # largest number of runs of a WGRAD
 
 
 @lowers("bmm", "mm", "baddbmm", "addmm")
@@ -39,8 +39,8 @@ def lower_matmul(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 class Sides:
-    """The extents of a product C (B, M, N) = A (B, M, K) B (B, K, N), of C's dimensions: of the batch and of what is summed over, strides
-    are those of A and of B; of rows and columns, that of the one which has them."""
+    """The extents of a product C (B, M, N) = A (B, M, K) B (B, K, N). Extents of the batch and of the sum have strides in A and B; those of
+    rows and columns have a stride in A or B."""
 
     def __init__(self, a: View, b: View) -> None:
         self.a, self.b = a, b
@@ -52,7 +52,7 @@ class Sides:
         self.columns = [Extent(2, atom.size, atom.lane, (atom.stride,)) for atom in b.dims[2]]
 
     def order(self, length: int) -> list[Extent]:
-        """In which the product lies."""
+        """Return the order of the product's extents in memory."""
         every = [*self.batch, *self.rows, *self.columns]
         if not has_lane(every):
             return every
@@ -72,7 +72,7 @@ def has_lane(extents: list[Extent]) -> bool:
 
 
 def product(draft: ProgramDraft, a: View, b: View, bias: Any) -> View:
-    """(B, M, K) by (B, K, N), and a bias (B or 1, M or 1, N)."""
+    """Return (B, M, K) by (B, K, N), plus a bias (B or 1, M or 1, N)."""
     sides = Sides(a, b)
     order = sides.order(draft.length)
     view = laid(order, [*sides.batch, *sides.rows, *sides.columns], 3)
@@ -96,7 +96,7 @@ def kind_of(sides: Sides, where: dict[int, int]) -> tuple[int, dict[str, Any]]:
 
 
 def tables(sides: Sides, batch: list[Extent], where: dict[int, int]) -> dict[str, Any]:
-    """Where A, B and C have the elements of batch, rows, columns and sum."""
+    """Return the offsets in A, B and C of batch, rows, columns and terms of the sum."""
     return {
         "oa": offsets_of(batch, 0),
         "ob": offsets_of(batch, 1),
@@ -122,7 +122,7 @@ def lane_by_lane(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
 
 
 def linear(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
-    """X, the side with lanes, by W, the other; `swapped`: X is the second."""
+    """Return the tables of X, the side with lanes, by W, the other side. `swapped`: X is the second factor."""
     swapped = has_lane(sides.columns)
     if has_lane(sides.rows) == swapped or has_lane([*sides.batch, *sides.summed]):
         return None
@@ -158,7 +158,7 @@ def over_lanes(sides: Sides, where: dict[int, int]) -> dict[str, Any] | None:
     sizes, (first, second) = collapse([extent.size for extent in own], strides)
     if not sizes or (first[-1], second[-1]) != (1, 1) or np.prod(sizes) > LONGEST:
         return None
-    # Columns of C lie side by side, as the tile that writes them has them.
+    # The tile writes contiguous columns of C.
     at = tables(sides, sides.batch, where)
     if list(at["nc"]) != list(range(len(at["nc"]))):
         return None

@@ -1,4 +1,4 @@
-"""Tensors that are put together: concatenation, padding, and writing a part of one into another."""
+"""Lowering of operations that assemble tensors: concatenation, padding, and writing to a part of a tensor."""
 
 import math
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from rankfall.train.machine.program.views import part_of, step_view
 
 
 def extents_like(shape: Shape, like: Sequence[Any]) -> list[list[Extent]]:
-    """The atoms that tensors have which are like one of this shape, and their strides."""
+    """Return the extents of a tensor of this shape, with atoms from similar tensors."""
     views = [x for x in like if isinstance(x, View)]
     extents = []
     for dim, size in enumerate(shape):
         same = [view.dims[dim] for view in views if view.shape[dim] == size and view.dims[dim]]
-        # One that is expanded, as a learned token is over the samples, does not know which atoms are lanes.
+        # An expanded tensor, such as a learned token for all samples, does not mark the lane.
         known = [atoms for atoms in same if any(atom.lane for atom in atoms)] or same
         atoms = known[0] if known else ((Atom(size, 1),) if size > 1 else ())
         extents.append([Extent(dim, atom.size, atom.lane, (atom.stride,)) for atom in atoms])
@@ -24,7 +24,7 @@ def extents_like(shape: Shape, like: Sequence[Any]) -> list[list[Extent]]:
 
 
 def blank(shape: Shape, like: Sequence[Any]) -> View:
-    """A new tensor with the atoms that tensors like it have: lanes innermost, the others reversed."""
+    """Return a new tensor with atoms from similar tensors: lanes innermost, the others reversed."""
     extents = extents_like(shape, like)
     every = flat(extents)
     lanes = any(extent.lane for extent in every)
@@ -32,12 +32,12 @@ def blank(shape: Shape, like: Sequence[Any]) -> View:
 
 
 def drop_dim(x: View, dim: int) -> View:
-    """Only the other dimensions of it."""
+    """Return a view without this dimension."""
     return x.with_dims(() if i == dim else own for i, own in enumerate(x.dims))
 
 
 def place_in(out: View, dim: int, start: int, count: int, step: int = 1) -> View:
-    """A part of a blank tensor, to be written: of a dimension the elements start, start + step, ..."""
+    """Return the part of a blank tensor with elements start, start + step, ... of a dimension, for writing."""
     atoms = out.dims[dim]
     if len(atoms) > 1:
         raise Unsupported("a part of a dimension that is made of several")
@@ -53,7 +53,7 @@ def resize(shape: Shape, dim: int, size: int) -> Shape:
 
 @lowers("cat")
 def lower_cat(draft: ProgramDraft, call: AtenCall) -> Any:
-    parts = [part for part in call.args[0] if math.prod(part.shape)]  # an empty one may be of any dimensions
+    parts = [part for part in call.args[0] if math.prod(part.shape)]  # empty tensors may have any dimensions
     return join(draft, parts, call.arg(1, 0) % len(call.shape), call.shape)
 
 
@@ -70,7 +70,7 @@ def join(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> V
 
 @lowers("slice_scatter")
 def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
-    """x, but v in a part of a dimension."""
+    """Return x with v written to a part of a dimension."""
     x, v, shape = call.args[0], call.args[1], call.shape
     dim = call.arg(2, 0) % len(shape)
     size = shape[dim]
@@ -95,7 +95,7 @@ def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
 
 @lowers("constant_pad_nd")
 def lower_pad(draft: ProgramDraft, call: AtenCall) -> Any:
-    """With a number; negative amounts cut off."""
+    """Pad with a number. Negative amounts crop."""
     x, amounts, number = call.args[0], call.args[1], held(call.arg(2, 0.0), call.value.dtype)
     if isinstance(x, Full):
         if not math.prod(x.shape):

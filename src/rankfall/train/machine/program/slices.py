@@ -1,7 +1,7 @@
-"""Gradients of parts of a tensor: zeros, but for some indices of a dimension.
+"""Gradients of slices of a tensor: zeros except at some indices of a dimension.
 
-Autograd adds one such tensor for each part that the network looks at, so that of T tokens that are taken one by one it adds T times as many
-numbers as there are. Here sums of them stay parts until something else than a sum needs them, and each part is then written once.
+Autograd adds one such tensor for each slice that the network takes. If it takes T tokens one by one, this adds T times as many numbers as
+necessary. Here sums of slices stay slices until an operation other than a sum needs them. Then each slice is written once.
 """
 
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ from rankfall.train.machine.program.parts import drop_dim, extents_like, place_i
 class Slices:
     shape: Shape
     dim: int
-    parts: dict[int, View]  # of size 1 along the dimension, by index
-    whole: list[View] = field(default_factory=list)  # the tensor itself, once something needs it
+    parts: dict[int, View]  # index -> slice of size 1 along the dimension
+    whole: list[View] = field(default_factory=list)  # the written tensor, if an operation needs it
 
 
 @lowers("select_backward")
@@ -35,7 +35,7 @@ def select_backward(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 def add_slices(draft: ProgramDraft, a: Any, b: Any) -> Any:
-    """None: they are not zeros along one dimension."""
+    """Return the sum of slices along one dimension, or None if a or b is something else."""
     if not isinstance(a, Slices) or not isinstance(b, Slices) or (a.shape, a.dim) != (b.shape, b.dim):
         return None
     parts = dict(a.parts)
@@ -46,7 +46,7 @@ def add_slices(draft: ProgramDraft, a: Any, b: Any) -> Any:
 
 
 def solid(draft: ProgramDraft, x: Any) -> Any:
-    """An argument with views of the tensors themselves."""
+    """Return an argument in which views replace all slices."""
 
     def view(one: Slices) -> View:
         if not one.whole:
@@ -57,7 +57,7 @@ def solid(draft: ProgramDraft, x: Any) -> Any:
 
 
 def write(draft: ProgramDraft, x: Slices) -> View:
-    """Tokens lie next to the samples, whatever else is parted lies outermost."""
+    """Write slices to memory. A dimension of tokens is next to the samples; any other sliced dimension is outermost."""
     size = x.shape[x.dim]
     every = flat(extents_like(x.shape, [drop_dim(part, x.dim) for part in x.parts.values()]))
     parted = [extent for extent in every if extent.dim == x.dim]

@@ -1,4 +1,4 @@
-"""Reductions."""
+"""Lowering of reductions."""
 
 import math
 from typing import Any
@@ -56,7 +56,7 @@ def axes_of(call: AtenCall, x: View) -> set[int]:
 
 
 def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
-    """x, but runs of two that are summed up are added; the dimension keeps the others."""
+    """Add pairs along summed atoms of size 2 and drop these atoms."""
     for dim in axes:
         for i, atom in enumerate(x.dims[dim]):
             if atom.size == PAIR and not atom.lane and math.prod(x.shape[k] for k in axes) > PAIR:
@@ -67,8 +67,8 @@ def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
 
 
 def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float) -> View:
-    """The dimensions stay, those reduced with size 1. The two tokens of a sample are added before samples are: where they are each other's
-    negatives, as on a circle, their sum is exactly 0."""
+    """Reduce dimensions to size 1. Two tokens of a sample are added before samples are added. If they are each other's negatives, as on a
+    circle, their sum is exactly 0."""
     if kind == SUM and draft.length == PAIR:
         x = in_pairs(draft, x, axes)
     every = align([x], x.shape)
@@ -90,7 +90,7 @@ def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float
     elif gone_sizes and gone_read[-1] == 1 and kind != KINDS["argmax"]:
         neighbours = gone_sizes.pop()
         gone_read.pop()
-    # All of it, as it lies in memory: whether a pointwise group may add up what it makes.
+    # All extents in the order of memory, which decides whether a pointwise group can compute this sum.
     whole = sorted((*kept, *gone), key=lambda extent: -extent.strides[0])
     what = {
         "kind": kind,

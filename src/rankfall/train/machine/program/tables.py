@@ -1,7 +1,7 @@
-"""Reading and writing at places that data say.
+"""Lowering of reads and writes at indices that depend on data.
 
-An index that data compute is brought inside its table before it is used, so that no memory is read that is not there, and counted if it
-was not inside: the engine ends the job then, as autograd does.
+Such an index is clamped to its table before use, so that no memory outside is read. Indices outside their tables are counted, and then the
+engine ends the job, as autograd does.
 """
 
 import math
@@ -44,7 +44,7 @@ NOWHERE = np.zeros(1, np.int64)
 
 
 def inside(draft: ProgramDraft, index: Any, size: int) -> View:
-    """The index, kept inside of a table of so many rows; what lies outside is counted."""
+    """Clamp an index to a table of `size` rows, and count the indices outside."""
     if isinstance(index, Full):
         if not 0 <= index.number < size:
             raise Unsupported(f"a constant index {index.number:.0f} of {size}")
@@ -61,7 +61,7 @@ def inside(draft: ProgramDraft, index: Any, size: int) -> View:
 
 
 def from_either_end(draft: ProgramDraft, index: Any, size: int) -> Any:
-    """The index that is meant in brackets, where negative ones count from the end."""
+    """Convert negative indices, which count from the end."""
     if isinstance(index, Full):
         return Full(index.number + size * (index.number < 0), index.shape)
     if (numbers := draft.numbers_of(index)) is not None:
@@ -98,7 +98,7 @@ def one_stride(x: View, dim: int) -> int:
 
 
 def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> Any:
-    """out[..., j, ...] = x[..., index[j], ...]"""
+    """Return out with out[..., j, ...] = x[..., index[j], ...]."""
     if isinstance(x, Full):
         return Full(x.number, call.shape)
     index = inside(draft, index, x.shape[dim])
@@ -127,7 +127,7 @@ def rows(draft: ProgramDraft, x: Any, dim: int, index: Any, call: AtenCall) -> A
 
 @lowers("gather")
 def lower_gather(draft: ProgramDraft, call: AtenCall) -> Any:
-    """out[i, j] = x[i, index[i, j]]"""
+    """Return out with out[i, j] = x[i, index[i, j]]."""
     x, shape = call.args[0], call.shape
     if isinstance(x, Full):
         return Full(x.number, shape)
@@ -151,7 +151,7 @@ def lower_gather(draft: ProgramDraft, call: AtenCall) -> Any:
 
 @lowers("index_put", "_unsafe_index_put")
 def put(draft: ProgramDraft, call: AtenCall) -> Any:
-    """Zeros, and v added at the index of one dimension."""
+    """Add v to zeros at indices of one dimension."""
     x, given, v = call.args[:3]
     at = [i for i, index in enumerate(given) if index is not None]
     adds = bool(call.arg(3, False))
@@ -187,7 +187,7 @@ def put(draft: ProgramDraft, call: AtenCall) -> Any:
 
 
 def one_hot(draft: ProgramDraft, dim: int, index: View, number: float, shape: Shape) -> OneHot:
-    """A number where the index says, in each row along a dimension."""
+    """Return a tensor with a number at the index in each row along a dimension."""
     own = draft.constant(torch.arange(shape[dim]).reshape([-1 if i == dim else 1 for i in range(len(shape))]))
     there = draft.pointwise("EQ", [number_of(own), index], shape)
     x = there if number == 1 else draft.pointwise("WHERE", [there, number, 0.0], shape)  # it may be infinite
@@ -196,7 +196,7 @@ def one_hot(draft: ProgramDraft, dim: int, index: View, number: float, shape: Sh
 
 @lowers("scatter", "scatter_add")
 def lower_scatter(draft: ProgramDraft, call: AtenCall) -> Any:
-    """x, and v written or added at [i, index[i, j]]."""
+    """Write or add v to x at [i, index[i, j]]."""
     x, _, index, v = call.args[:4]
     if call.kwargs.get("reduce"):
         raise Unsupported("scatter that reduces")
@@ -225,7 +225,7 @@ def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
     if v.shape != index.shape:
         raise Unsupported("scatter of a part of a tensor")
     extents = align([index, v], index.shape)
-    # The result has the atoms of the index where it has all of a dimension, else one atom.
+    # A dimension of the result has the atoms of the index if the index covers it, else one atom.
     own: list[list[Extent]] = []
     for i, size in enumerate(shape):
         whole = i != dim and math.prod(extent.size for extent in extents[i]) == size
@@ -234,7 +234,7 @@ def scatter_into_zeros(draft: ProgramDraft, call: AtenCall, v: Any) -> Any:
     order = lanes_last(reversed(flat(own)))
     where = places(order)[0]
     out = laid(order, flat(own), len(shape))
-    into = []  # the stride in the result of each extent of the index
+    into = []  # stride in the result for each extent of the index
     for i, mine in enumerate(extents):
         for k, _ in enumerate(mine):
             if i == dim or not own[i]:

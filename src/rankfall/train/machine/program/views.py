@@ -1,4 +1,4 @@
-"""Operations that only look at memory in another way: they write no node."""
+"""Lowering of views, most of which need no node."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Look = Callable[[ProgramDraft, View, AtenCall], View]
 
 
 def looks(*names: str) -> Callable[[Look], Look]:
-    """Marks a function as that of operations which only look at their first argument: at a tensor of one number they see that number."""
+    """Register a function as the lowering of views of the first argument. A view of `Full` is `Full`."""
 
     def mark(function: Look) -> Look:
         @lowers(*names)
@@ -62,7 +62,7 @@ def lower_expand(draft: ProgramDraft, x: View, call: AtenCall) -> View:
 
 @looks("repeat")
 def lower_repeat(draft: ProgramDraft, x: View, call: AtenCall) -> View:
-    """A tensor several times one behind the other: each dimension is read again from its beginning."""
+    """Repeat a tensor along its dimensions."""
     own = ((),) * (len(call.shape) - len(x.dims)) + x.dims
     if any(count > 1 and any(atom.lane for atom in dim) for count, dim in zip(call.args[1], own)):
         raise Unsupported("the samples of a batch several times")
@@ -95,7 +95,7 @@ def cut(draft: ProgramDraft, x: View, call: AtenCall) -> View:
 
 
 def step_view(draft: ProgramDraft, x: View, dim: int, start: int, count: int, step: int) -> View:
-    """Of a dimension the elements start, start + step, ..."""
+    """Return elements start, start + step, ... of a dimension."""
     atoms = x.dims[dim]
     dims = list(x.dims)
     if count == 1:
@@ -116,7 +116,7 @@ def step_view(draft: ProgramDraft, x: View, dim: int, start: int, count: int, st
 
 
 def part_of(draft: ProgramDraft, x: View, dim: int, start: int, count: int) -> View:
-    """Of a dimension `count` elements from `start` on."""
+    """Return `count` elements of a dimension, beginning with `start`."""
     atoms = x.dims[dim]
     dims = list(x.dims)
     if count == x.shape[dim]:
@@ -129,13 +129,13 @@ def part_of(draft: ProgramDraft, x: View, dim: int, start: int, count: int) -> V
         if atoms[0].lane:
             raise Unsupported("a part of the samples of a batch")
         return x.with_dims(dims, start // inner * atoms[0].stride)
-    # A part of a lane is no lane: it is computed like any other dimension.
+    # A part of the lane is not marked as a lane, and is treated like any other dimension.
     dims[dim] = (Atom(count, atoms[0].stride),) if count > 1 else ()
     return x.with_dims(dims, start * atoms[0].stride)
 
 
 def copy_view(draft: ProgramDraft, x: View, dim: int) -> View:
-    """A copy in which a dimension is one run of equal steps."""
+    """Return a copy in which a dimension is one atom."""
     extents = align([x], x.shape)
     if any(extent.lane for extent in extents[dim]):
         raise Unsupported("a part of the samples of a batch")
@@ -147,7 +147,7 @@ def copy_view(draft: ProgramDraft, x: View, dim: int) -> View:
 
 @looks("flip")
 def lower_flip(draft: ProgramDraft, x: View, call: AtenCall) -> View:
-    """A copy: no instruction reads backwards but the pointwise."""
+    """Flip by a copy, since only the pointwise instruction reads backwards."""
     dims, offset = list(x.dims), 0
     for dim in call.args[1]:
         offset += sum(atom.stride * (atom.size - 1) for atom in dims[dim])
