@@ -191,7 +191,13 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
         place = {"int": number, "float": float(number)}.get(types[chart.x], f"place {number}")
         if chart.kind == "points" and types[chart.x] == "text":
             place = name
-        row = base | ({name: value for name, value in about(way).items() if name in types} if of_networks else way if own_seed else {})
+        row = base | (
+            {name: value for name, value in about(way).items() if name in types}
+            if of_networks
+            else way
+            if own_seed
+            else {}
+        )
         row |= {
             chart.x: place,
             chart.measured: int(rng.integers(1, 99)) if types[chart.measured] == "int" else rng.random() + 0.1,
