@@ -9,6 +9,7 @@ import pytest
 from rankfall.commands.page import caption
 from rankfall.report import style
 from rankfall.report.rst import escape, unescape
+from rankfall.report.written import write_float
 
 HOSTILE = [
     "|res(X)| / |X| by layer",
