@@ -202,7 +202,7 @@ CASES: dict[str, tuple[Values, Values, Values]] = {
     "causal_products": (products_of(-10, -0.2), products_of(-10, -0.3), products_of(-1, -0.2)),
     "clusters_follow_values": (groups(1, 32), groups(1, 5), groups(5, 5)),
     "clusters_by_temperature": (groups_by_scale(0.5, 1), groups_by_scale(0.5, 3), groups_by_scale(1, 1)),
-    "cosine_recursion": (recursion(0.01, -0.02), recursion(0.01, -0.2), recursion(0.2, -0.2)),
+    "cosine_recursion": (recursion(0.01, -0.07), recursion(0.01, -0.2), recursion(0.2, -0.2)),
     "cosine_recursion_causal": (recursion(0.01, -0.02), recursion(0.01, -0.2), recursion(0.2, -0.2)),
     "deep_norm": (deep_norm(0.2, 0), deep_norm(3, 0), deep_norm(3, 1)),
     "delta_erasure": (
