@@ -161,7 +161,7 @@ CLAIMS = (
         + "The source looks at trained encoders of text, and judges by how answers change when words are erased.",
         WHEN.format("ALTI than for gradients", PAIRS),
         partial(better, first=("ALTI",), second=("Jacobian",)),
-        shown=RIGHT,
+        shown=RANKS,
         thresholds=(BY_HAND, IN_RANKS),
         place=410,
         changed="12 seeds instead of 5." + BOTH_DECIDED,
@@ -179,7 +179,7 @@ CLAIMS = (
         defects="scoring/value_zeroing.py, compute_joint_attention: matrices of layers are multiplied as if there were no skip connections "
         "(res=False), so what a token keeps of itself is lost from the second layer on; a row in which nothing turns the output is "
         "divided by zero.",
-        shown=AMONG + RIGHT,
+        shown=AMONG + RANKS,
         thresholds=(BY_HAND, IN_RANKS),
         place=420,
         changed="Compared among the other tokens alone, since it says nothing of what a token keeps of itself. The rule first compared "
@@ -199,7 +199,7 @@ CLAIMS = (
             f"{PAIRS}, and all seven networks: it keeps weights and open units as they are",
         ),
         partial(better, first=("decomposed",), second=("norms",), exact=True),
-        shown=RIGHT,
+        shown=RANKS,
         thresholds=(BY_HAND, IN_RANKS, ALL_RIGHT),
         place=430,
         changed="12 seeds instead of 5." + BOTH_DECIDED,
