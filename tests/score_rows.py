@@ -29,4 +29,6 @@ def row(architecture: str, depth: int = 6, **numbers: Any) -> dict[str, Any]:
             if value is not None:
                 spread = numbers.get(f"{name}__deviation") or 0.0
                 one[f"{name}_each"] = write_seeds({seed: value + spread * (seed - 1) for seed in range(3)})
+            if f"{name}__chance" in numbers:
+                one[f"{name}_chance_each"] = write_seeds(dict.fromkeys(range(3), numbers[f"{name}__chance"]))
     return one | {name.replace("__", "_"): value for name, value in numbers.items() if "__" in name}

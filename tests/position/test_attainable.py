@@ -4,6 +4,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,6 +125,30 @@ def test_what_is_not_known_says_why() -> None:
     assert attainable(Component("places"), architecture()) == (None, "task places has no function `attainable`")
     long = Component("sorting", {"train": 1, "test": 1, "length": 500, "symbols": 10})
     assert "too many cases" in attainable(long, architecture("causal"))[1]
+
+
+LEAKING = """
+def centred(logits):
+    weights = logits.softmax(-1)
+    return weights + 0.1 * logits.exp().sum(-2, keepdim=True).clamp(max=1)
+
+
+def good(logits):
+    return logits.softmax(-1)
+"""
+
+
+def test_a_normaliser_of_a_users_own_that_reads_behind_the_mask_has_no_ceiling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Networks had 128% of what their mask leaves attainable."""
+    (tmp_path / "lab_leaks.py").write_text(LEAKING)
+    monkeypatch.syspath_prepend(tmp_path)
+    sorting = Component("sorting", {"train": 1, "test": 1, "length": 4, "symbols": 3})
+    good = architecture("causal", normaliser=Component("lab_leaks:good"))
+    assert attainable(sorting, good) == attainable(sorting, architecture("causal"))
+    best, why = attainable(sorting, architecture("causal", normaliser=Component("lab_leaks:centred")))
+    assert best is None and "reads tokens that its mask hides" in why
 
 
 def test_a_norm_over_tokens_reads_all() -> None:

@@ -191,6 +191,14 @@ def test_chance_is_said_and_who_is_at_it() -> None:
     )
 
 
+def test_each_seed_has_its_own_chance() -> None:
+    """An accuracy above chance in each of its seeds was at chance: it was compared with the mean of chances, which vary more."""
+    above = row("weak", accuracy=0.5, accuracy__each="0=0.43 1=0.51 2=0.57", accuracy__chance=0.45)
+    assert "weak is at that" in said(above, row("b", accuracy=0.9, accuracy__chance=0.45))[LEARNED]
+    above["accuracy_chance_each"] = "0=0.38 1=0.45 2=0.52"
+    assert "weak is" not in said(above, row("b", accuracy=0.9, accuracy__chance=0.45))[LEARNED]
+
+
 def test_one_seed_has_no_deviation_and_is_said() -> None:
     rows = [
         row(name, accuracy=value, accuracy__each=f"0={value}") | {"accuracy_seeds": 1, "accuracy_of": 1}

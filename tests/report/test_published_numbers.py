@@ -125,7 +125,19 @@ def test_a_word_for_a_source_stands_for_one_paper(own: Path) -> None:
     (own / "published.csv").write_text(lines)
     with pytest.raises(RankfallError) as error:
         make_plan(CONFIG)
-    assert "'paper' is 'Nobody & Somebody 2020'" in str(error.value) and "another word" in str(error.value)
+    assert "'paper' is Nobody & Somebody 2020; On the entropy" in str(error.value) and "another word" in str(
+        error.value
+    )
+
+
+def test_a_word_for_a_source_stands_for_one_title_and_link(own: Path) -> None:
+    """The same authors and another title: the page then had the rows of ours under the title of theirs."""
+    lines = "\n".join(LINES).replace("end,entropy,", "end,paper,")
+    known = next(one for one in published_numbers() if one["source"] == "paper")["source_name"]
+    lines = lines.replace("source entropy: Nobody & Somebody 2020", f"source paper: {known}")
+    (own / "published.csv").write_text(lines)
+    with pytest.raises(RankfallError, match="On the entropy of attention"):
+        make_plan(CONFIG)
 
 
 def test_rows_say_whose_number_they_have(own: Path) -> None:

@@ -89,3 +89,23 @@ def test_captions_rank_by_seeds_and_name_numbers_where_there_is_one() -> None:
     one = gather(rows[rows.seed == 0], "value")
     assert say_ends(one, write, "most", "least") == "0.02 in c, 0.02 in b, 0.00 in a (one seed: not decided)"
     assert say_extreme(one, write, "best", most=True) == "0.02 in c, 0.02 in b, 0.00 in a (one seed: not decided)"
+
+
+def test_more_seeds_of_one_turn_no_order_round() -> None:
+    """A row that another beats on every seed that both have was named beside it, "a tie": its mean was of fewer seeds."""
+    nan = float("nan")
+    evidence = seeds_of(one=[0.80, 0.81, 0.79, 0.95, 0.95], two=[0.82, 0.835, 0.81, nan, nan])
+    assert evidence.level["two"] < evidence.level["one"] and evidence.against("two")["one"] == -1
+    assert evidence.unbeaten(most=False) == ["one"] and evidence.unbeaten(most=True) == ["two"]
+    assert say_extreme(evidence, "{:.2f}".format, "least", most=False) == "least in one (0.86)"
+
+
+def test_who_is_beaten_by_any_other_is_not_first() -> None:
+    rng = np.random.default_rng(0)
+    values = {name: list(rng.normal(mean, 0.1, 5)) for name, mean in (("a", 0.5), ("b", 0.5), ("c", 0.9), ("d", 0.1))}
+    evidence = seeds_of(**values)
+    for most in (True, False):
+        first = evidence.unbeaten(most=most)
+        for name in values:
+            beaten = any(evidence.against(name)[other] == (1 if most else -1) for other in values)
+            assert (name in first) == (not beaten)

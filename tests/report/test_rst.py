@@ -9,6 +9,7 @@ import pytest
 from rankfall.commands.page import caption
 from rankfall.report import style
 from rankfall.report.rst import escape, unescape
+from rankfall.report.written import write_float
 
 HOSTILE = [
     "|res(X)| / |X| by layer",
@@ -68,3 +69,8 @@ def test_a_caption_is_the_same_in_the_report_and_on_the_page(tmp_path: Path) -> 
         style.save(style.Picture(figure, text), tmp_path / "own.png", place, {"made": "x"})
         assert caption(place) == " ".join(text.split())
         assert rendered(place.read_text()) == (" ".join(text.split()), "")
+
+
+def test_a_large_whole_number_is_written_as_it_is() -> None:
+    """3 * 2^70 ended in other digits: halves are written as seen from above, and a number of this size has none."""
+    assert write_float(3.0 * 2**70, 2) == f"{3 * 2**70:,}" and write_float(0.125, 2) == "0.13"

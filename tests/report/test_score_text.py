@@ -165,3 +165,12 @@ def test_what_decimals_would_make_a_zero_is_written_with_its_power() -> None:
     assert re.search(r"a +2\.0e-6\n +b +1\.0e-4\n +c +floor\n +d +0\.250\n", text) and "0.000" not in text
     latex = as_latex(scores)
     assert r"a & $2.0 \times 10^{-6}$ \\" in latex and "c & floor" in latex
+
+
+def test_readings_of_a_cost_are_no_seeds() -> None:
+    """A column of costs stood under "no number of networks", or under "over 4 seeds" where each had six readings."""
+    costs = [row(name, cost_ms=5.2, accuracy=0.5) | {"cost_ms_seeds": 6} for name in ("a", "b")]
+    scores = conform("scorecard", costs).to_pandas()
+    said = "\n".join(as_lines(scores, ["cost_ms"]))
+    assert "median ± deviation over 6 readings" in said and "no number of networks" not in said
+    assert "mean ± deviation over 3 seeds; processor time" in "\n".join(as_lines(scores, ["accuracy", "cost_ms"]))

@@ -82,7 +82,7 @@ CHARTS = (
     "sentence.py": '''
 from rankfall.report.page.question import ask_range
 
-SENTENCES = (ask_range("Who looks at most tokens?", "entropy_last", "entropy at the last layer is largest in", "{:.2f} nats".format),)
+SENTENCES = (ask_range("Who looks at most tokens?", "entropy_last", "entropy at the last layer is largest in", unit="nats"),)
 ''',
 }  # fmt: skip
 CONFIG = {

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,10 +143,18 @@ def describe_ceilings(plan: "Plan") -> list[str]:
         if best is not None and without is not None and best < without - 1e-9:
             said = f"warning: no network with the mask {architecture.mask} can expect an accuracy on {name} above {best:.3f}"
             found.setdefault(f"{said} ({without:.3g} without the mask)", []).append(architecture)
-    return [
-        f"{said}: {', '.join(sorted({one.name for one in those}))}, depth {', '.join(map(str, sorted({one.depth for one in those})))}"
-        for said, those in found.items()
-    ]
+    return [f"{said}: {name_depths(those)}" for said, those in found.items()]
+
+
+def name_depths(architectures: Iterable["Architecture"]) -> str:
+    """Write the names of architectures, those of the same depths together."""
+    depths: dict[str, set[int]] = {}
+    for one in architectures:
+        depths.setdefault(one.name, set()).add(one.depth)
+    alike: dict[str, list[str]] = {}
+    for name, known in sorted(depths.items()):
+        alike.setdefault(", ".join(map(str, sorted(known))), []).append(name)
+    return "; ".join(f"{', '.join(names)}, depth {depth}" for depth, names in alike.items())
 
 
 KINDS = {

@@ -4,20 +4,28 @@ Answers may be any function of the position and of the tokens that can reach it.
 in L layers, whatever L such steps reach. Sentinels take part in these steps but carry no input. The task's file says how often the best
 such answers are right (`attainable`, `tasks/_dataset.py`). No network of this architecture is right more often in expectation. A small
 or badly trained one is right less often.
+
+That a component keeps to the mask is tried, not believed: in one block at its initial values a token is changed, and no position may
+answer to it that does not read it. A normaliser over columns, or an attention that takes off the mean of all values, reads behind any mask.
 """
 
 import inspect
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
+import torch
 
 from rankfall import components
 from rankfall.components import facts_of
 from rankfall.design import Architecture, Component
-from rankfall.nets.network import sentinel_count
+from rankfall.errors import describe_error
+from rankfall.nets.network import Shape, build, sentinel_count
 from rankfall.position.sight import Undecided, token_places, visible
 from rankfall.tasks._dataset import Reads
 
+CHANGED = 16  # tokens that are changed, spread over the sequence
+LEAKS = 1e-6  # a change of an answer above this share of the largest change is no rounding
 OVER_TOKENS = ("column",)  # norms over the tokens of a sample, through which every position reads all tokens
 
 
@@ -58,6 +66,8 @@ def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
         raise Undecided("without positions a token need not know its place")
     if architecture.norm.name in OVER_TOKENS:
         sees = np.ones_like(sees)
+    if not sees.all():
+        check_mask(replace(architecture, depth=1), sees, token_places(architecture, length, total))
     reached = np.eye(total, dtype=bool)
     for _ in range(architecture.depth):
         wider = reached @ sees
@@ -66,3 +76,38 @@ def find_reads(architecture: Architecture, length: int) -> list[frozenset[int]]:
         reached = wider
     here = token_places(architecture, length, total)
     return [frozenset(np.flatnonzero(row).tolist()) for row in reached[np.ix_(here, here)]]
+
+
+def check_mask(architecture: Architecture, sees: np.ndarray, here: np.ndarray) -> None:
+    """Raise `Undecided` if a position of one block answers to a token that its mask hides. `sees`: (T', T'), with sentinels."""
+    leak = find_leak(architecture, len(here))
+    if leak is None:
+        return
+    changes, changed = leak  # (tokens changed, T), and which tokens these are
+    hidden = ~sees[np.ix_(here, here)][:, changed].T
+    if (changes[hidden] > LEAKS * changes.max()).any():
+        raise Undecided(
+            f"attention {architecture.attention.name} with normaliser {architecture.normaliser} reads tokens that its mask hides"
+        )
+
+
+@cache
+def find_leak(architecture: Architecture, length: int) -> tuple[np.ndarray, list[int]] | None:
+    """Return by how much the answer of each position changes with each of some tokens, in a block with random weights; None for a
+    single token."""
+    if length < 2:
+        return None
+    changed = sorted({round(place) for place in np.linspace(0, length - 1, CHANGED)})
+    design = replace(architecture, embedding=Component("linear"), head=Component("regression"))
+    try:
+        network = build(design, Shape("vectors", "values", length, 4, 4), 1, torch.float64)
+        network.initialise([0])
+        draw = torch.Generator().manual_seed(0)
+        inputs = torch.randn(1, 1, length, 4, generator=draw, dtype=torch.float64).repeat(1, 1 + len(changed), 1, 1)
+        for sample, place in enumerate(changed, 1):
+            inputs[0, sample, place] += 1.0
+        with torch.no_grad():
+            answers = network.features(inputs)[0]  # (samples, T, D)
+    except Exception as error:  # of a component of any author
+        raise Undecided(f"whether it keeps to its mask could not be tried: {describe_error(error)}") from None
+    return (answers[1:] - answers[0]).abs().amax(-1).numpy(), changed

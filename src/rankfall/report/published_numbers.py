@@ -47,14 +47,15 @@ PAPER = ("source_name", "source_title", "source_link")
 def published_numbers() -> Iterator[dict[str, Any]]:
     """Yield the published numbers of all quantities, including those of users, with the quantity as `table`. Each word for a source must
     mean the same paper everywhere."""
-    papers: dict[str, tuple[str, str]] = {}
+    papers: dict[str, tuple[list[str], str]] = {}
     for quantity in sources("published", lent()):
         for value in components.load("published", quantity):
-            known, where = papers.setdefault(value["source"], (value["source_name"], quantity))
-            if known != value["source_name"]:
+            paper = [value[column] for column in PAPER]
+            known, where = papers.setdefault(value["source"], (paper, quantity))
+            if known != paper:
                 raise RankfallError(
-                    f"published numbers of {quantity}: source {value['source']!r} is {value['source_name']!r}, but of {where} it is "
-                    f"{known!r}\nuse another word for one of them in its published.csv"
+                    f"published numbers of {quantity}: source {value['source']!r} is {'; '.join(paper)}, but in {where} it is "
+                    f"{'; '.join(known)}\nuse another word for one of them in its published.csv"
                 )
             yield value | {"table": quantity}
 

@@ -47,10 +47,29 @@ class Evidence:
         found[name] = 0.0
         return found
 
+    def among(self, chosen: Series) -> "Evidence":
+        """Return the evidence of the rows that are `chosen`."""
+        low, high = (None if one is None else one[chosen] for one in (self.low, self.high))
+        return Evidence(self.values[chosen], low, high, self.least)
+
     @property
     def level(self) -> Series:
         """The mean of each row, by which rows are ordered."""
         return self.values.mean(axis=1)
+
+    def unbeaten(self, *, most: bool) -> list[Any]:
+        """Return the rows that no other row beats on the seeds that both have, by descending (or ascending) mean.
+
+        The row with the extreme mean may not be among them: its mean may be of other seeds than those that it shares.
+        """
+        ordered = self.level.sort_values(ascending=not most, kind="stable").index
+        better = 1.0 if most else -1.0
+        left = [name for name in ordered if not (self.against(name) == better).any()]
+        return left or list(ordered[:1])  # all are beaten where A beats B, B beats C and C beats A
+
+    def decides(self, names: Sequence[Any]) -> bool:
+        """Return whether each two of these rows have enough shared seeds to be compared."""
+        return not any(self.against(name)[list(names)].isna().any() for name in names)
 
     @property
     def decidable(self) -> Series:
@@ -147,15 +166,9 @@ def shade(rows: DataFrame, headline: Headline, setting: Setting) -> Series:
 
 
 def find_extreme(rows: DataFrame, headline: Headline, setting: Setting, *, most: bool) -> DataFrame:
-    """Return the row with the most (or least) of a number, followed by all rows that are not significantly different from it. All `rows`
-    can be ranked."""
-    known = with_number(rows, headline, setting)
-    evidence = weigh(known, headline)
-    ordered = known.assign(level=evidence.level).sort_values(
-        ["level", "architecture", "variant"], ascending=[not most, True, True]
-    )
-    found = evidence.against(ordered.index[0])[ordered.index]
-    return known.loc[ordered.index[found != (-1.0 if most else 1.0)]]
+    """Return the rows than which no row has more (or less) of a number. All `rows` can be ranked."""
+    known = with_number(rows, headline, setting).sort_values(["architecture", "variant"])
+    return known.loc[weigh(known, headline).unbeaten(most=most)]
 
 
 def say_standing(rows: DataFrame, headline: Headline) -> str:
@@ -163,7 +176,7 @@ def say_standing(rows: DataFrame, headline: Headline) -> str:
     evidence = weigh(rows, headline)
     if not evidence.decidable.any():
         return UNDECIDED
-    return UNSHARED if evidence.against(rows.index[0]).isna().any() else "a tie"
+    return "a tie" if evidence.decides(rows.index) else UNSHARED
 
 
 def gather(rows: DataFrame, value: str, by: str = "architecture") -> Evidence:
@@ -211,20 +224,17 @@ def say_span(values: Iterable[float], write: Callable[[float], str]) -> str:
 
 
 def find_first(evidence: Evidence, *, most: bool) -> list[str]:
-    """Return the name with the most (or least), followed by all that are not significantly different from it; empty if nothing can be
-    ranked."""
-    level = evidence.level[evidence.decidable].sort_values(ascending=not most, kind="stable")
-    if (len(level) < 2 and len(evidence.values) > 1) or not len(level):
+    """Return the names than which none has more (or less); empty if nothing can be ranked."""
+    can = evidence.decidable
+    if (can.sum() < 2 and len(can) > 1) or not can.any():
         return []
-    found = evidence.against(level.index[0])[level.index]
-    return [str(name) for name in level.index[found != (-1.0 if most else 1.0)]]
+    return [str(name) for name in evidence.among(can).unbeaten(most=most)]
 
 
 def say_names(evidence: Evidence, names: Sequence[str], write: Callable[[float], str]) -> str:
     """Write names with their numbers: `A (0.41)`, or `A and B (0.40 to 0.41, a tie)`."""
     level = evidence.level[list(names)]
-    undecided = evidence.against(names[0])[list(names)].isna().any()
-    why = f", {UNSHARED if undecided else 'a tie'}" if len(names) > 1 else ""
+    why = f", {'a tie' if evidence.decides(names) else UNSHARED}" if len(names) > 1 else ""
     return f"{join(map(label, names))} ({say_span(level, write)}{why})"
 
 

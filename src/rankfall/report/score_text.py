@@ -152,12 +152,24 @@ def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
         for one in shown
         if one.counted == "seed" and not one.components and not is_missing(row[f"{one.name}_seeds"])
     }
+    timed = "; ".join(filter(None, (say_readings(rows, one) for one in shown)))
     if not counts:
-        return "no number of networks"
+        return timed or "no number of networks"
     common = max(sorted(set(counts.values()), reverse=True), key=list(counts.values()).count)
     said = f"mean ± deviation over {many(common, 'seed')}" if max(counts.values()) > 1 else "of one seed"
     others = say_others(counts, common)
-    return said + (f" ({others})" if others else "")
+    return said + (f" ({others})" if others else "") + (f"; {timed}" if timed else "")
+
+
+def say_readings(rows: DataFrame, headline: Headline) -> str:
+    """Write how many readings a number is the median of; empty if it is a mean over seeds or the same for all networks of some parts."""
+    counts = () if headline.components or headline.counted == "seed" else rows[f"{headline.name}_seeds"].dropna()
+    if not len(counts):
+        return ""
+    least, most = int(min(counts)), int(max(counts))
+    return (
+        f"{headline.title}: median ± deviation over {least}{f' to {most}' if most > least else ''} {headline.counted}s"
+    )
 
 
 def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:

@@ -15,7 +15,8 @@ def write_float(value: float, digits: int, beside: float = 0.0) -> str:
     if value != value:
         return "nan"
     digits = 0 if max(abs(value), abs(beside)) >= LARGE else digits
-    text = f"{nextafter(value, copysign(inf, value)):,.{digits}f}"
+    whole = abs(value) >= 2**52  # has no half, and its neighbour is another whole number
+    text = f"{value if whole else nextafter(value, copysign(inf, value)):,.{digits}f}"
     if text.strip("-0."):
         return text
     return re.sub(r"e-0*", "e-", f"{value:.1e}") if value else text.removeprefix("-")

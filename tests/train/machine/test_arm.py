@@ -1,5 +1,5 @@
-"""Guards that the machine's kernels, compiled for ARM and run by an emulator (`arm.py`), give the bits there that they give here, and
-autograd's steps. Functions of the C library are this processor's own there as well."""
+"""Guards that the machine's kernels, compiled for ARM and run by an emulator (`arm.py`), give the bits there that they give here, where
+other tests compare them with autograd. Functions of the C library are this processor's own there as well."""
 
 import importlib.util
 from dataclasses import replace
@@ -22,7 +22,7 @@ pytest.importorskip("numba")
 pytest.importorskip("unicorn")
 import arm
 
-from rankfall.train.machine import agreement, engine
+from rankfall.train.machine import engine
 from rankfall.train.machine.engine import Machined
 
 pytestmark = pytest.mark.slow
@@ -82,11 +82,9 @@ def network(**parts: Any) -> Architecture:
 
 
 NETWORKS = {
-    "attention alone with skips": (network(residual="add"), SORTING),
     "transformer": (network(mlp="gelu", width=48, depth=1), SORTING),
     "convex hull": (network(embedding="linear", position="none", width=20), POINTS),
     "l2 and rms": (network(normaliser="l2", norm="rms", mlp="swiglu", position="rope"), SORTING),
-    "gated unit": (network(attention=Component("gau", {"key_width": 6}), norm="rms"), SORTING),
     "linear attention": (network(attention="linear", mlp="gelu"), SORTING),
     "delta rule": (network(attention="delta", mask="causal"), SORTING),
     "a user's delta rule": (network(attention="own:Delta"), SORTING),
@@ -124,8 +122,12 @@ def trained(architecture: Architecture, shape: Shape, dtype: str) -> list[torch.
     return [members.weights, members.grads, *members.slots, *losses]
 
 
+# Doubles differ in the width of vectors alone, which one network shows.
+CASES = [(name, "float32") for name in NETWORKS] + [("transformer", "float64")]
+
+
 @pytest.mark.parametrize("processor", PROCESSORS, ids=lambda one: one.name)
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_steps_have_the_same_bits(
     name: str, processor: arm.Processor, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,11 +137,3 @@ def test_steps_have_the_same_bits(
     assert runs == [dtype] * 4
     for one, other in zip(here, there, strict=True):
         np.testing.assert_array_equal(bits(other.detach().numpy()), bits(one.detach().numpy()))
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_steps_on_arm_are_autograds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As every job looks before it trains: gradients as near to those of float64 as autograd's, and steps of the optimiser."""
-    architecture, shape = NETWORKS[name]
-    runs = arm.emulate(monkeypatch, arm.NEON)
-    assert agreement.disagreement(architecture, shape, training_of(shape), [batch_of(shape, 0, 11)]) == "" and runs

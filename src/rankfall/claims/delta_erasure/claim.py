@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from rankfall.claims.delta_erasure.names import ADDED, ERASED, KINDS, NAME, RESIDUAL
-from rankfall.report.claim import Claim, Decision, Read, Threshold, band, compare, evidence_rows, judge
+from rankfall.report.claim import Band, Claim, Decision, Read, Threshold, band, evidence_rows, is_on, judge
 
 LARGER = Threshold(0.0, "above", "decades of relative residual with erasure less those with adding")
 TENTH = Threshold(-1.0, "above", RESIDUAL, f"{ERASED}, after the last layer")
 LOSES = Threshold(0.0, "below", "decades gained over the last doubling of layers", "with adding, and not with erasure")
+LESS = Threshold(0.0, "above", "decades gained over the last doubling with erasure less those with adding")
 
 
 def decide(read: Read) -> Decision:
@@ -29,17 +30,23 @@ def decide(read: Read) -> Decision:
         + ", ".join(f"{one.mean:+.2f} {kind}" for kind, one in late.items())
         + " decades."
     )
-    found = compare(gain, LARGER)
-    stops = compare(late[ADDED], LOSES) == "below" and compare(late[ERASED], LOSES) != "below"
+    larger = is_on(gain, LARGER)
+    less = band((logs[ERASED] - middle[ERASED]) - (logs[ADDED] - middle[ADDED]))
+    parts = {is_on(late[ADDED], LOSES), stays(late[ERASED], less), is_on(bands[ERASED], TENTH)}
     return judge(
         text,
         gain,
         "more layers or seeds",
-        undecided=found == "undecided",
-        contradicted=found == "below",
-        holds=stops and compare(bands[ERASED], TENTH) == "above",
-        in_part=True,
+        contradicted=larger is False,
+        holds=larger is True and parts == {True},
+        in_part=larger is True and False in parts,
     )
+
+
+def stays(late: Band, less: Band) -> bool | None:
+    """Return whether erasure stops losing rank: it does if it gains, or if it may lose but loses less than adding does."""
+    loses = is_on(late, LOSES)
+    return (True if is_on(less, LESS) else None) if loses is None else not loses
 
 
 CLAIMS = (
@@ -55,9 +62,10 @@ CLAIMS = (
         "It holds if after 128 layers the relative residual with erasure is larger than with adding (interval of the difference in "
         "decades, seed "
         "by seed, above 0) and above a tenth, and if over the last doubling of layers adding loses of it (interval below 0) and "
-        "erasure does not; in part if it is larger alone; it is contradicted if smaller. The number is the difference.",
+        "erasure does not (interval above 0, or around 0 and decidedly above that of adding); in part if it is larger and one of these "
+        "fails; contradicted if smaller. The number is the difference.",
         decide,
-        thresholds=(LARGER, TENTH, LOSES),
+        thresholds=(LARGER, TENTH, LOSES, LESS),
         place=60,
         changed="The rule asked nothing of adding, of which the statement says that it loses rank: what is lost over the last "
         "doubling decides too. The verdict is the same.",

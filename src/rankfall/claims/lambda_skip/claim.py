@@ -47,7 +47,8 @@ CLAIMS = (
         "width 32, 16 tokens that differ by a hundredth of what they share, 128 layers, lambda .5 to 32, 5 seeds. The paper's "
         "condition was not read.",
         "It holds if each kind has a lambda at which it loses less than .001 decades of its relative residual a layer over the second half "
-        "of 128 layers (half in 300 layers), in part if only some kinds have one. The number is what attention loses at lambda 32.",
+        "of 128 layers (half in 300 layers), in part if only some kinds have one, contradicted if none has. A branch of bounded size "
+        "loses like lambda^-2, so only one that grows with its input can fail. The number is what attention loses at lambda 32.",
         decide,
         shown=LOSS,
         thresholds=(STILL, NONE),

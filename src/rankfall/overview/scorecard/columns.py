@@ -8,6 +8,7 @@ from rankfall.report.parts import MADE_OF
 from rankfall.report.schema import Column, Table
 
 FINDS = ["headline"]
+CHANCE_EACH = "_chance_each"
 
 
 def scorecard() -> Table:
@@ -60,6 +61,11 @@ def scorecard() -> Table:
     )
 
 
+def has_chances(headline: Headline) -> bool:
+    """Return whether each seed of a headline has a chance of its own."""
+    return "chance" in headline.beside and not headline.components
+
+
 def columns_of(headline: Headline) -> Iterator[Column]:
     """Yield the columns of a headline: the number, its variation, its networks, comparisons, and the reason if it is missing."""
     name, unit, timed = headline.name, headline.unit, headline.provenance
@@ -72,7 +78,7 @@ def columns_of(headline: Headline) -> Iterator[Column]:
         yield Column(f"{name}_at", "text", f"what `{name}` was measured on; null: it was not", nullable=True)
     else:
         asked = f"seeds that `{name}` was asked of; null: it was not measured here"
-        mean_of = f"{headline.counted}s that `{name}` is the mean of; null: there is none"
+        mean_of = f"{headline.counted}s that `{name}` is the {'mean' if headline.counted == 'seed' else 'median'} of; null: there is none"
         lost = f"how many of these seeds diverged, failed or are missing, and why; empty where none; `{name}` is then of the others"
         yield Column(f"{name}_seeds", "int", mean_of, nullable=True, provenance=timed)
         yield Column(f"{name}_of", "int", asked, nullable=True)
@@ -84,6 +90,9 @@ def columns_of(headline: Headline) -> Iterator[Column]:
             nullable=True,
             provenance=timed,
         )
+    if has_chances(headline):
+        means = f"chance of each seed, for `{name}_each`: the test sets of seeds differ"
+        yield Column(f"{name}{CHANCE_EACH}", "text", means, nullable=True)
     for kind, means in headline.beside.items():
         yield Column(f"{name}_{kind}", "float", f"beside `{name}`: {means}", nullable=True)
     yield Column(f"{name}_reason", "text", f"why there is no `{name}`; empty where there is", provenance=timed)

@@ -17,6 +17,7 @@ from typing import Any
 
 from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
+from rankfall.overview.scorecard.columns import CHANCE_EACH, has_chances
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
 from rankfall.report.parts import MADE_OF
@@ -99,7 +100,8 @@ def leave_empty(headline: Headline, reason: str, **known: Any) -> Value:
     of = ["_at"] if headline.components else ["_seeds", "_of", "_each"]
     beside = [f"_{name}" for name in headline.beside]
     lost = {} if headline.components else {"_lost": ""}
-    return dict.fromkeys(["", "_deviation", *of, *beside]) | lost | {"_reason": reason} | known
+    chances = [CHANCE_EACH] * has_chances(headline)
+    return dict.fromkeys(["", "_deviation", *of, *beside, *chances]) | lost | {"_reason": reason} | known
 
 
 def mean(headline: Headline, found: DataFrame) -> Value:
@@ -122,8 +124,15 @@ def mean(headline: Headline, found: DataFrame) -> Value:
         "_each": write_seeds(each),
         **known,
         **{f"_{name}": number_of(done[name].mean()) for name in headline.beside},
+        **({CHANCE_EACH: write_seeds(read_chances(done))} if has_chances(headline) else {}),
         "_reason": "",
     }
+
+
+def read_chances(done: DataFrame) -> dict[int, float]:
+    """Return the chance of each seed that has one."""
+    known = done[done.chance.notna()]
+    return dict(zip(known.seed.astype(int), known.chance.astype(float)))
 
 
 def say_lost(found: DataFrame) -> str:

@@ -52,7 +52,7 @@ HEADLINES = (
     Headline(
         "residual_last",
         "residual at the last layer",
-        "|X - mean of the tokens| / |X| after the last block: 1 where tokens are as different as they can be, 0 where all are one vector",
+        "|X - mean of the tokens| / |X| after the last block: 0 where all tokens are one vector, about 1 where they have nothing in common",
         ("value",),
         residual,
         residual_last,

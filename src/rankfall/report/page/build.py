@@ -103,7 +103,7 @@ def page(given: Given, most: int = MOST) -> str:
     blocks |= {f"table-{name}": text for name, text in tables.items()}
     sections = [name for name in SECTIONS if has(name, main)]
     story = findings(read)
-    first, link = choose_findings(story), linker()
+    first, link = choose_findings(story), linker(cells.architecture.map(label).unique())
     text = own.joinpath("page.html").read_text("utf-8")
     values = parts | {
         "title": html.escape(f"Rankfall: {given.name}"),

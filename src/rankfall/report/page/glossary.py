@@ -86,8 +86,10 @@ def say_component(kind: str, value: str) -> str:
         for node in tree.body
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in described.location.attributes
     ]
-    told = next((text for node in (tree, *named) if (text := ast.get_docstring(node))), "")
-    first = re.split(r"(?<=[^.\d][.?])\s+(?=[A-Z`\n])|\n\n", told, maxsplit=1)[0]
+    # A file of ours has one component, which its docstring explains; one of a user's may have several.
+    nodes = (*named, tree) if ":" in name else (tree, *named)
+    text = next((text for node in nodes if (text := ast.get_docstring(node))), "")
+    first = re.split(r"(?<=[^.\d][.?])\s+(?=[A-Z`\n])|\n\n", text, maxsplit=1)[0]
     return " ".join(first.split()) or f"{name}: its file has no description"
 
 
@@ -131,10 +133,12 @@ def anchor(name: str, kind: str) -> str:
     return f"term-{kind}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-').lower()}".replace(" ", "-")
 
 
-def linker() -> Callable[[str], str]:
+def linker(architectures: Iterable[str] = ()) -> Callable[[str], str]:
     """Return a function that escapes a text and links the first use of each word to the glossary. Words that are part of a longer name,
-    such as an architecture's, are not linked."""
-    ordered = sorted((word for word in WORDS if word not in PLAIN), key=len, reverse=True)
+    such as an architecture's, are not linked, and neither is a word that is an architecture's name in this run: what SAN, BERT or GPT
+    means there is said by its parts."""
+    taken = {*PLAIN, *architectures}
+    ordered = sorted((word for word in WORDS if word not in taken), key=len, reverse=True)
     wanted = re.compile(rf"(?<![\w+-])({'|'.join(map(re.escape, ordered))})(?![\w+-])")
 
     def link(text: str) -> str:

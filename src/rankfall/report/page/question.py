@@ -11,6 +11,7 @@ from rankfall.report.headlines import by_name
 from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, list_undecided, write_tie
 from rankfall.report.ranking import find_extreme, split_decidable, with_number
 from rankfall.report.settings import Setting
+from rankfall.report.written import write_float
 
 Read = Callable[[str], Any]  # name -> table, or None if the run does not have it
 Say = Callable[["DataFrame", Setting, int], str]  # (rows of a setting, the setting, number of settings) -> sentence
@@ -50,12 +51,14 @@ def say_range(
     *,
     number: str,
     text: str,
-    write: Callable[[float], str],
+    write: Callable[[float], str] | None = None,
+    unit: str = "",
     chance: str = "",
 ) -> str:
     """Write which rows have the most and the least of a number, including ties; for a single architecture, its number. Nothing is ranked
     with a single seed."""
     headline = by_name(number)
+    write = write or partial(write_unit, digits=headline.digits, unit=unit)
     known = with_number(rows, headline, setting)
     if not len(known):
         return ""
@@ -78,9 +81,20 @@ def say_range(
 
 
 def ask_range(
-    question: str, number: str, text: str, write: Callable[[float], str], chance: str = "", place: int = 1000
+    question: str,
+    number: str,
+    text: str,
+    write: Callable[[float], str] | None = None,
+    chance: str = "",
+    place: int = 1000,
+    unit: str = "",
 ) -> Question:
-    """Return the question which architecture has most of a number, and which least."""
-    return Question(
-        question, (number,), partial(say_range, number=number, text=text, write=write, chance=chance), place=place
-    )
+    """Return the question which architecture has most of a number, and which least. `write` formats the number, by default with the
+    digits of its headline and this `unit`, so that a small number does not look like zero."""
+    say = partial(say_range, number=number, text=text, write=write, unit=unit, chance=chance)
+    return Question(question, (number,), say, place=place)
+
+
+def write_unit(value: float, digits: int, unit: str) -> str:
+    """Write a number with its unit."""
+    return f"{write_float(value, digits)} {unit}".rstrip()

@@ -6,7 +6,7 @@ from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline
 from rankfall.report.labels import join, many
 from rankfall.report.part_numbers import is_missing
-from rankfall.report.ranking import UNDECIDED, say_standing, sides, weigh
+from rankfall.report.ranking import UNDECIDED, read_seeds, say_standing, sides, weigh
 from rankfall.report.score_text import name_row, write_value
 from rankfall.report.settings import Setting, say_setting
 from rankfall.report.written import AT_FLOOR, write_float
@@ -117,11 +117,11 @@ def one_in(chance: float) -> str:
 
 
 def find_side(row: Series, headline: Headline) -> str:
-    """Return on which side of chance a number is: above, below, or at, if the interval over its seeds contains chance. It is empty for a
-    single seed, which is undecided."""
-    chance = float(row[f"{headline.name}_chance"])
+    """Return on which side of chance a number is: above, below, or at, if the interval over its seeds of what it has over chance contains
+    zero. Each seed has its own chance, since each has its own test set. It is empty for a single seed, which is undecided."""
     values = weigh(row.to_frame().T, headline).values
-    (side,) = sides(values - chance, values.abs().max(axis=1))
+    chances = values.columns.to_series().map(read_seeds(row[f"{headline.name}_chance_each"]))
+    (side,) = sides(values.sub(chances, axis=1), values.abs().max(axis=1))
     return "" if side != side else {0.0: "at", 1.0: "above", -1.0: "below"}[float(side)]
 
 

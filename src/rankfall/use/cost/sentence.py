@@ -7,7 +7,7 @@ SENTENCES = (
         "What does it cost?",
         "cost_ms",
         "the processor time of a training step of one network, by autograd on one thread, is largest in",
-        "{:.2f} ms".format,
         place=40,
+        unit="ms",
     ),
 )
