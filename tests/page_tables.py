@@ -230,7 +230,7 @@ def rows_of(chart: Chart, cells: list[dict[str, Any]]) -> tuple[list[dict[str, A
 
 def charted_page(folder: Path) -> tuple[str, dict[str, Drawn]]:
     found, drawn = charted(folder / "tables")
-    return page(Given("charts", list(found), found.__getitem__, [], {}, {"made": "0"}, "0")), drawn
+    return page(Given("charts", list(found), found.__getitem__, [], {}, "0")), drawn
 
 
 def made_page(folder: Path, count: int, **options: Any) -> str:
@@ -242,7 +242,6 @@ def made_page(folder: Path, count: int, **options: Any) -> str:
         found.__getitem__,
         provenances(cell_rows(count)),
         {"scorecard": "All < numbers."},
-        {"made": "0"},
         "0",
     )
     return page(given, **options)

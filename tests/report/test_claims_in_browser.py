@@ -81,7 +81,6 @@ def opened(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name),
         [],
         {"deep": "What decides claims. second: It does not.", "wide": "Another."},
-        {},
         "0",
     )
     (tmp_path / "index.html").write_text(page(given))

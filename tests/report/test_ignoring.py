@@ -187,4 +187,4 @@ def test_charts_findings_and_the_page(read: Any, monkeypatch: pytest.MonkeyPatch
                 found.answer
             )
     monkeypatch.setattr(build, "bundle", lambda: "library")
-    assert "bare" in page(Given("ignoring", names, read, [], {}, {}, "0"))
+    assert "bare" in page(Given("ignoring", names, read, [], {}, "0"))
