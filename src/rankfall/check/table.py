@@ -38,11 +38,11 @@ def lines(report: StreamReport, name: str, width: int | None = None) -> list[str
         "",
         *columns(report, width),
         "",
-        *variants(report),
     ]
+    made += [*variants(report), ""] if report.variants else []
     if report.interventions:
-        made += ["", *outcomes(report)]
-    made += ["", *report.verdict]
+        made += [*outcomes(report), ""]
+    made += report.verdict
     made += [f"({note})" for note in report.notes]
     made += [f"({what}: {reason})" for what, reason in report.reasons.items()]
     if " outside the stream" in report.summary:

@@ -19,10 +19,14 @@ def verdict(report: StreamReport) -> list[str]:
     """Return the sentences, the most important first."""
     residuals = [layer.residual for layer in report.layers]
     first, last = residuals[0], residuals[-1]
+    found = [f"Found: {finding}{'' if finding.endswith('?') else '.'}" for finding in report.findings]
+    if not report.finite:
+        return [*found, "What becomes of the tokens is not known."]
     if first is None or last is None:
-        return ["The last state is not finite, or zero: it has no residual."]
+        which = "last" if last is None else "first"
+        return [*found, f"The {which} state is not finite, or zero: it has no residual."]
     said = [
-        *(f"Found: {finding}." for finding in report.findings),
+        *found,
         say_kept(report, first, last),
         *zeros(report),
         *band(report, last),
