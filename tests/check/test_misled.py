@@ -1,13 +1,16 @@
-"""Guards against numbers that mislead: states that are not finite, a token or a channel that hides the others, inputs that are read again."""
+"""Guards against numbers that mislead: states that are not finite, a token that hides the others, inputs that are read again."""
 
 from __future__ import annotations
 
+import pytest
 import stream_kinds as kinds
 import torch
 from torch import nn
 
+from rankfall.check.layer import LayerReport, Outcome, StreamReport
 from rankfall.check.report import check
 from rankfall.check.table import text
+from rankfall.check.verdict import verdict
 from rankfall.cli import main
 
 
@@ -52,3 +55,77 @@ def test_the_exit_status_of_states_that_are_not_finite_is_3(tmp_path, capsys):
     file = f"{tmp_path}/infinite.py"
     assert main(["check", f"{file}:build", "--inputs", f"{file}:batch"]) == 3
     assert "the first module that returns such numbers is 0" in capsys.readouterr().out
+
+
+class LargeFirst(kinds.Stack):
+    """A first token that is much larger than the others, which a bias makes one vector."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Parameter(200 * torch.randn(1, 1, kinds.WIDTH))
+        with torch.no_grad():
+            for block in self.blocks:
+                block.mlp.down.bias.normal_().mul_(20)
+
+    def forward(self, x):
+        x = torch.cat([self.first.expand(len(x), -1, -1), x], 1)
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def test_a_large_first_token_does_not_hide_that_the_others_become_one_vector():
+    torch.manual_seed(0)
+    (report,) = check(LargeFirst(), kinds.states(2, 16, kinds.WIDTH))
+    first, last = (report.layers[place].without_first for place in (0, -1))
+    assert report.layers[-1].residual > 0.2 and last < 0.05
+    said = " ".join(report.verdict)
+    assert (
+        f"Without the first token the tokens become one vector: their residual falls from {first:.2f} to {last:.2g}"
+        in said
+    )
+    assert "stay apart" not in said and "needs no change" not in said
+
+
+def reported(column, values, residuals):
+    layers = [LayerReport(n, residual=one, **{column: other}) for n, (one, other) in enumerate(zip(residuals, values))]
+    report = StreamReport("", "", "", len(layers) - 1, 8, 5, 2, True, layers)
+    report.interventions = [Outcome("smaller", [residuals[-1]], 1.0)]
+    return report
+
+
+@pytest.mark.parametrize(
+    ("column", "what"), [("without_first", "first token"), ("without_largest", "three largest ch")]
+)
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.9, 0.5, 0.04], "become one vector: their residual falls from 0.90 to 0.04"),
+        ([0.9, 0.04, 0.5], "become one vector: their residual is 0.90 before the layers, 0.04 after layer 1, and 0.50"),
+        ([0.01, 0.5, 0.5], "are one vector before the layers: their residual is 0.01 there and 0.50"),
+    ],
+)
+def test_what_hides_the_tokens_is_named_and_nothing_is_apart(column, what, values, said):
+    lines = verdict(reported(column, values, [1.0, 1.0, 0.9]))
+    assert lines[0].endswith("0.90 after 2 layers, but a few numbers keep it there.")
+    assert lines[1].startswith(f"Without the {what}") and said in lines[1]
+    assert not [line for line in lines if "stay apart" in line or "needs no change" in line]
+    lines = verdict(reported(column, values, [1.0, 1.0, 0.6]))
+    assert "become more alike" in lines[0] and said in lines[1]
+    assert not [line for line in verdict(reported(column, values, [1.0, 0.01, 0.9])) if line.startswith("Without")]
+    assert "stay apart" in verdict(reported(column, [0.9, 0.8, 0.1], [1.0, 1.0, 0.9]))[0]
+
+
+@pytest.mark.parametrize(
+    ("residuals", "said"),
+    [
+        ([0.92, 0.0072, 0.27], "on the way: their residual is 0.92 before the layers, 0.0072 after layer 1, and 0.27"),
+        ([0.92, 0.06, 0.9], "on the way: their residual is 0.92 before the layers, 0.06 after layer 1, and 0.90"),
+        ([0.92, 0.03, 0.08], "become one vector: their residual falls from 0.92 to 0.08"),
+        ([0.92, 0.1, 0.27], "become more alike: their residual falls from 0.92 to 0.27"),
+    ],
+)
+def test_one_vector_on_the_way_is_said_whatever_is_left_in_the_end(residuals, said):
+    lines = verdict(reported("norm", [1.0] * 3, residuals))
+    assert said in lines[0].replace("0.060", "0.06").replace("0.080", "0.08")
+    assert not [line for line in lines if "needs no change" in line]

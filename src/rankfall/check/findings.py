@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rankfall.check.kept import number
 from rankfall.check.layer import StreamReport
-from rankfall.check.verdict import number as show
 from rankfall.models.frames import Call, Frames
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Flow
@@ -34,7 +34,7 @@ def add_findings(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamRe
     through = f"{', '.join(flow.joins[:4])}{' and others' * (len(flow.joins) > 4)}"
     report.findings.append(
         f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
-        f"goes from {show(ends[0])} to {show(ends[1])}"
+        f"goes from {number(ends[0])} to {number(ends[1])}"
     )
     while flow.follows is not None and flow.follows in reports:
         flow = flows[flow.follows]
