@@ -28,7 +28,6 @@ from rankfall.models.modules.sized import has_norm
 from rankfall.models.variants import Variant
 from rankfall.rank.residual import floor_of, relative_residual
 
-UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
 ROUNDING = 1e-14  # a smaller residual in float64 is rounding
 
 
@@ -80,12 +79,7 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
     with torch.enable_grad():
         report.reasons["gradients"] = gradients(examined, flow, layers)
     report.notes += say_missing(flow, layers)
-
-    def equal() -> str:
-        report.equal_tokens = distinct(examined, flow, layers)
-        return "" if report.equal_tokens else UNEQUAL
-
-    report.reasons["distinct"] = try_part(equal)
+    report.reasons["distinct"] = try_part(lambda: distinct(examined, flow, report))
     report.silent = silent(examined, flow)
     for variant in variants_of(flow):
 
