@@ -49,7 +49,11 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     """Return the numbers of a stream, its reference bands and, with `changes`, its interventions."""
     states = states_of(examined, flow)
     if finding := find_not_finite(examined, flow, states):
-        return report_not_finite(examined, flow, states, finding)
+        return unjudged_report(examined, flow, states, "states are not finite", [finding])
+    if flow.around:
+        report = unjudged_report(examined, flow, states, "a skip goes around the layers", [])
+        report.layers[-1] = LayerReport(flow.depth, flow.layers[-1])  # what the last layer returns is no state
+        return report
     normed = has_norm(examined, flow)
     report = measure_stream(examined, flow, normed)
     report.worst = find_steepest_loss(report.layers)
@@ -104,8 +108,10 @@ def layers_of(flow: Flow, states: list[Tensor]) -> list[LayerReport]:
     return layers
 
 
-def report_not_finite(examined: Examined, flow: Flow, states: list[Tensor], finding: str) -> StreamReport:
-    """Return the report of a stream with states that are not finite: only the columns of its states, and the finding.
+def unjudged_report(
+    examined: Examined, flow: Flow, states: list[Tensor], kind: str, findings: list[str]
+) -> StreamReport:
+    """Return a report with the columns of the states alone, for states of which nothing can be said.
 
     What mixes tokens is tried on the states, so it is not known either.
     """
@@ -114,11 +120,9 @@ def report_not_finite(examined: Examined, flow: Flow, states: list[Tensor], find
         layer.parts = []
     samples, tokens = states[0].shape[:2]
     summary = flow.summary(kinds=False)
-    report = StreamReport(
-        flow.name, summary, "states are not finite", flow.depth, flow.width, tokens, samples, False, layers
-    )
+    report = StreamReport(flow.name, summary, kind, flow.depth, flow.width, tokens, samples, False, layers)
     report.notes, report.floor = [*examined.notes], floor_of(states[0].dtype)
-    report.findings, report.finite = [finding], False
+    report.findings, report.judged = findings, False
     return report
 
 

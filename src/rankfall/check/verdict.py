@@ -19,7 +19,7 @@ def verdict(report: StreamReport) -> list[str]:
     residuals = [layer.residual for layer in report.layers]
     first, last = residuals[0], residuals[-1]
     found = [f"Found: {finding}{'' if finding.endswith('?') else '.'}" for finding in report.findings]
-    if not report.finite:
+    if not report.judged:
         return [*found, "What becomes of the tokens is not known."]
     if first is None or last is None:
         which = "last" if last is None else "first"

@@ -115,6 +115,7 @@ class Flow:
     scores: dict[Operation, int]  # explicit products of queries and keys -> number of their branch
     post: bool = False  # a norm stands between one addition and the next state
     skips: bool = True  # False: layers without additions; a branch is a call of a layer
+    around: bool = False  # without `skips`: a skip passes the layers outside of them, and what they return is no state
     outside: tuple[str, ...] = ()  # modules of later additions of the stream that are in no layer
     missing: tuple[str, ...] = ()  # what the stream should hold and does not, a sentence each
     follows: str | None = None  # name of the stream whose last state enters this one through maps without a skip

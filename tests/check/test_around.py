@@ -1,0 +1,74 @@
+"""Skips that are no addition x + f(x) of a layer: they go around the layers, or through a gate, or tokens are merged between two stacks."""
+
+from __future__ import annotations
+
+import pytest
+import stream_kinds as kinds
+import torch
+from torch import nn
+
+from rankfall.check.conditions import condition
+from rankfall.check.report import check
+from rankfall.models.modules.examine import examine
+
+
+class Mixed(nn.Module):
+    """Two streams of a token that a matrix mixes between the layers: hyper-connections."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.LayerNorm(8), kinds.Attention()) for _ in range(kinds.DEPTH))
+        self.mix = nn.Parameter(torch.eye(2) + 0.05 * torch.randn(kinds.DEPTH, 2, 2))
+
+    def forward(self, x):
+        x = x.unsqueeze(2).expand(-1, -1, 2, -1)
+        for layer, mix in zip(self.layers, self.mix, strict=True):
+            x = torch.einsum("btnd,nm->btmd", x, mix) + layer(x.mean(2)).unsqueeze(2)
+        return x.sum(2)
+
+
+class Joined(nn.Module):
+    """x = W [x, f(x)]"""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(kinds.Attention() for _ in range(kinds.DEPTH))
+        self.joins = nn.ModuleList(nn.Linear(16, 8) for _ in range(kinds.DEPTH))
+        with torch.no_grad():
+            self.joins[-1].bias.normal_().mul_(100)  # the last state is one vector
+
+    def forward(self, x):
+        for layer, join in zip(self.layers, self.joins, strict=True):
+            x = join(torch.cat([x, layer(x)], -1))
+        return x
+
+
+@pytest.mark.parametrize(("make", "how"), [(Mixed, "add"), (Joined, "cat")])
+def test_a_skip_around_the_layers_is_a_finding_and_what_they_return_is_no_state(make, how):
+    torch.manual_seed(0)
+    (report,) = check(make(), kinds.states())
+    (finding,) = report.findings
+    assert finding.startswith(f"a skip goes around layers.1 and is joined to its output by {how} in the model itself")
+    assert report.verdict == [f"Found: {finding}.", "What becomes of the tokens is not known."]
+    assert [layer.residual is None for layer in report.layers] == [False] * kinds.DEPTH + [True]
+    assert condition("residual_last < 0.1").holds(report) is None and not report.bands and not report.interventions
+
+
+class MaskedStates(nn.Module):
+    """Layers without skips, masked by what they are given."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(kinds.Bare() for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x) * (x != 0)
+        return x
+
+
+@pytest.mark.parametrize("make", [MaskedStates, lambda: nn.Sequential(*(kinds.Bare() for _ in range(3)))])
+def test_layers_without_skips_have_nothing_around_them(make):
+    torch.manual_seed(0)
+    (flow,) = examine(make(), kinds.states()).flows
+    assert not flow.around and not flow.missing and not flow.skips
