@@ -10,6 +10,7 @@ from torch import nn
 from rankfall.check.conditions import condition
 from rankfall.check.report import check
 from rankfall.models.modules.examine import examine
+from rankfall.rank.residual import relative_residual
 
 
 class Mixed(nn.Module):
@@ -72,3 +73,65 @@ def test_layers_without_skips_have_nothing_around_them(make):
     torch.manual_seed(0)
     (flow,) = examine(make(), kinds.states()).flows
     assert not flow.around and not flow.missing and not flow.skips
+
+
+class Gated(kinds.Block):
+    """x g + f(x) (1 - g), and an addition behind it, or before it; or a gate of f(x) alone."""
+
+    def __init__(self, order):
+        super().__init__()
+        self.gate, self.order = nn.Linear(8, 8), order
+
+    def forward(self, x):
+        for part in self.order:
+            if part == "mlp":
+                x = x + self.mlp(x)
+            else:
+                g = self.gate(x).sigmoid()
+                x = g * x + (1 - g) * self.attention(x) if part == "both" else self.attention(x) + x * g
+        return x
+
+
+@pytest.mark.parametrize("order", [("both", "mlp"), ("mlp", "both"), ("state", "mlp")])
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_skip_through_a_gate_is_an_addition(order, embedded):
+    torch.manual_seed(0)
+    model, inputs = kinds.Stack(lambda: Gated(order)), kinds.states()
+    if not embedded:
+        model.embed = nn.Identity()
+    (report,) = check(model, inputs)
+    assert not report.findings and report.depth == kinds.DEPTH and report.causal
+    assert f"{kinds.DEPTH} mix tokens, {kinds.DEPTH} act token by token" in report.summary
+    assert report.kind.startswith("one way, attention")
+    by_hand, model = [], model.double().eval()
+    with torch.no_grad():
+        x = model.embed(inputs.double())
+        for block in model.blocks:
+            by_hand.append(relative_residual(x).mean().item())
+            x = block(x)
+    assert [layer.residual for layer in report.layers[:-1]] == pytest.approx(by_hand, rel=1e-9)
+    assert report.layers[-1].residual == pytest.approx(relative_residual(x).mean().item(), rel=1e-9)
+
+
+class Interpolated(kinds.Block):
+    """A recurrence over time in a list of tokens: its gates are no skips."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(8, 8)
+
+    def forward(self, x):
+        h, kept = torch.zeros_like(x[:, 0]), []
+        for token in x.unbind(1):
+            g = torch.sigmoid(h @ self.cell.weight_hh[:8].T + token)
+            h = g * h + (1 - g) * torch.tanh(token + h @ self.cell.weight_hh[8:16].T)
+            kept.append(h)
+        x = x + torch.stack(kept, 1)
+        return x + self.mlp(x)
+
+
+def test_gates_of_a_recurrence_are_no_skips():
+    torch.manual_seed(0)
+    (report,) = check(kinds.Stack(Interpolated), kinds.states(), changes=False)
+    assert report.depth == kinds.DEPTH and not report.findings
+    assert f"{2 * kinds.DEPTH} residual additions" in report.summary and report.tokens == kinds.TOKENS

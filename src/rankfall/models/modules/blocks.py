@@ -91,9 +91,9 @@ def say_around(graph: Graph, tracer: Tracer, stack: list[Step]) -> str:
             node = graph.nodes[join]
             where = (node.stack[-1].module if node.stack else "") or "the model itself"
             return (
-                f"a skip goes around {before[0]} and is joined to its output by {node.op.strip('_')} in {where}: what these calls return "
-                "is a branch and no state, so that the state behind the last is not known; write the skip as x + f(x), or name modules that "
-                "hold both by blocks="
+                f"a skip goes around {before[0]} and is joined to its output by {node.op.strip('_')} in {where}: what these calls "
+                "return is a branch and no state, so that the state behind the last is not known; write the skip as x + f(x), or name "
+                "modules that hold both by blocks="
             )
     return ""
 

@@ -35,6 +35,8 @@ class Branch:
     backwards: bool = False  # and earlier ones
     parallel: bool = False  # reads the state that entered the layer's other branch
     parts: tuple[BranchPart, ...] = ()
+    gate: Operation | None = None  # the product of the state and a gate that is the operand `skip`
+    factor: int = 0  # the state among the two factors of that product
 
     @property
     def mixes(self) -> bool:
