@@ -135,3 +135,31 @@ def test_gates_of_a_recurrence_are_no_skips():
     (report,) = check(kinds.Stack(Interpolated), kinds.states(), changes=False)
     assert report.depth == kinds.DEPTH and not report.findings
     assert f"{2 * kinds.DEPTH} residual additions" in report.summary and report.tokens == kinds.TOKENS
+
+
+class Merged(nn.Module):
+    """Two stacks with all skips. Between them two tokens become one, by an addition."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = (nn.ModuleList(kinds.Block() for _ in range(3)) for _ in range(2))
+
+    def forward(self, x):  # (B, 8, D)
+        for block in self.first:
+            x = block(x)
+        x = x[:, ::2] + x[:, 1::2]
+        for block in self.second:
+            x = block(x)
+        return x
+
+
+def test_blocks_behind_a_merge_of_tokens_are_not_said_to_have_no_additions():
+    torch.manual_seed(0)
+    (report,) = check(Merged(), kinds.states(2, 8, 8), changes=False)
+    assert report.findings == [
+        "6 blocks, 3 measured: the residual additions of second.0, second.1, second.2 continue the stream and are in none of its layers, "
+        "as their states have the shape (2, 4, 8), and (2, 8, 8) in the layers; to measure them, name them by blocks="
+    ]
+    assert "stay apart" not in " ".join(report.verdict)
+    (report,) = check(Merged(), kinds.states(2, 8, 8), changes=False, blocks="second")
+    assert (report.depth, report.tokens) == (3, 4) and not report.findings
