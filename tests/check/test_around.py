@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import stream_kinds as kinds
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from rankfall.check.conditions import condition
 from rankfall.check.report import check
+from rankfall.check.table import text
 from rankfall.models.modules.examine import examine
 from rankfall.rank.residual import relative_residual
 
@@ -163,3 +165,32 @@ def test_blocks_behind_a_merge_of_tokens_are_not_said_to_have_no_additions():
     assert "stay apart" not in " ".join(report.verdict)
     (report,) = check(Merged(), kinds.states(2, 8, 8), changes=False, blocks="second")
     assert (report.depth, report.tokens) == (3, 4) and not report.findings
+
+
+def test_a_cut_behind_the_last_addition_of_a_layer_is_said_from_the_state_before_it():
+    torch.manual_seed(0)
+    reports = check(kinds.Forgets(3, block=kinds.BareMLP), kinds.states(), changes=False)
+    before, after = sorted(reports, key=lambda report: report.layers[1].name)
+    (cut,) = [finding for finding in after.findings if "the stream is cut" in finding]
+    ends = (before.layers[-2].residual, after.layers[0].residual)
+    assert f"goes from {ends[0]:.2f} to {ends[1]:.2f}" in cut and ends[0] != pytest.approx(ends[1], rel=1e-3)
+    assert "is a skip missing?." not in " ".join(before.verdict) and "is a skip missing?" in " ".join(before.verdict)
+
+
+class Backwards(kinds.Attention):
+    """A mask of the wrong sense."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu()
+        return self.out(F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
+
+
+def test_a_mask_of_the_wrong_sense_and_tokens_along_another_axis_are_said_in_the_first_line():
+    torch.manual_seed(0)
+    (report,) = check(kinds.Stack(lambda: kinds.Block(Backwards())), kinds.states(), changes=False)
+    assert report.kind.startswith("one way, backwards, attention") and not report.causal
+    assert "tokens; one way" in text([report], "m").splitlines()[0]
+    inputs = kinds.states().transpose(0, 1).contiguous()
+    (report,) = check(kinds.Stack(kinds.TokensFirstBlock), inputs, changes=False)
+    assert "2 x 7 tokens (along axis 0); one way, attention" in text([report], "m").splitlines()[0]

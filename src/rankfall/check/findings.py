@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -30,7 +31,9 @@ def add_findings(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamRe
     if before is None:
         return
     report.part = before.part = True
-    ends = [one.layers[place].residual for one, place in ((before, -1), (report, 0))]
+    ends = [before.layers[-1].residual, report.layers[0].residual]
+    if same_residual(*ends):  # the last layer forgets its last skip: its state lies behind the cut
+        ends[0] = before.layers[-2].residual
     through = f"{', '.join(flow.joins[:4])}{' and others' * (len(flow.joins) > 4)}"
     report.findings.append(
         f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
@@ -39,6 +42,11 @@ def add_findings(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamRe
     while flow.follows is not None and flow.follows in reports:
         flow = flows[flow.follows]
     report.start = reports[flow.name].layers[0].residual
+
+
+def same_residual(one: float | None, other: float | None) -> bool:
+    """Return whether two residuals are those of the same state."""
+    return one is not None and other is not None and math.isclose(one, other, rel_tol=1e-9)
 
 
 def find_not_finite(examined: Examined, flow: Flow, states: Sequence[Tensor]) -> str:

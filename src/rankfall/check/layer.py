@@ -60,6 +60,7 @@ class StreamReport:
     samples: int
     causal: bool
     layers: list[LayerReport]
+    axes: tuple[int, ...] = (1,)  # of the states, along which tokens lie
     variants: dict[str, list[float | None]] = field(default_factory=dict)
     without: list[Outcome] = field(default_factory=list)  # the branches of the layer that loses most
     interventions: list[Outcome] = field(default_factory=list)

@@ -40,6 +40,7 @@ def check(
         reports = {flow.name: of_stream(examined, flow, changes) for flow in examined.flows}
         for flow in examined.flows:
             add_findings(flow, {one.name: one for one in examined.flows}, reports)
+            reports[flow.name].axes = flow.layout.tokens
         for report in reports.values():
             report.verdict = verdict(report)
     return list(reports.values())
