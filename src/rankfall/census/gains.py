@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from statistics import median
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import torch
@@ -147,7 +147,7 @@ def hollow_model(config: Any) -> tuple[nn.Module, InitialSamples]:
     from transformers.initialization import TORCH_INIT_FUNCTIONS
 
     prepare_config(config)
-    samples = InitialSamples(TORCH_INIT_FUNCTIONS["trunc_normal_"])
+    samples = InitialSamples(cast("Callable[..., Tensor]", TORCH_INIT_FUNCTIONS["trunc_normal_"]))
     truncated = patch.dict(TORCH_INIT_FUNCTIONS, trunc_normal_=samples.truncate)
     with quiet(), torch.random.fork_rng(devices=[]), torch.device("meta"), samples, truncated:
         torch.manual_seed(0)
