@@ -93,7 +93,7 @@ DRAWS: list[tuple[Any, float | None]] = [
 
 @pytest.mark.parametrize(("draw", "std"), DRAWS)
 def test_what_an_initialisation_writes_is_followed_without_storage(draw: Any, std: float | None) -> None:
-    samples = InitialSamples()
+    samples = InitialSamples(nn.init.trunc_normal_)
     with torch.random.fork_rng(devices=[]), torch.no_grad(), torch.device("meta"), samples:
         torch.manual_seed(0)
         weight = nn.Parameter(torch.empty(300, 400))
@@ -106,13 +106,26 @@ def test_what_an_initialisation_writes_is_followed_without_storage(draw: Any, st
 
 
 def test_a_truncated_normal_is_followed_which_pytorch_leaves_out_without_storage() -> None:
-    samples = InitialSamples()
+    samples = InitialSamples(nn.init.trunc_normal_)
     with torch.device("meta"), samples:
         weight = samples.truncate(torch.empty(300, 400), std=1.0, a=-1.0, b=1.0)
     sample = samples.find(weight)
     assert (
         sample is not None and float(sample.std()) == pytest.approx(0.5396, rel=0.02) and float(sample.abs().max()) <= 1
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight", "std"),
+    [("modernbert", "layers.1.mlp.Wi.weight", 0.0176), ("vit", "layers.1.mlp.fc1.weight", 0.02)],
+)
+def test_a_library_that_truncates_is_drawn_and_not_read_from_memory(kind: str, weight: str, std: float) -> None:
+    """Samples were what the memory had held, of deviations up to 1e35: the library sends PyTorch's function back to ours."""
+    memory = torch.full((1 << 20,), 1e30)  # what is freed is taken again
+    del memory
+    _, _, gains = brought(kind)
+    assert gains[weight].size == pytest.approx(std * sqrt(768), rel=0.02)
+    assert max(gain.std for gain in gains.values()) < 1
 
 
 @pytest.mark.long

@@ -129,6 +129,7 @@ def control(plain: float, cured: float, strong: float) -> Values:
         **{(gain.COSINE, name): {100: plain} for name in norms},
         **{(gain.COSINE, f"mean off, {name}"): {100: cured} for name in norms},
         **{(gain.STRONG, f"mean off, {name}"): {100: strong} for name in norms},
+        **{(gain.STRONG, name): {100: 1} for name in norms},
         (gain.COSINE, "no attention, norms after"): {100: 0.5},
     }
 

@@ -12,11 +12,11 @@ that a map of any size costs the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from statistics import median
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import torch
@@ -51,8 +51,9 @@ class Gain:
 class InitialSamples(TorchDispatchMode):
     """Mode that tracks initialisation of tensors without storage on a sample of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, draw_truncated: Callable[..., Tensor]) -> None:
         super().__init__()
+        self._draw_truncated = draw_truncated
         self._samples: dict[Any, Tensor] = {}  # by storage
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -76,11 +77,15 @@ class InitialSamples(TorchDispatchMode):
         return self._samples.get(weight.untyped_storage())
 
     def truncate(self, tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Draw a truncated normal distribution, which PyTorch skips for tensors without storage."""
-        if tensor.is_meta:
-            self._samples[tensor.untyped_storage()] = nn.init.trunc_normal_(
-                torch.empty(SAMPLE, device="cpu"), *args, **kwargs
-            )
+        """Draw a truncated normal distribution, which PyTorch skips for tensors without storage.
+
+        `nn.init.trunc_normal_` leads back here while the library initialises a model, so PyTorch's own function is kept from before.
+        """
+        if not tensor.is_meta:
+            return self._draw_truncated(tensor, *args, **kwargs)
+        self._samples[tensor.untyped_storage()] = self._draw_truncated(
+            torch.zeros(SAMPLE, device="cpu"), *args, **kwargs
+        )
         return tensor
 
 
@@ -142,7 +147,7 @@ def hollow_model(config: Any) -> tuple[nn.Module, InitialSamples]:
     from transformers.initialization import TORCH_INIT_FUNCTIONS
 
     prepare_config(config)
-    samples = InitialSamples()
+    samples = InitialSamples(cast("Callable[..., Tensor]", TORCH_INIT_FUNCTIONS["trunc_normal_"]))
     truncated = patch.dict(TORCH_INIT_FUNCTIONS, trunc_normal_=samples.truncate)
     with quiet(), torch.random.fork_rng(devices=[]), torch.device("meta"), samples, truncated:
         torch.manual_seed(0)

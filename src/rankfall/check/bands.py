@@ -35,8 +35,14 @@ def kind_of(flow: Flow, normed: bool = True) -> str:
 
 
 def say_kind(flow: Flow, normed: bool) -> str:
-    """Return the kind for a report. Without residual additions the position of norms is unknown and left out."""
-    return kind_of(flow, normed) if flow.skips else kind_of(flow).rpartition(", ")[0]
+    """Return the kind for a report. Without residual additions the position of norms is unknown and left out.
+
+    A token that changes only earlier ones, as with a mask of the wrong sense, is said to look backwards; the table has no such kind.
+    """
+    kind = kind_of(flow, normed) if flow.skips else kind_of(flow).rpartition(", ")[0]
+    mixers = [branch for branch in flow.branches if branch.mixes]
+    reverse = any(branch.backwards for branch in mixers) and not any(branch.forwards for branch in mixers)
+    return kind.replace(BOTH, f"{CAUSAL}, backwards", 1) if reverse else kind
 
 
 @dataclass(frozen=True)

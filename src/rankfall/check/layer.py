@@ -60,6 +60,7 @@ class StreamReport:
     samples: int
     causal: bool
     layers: list[LayerReport]
+    axes: tuple[int, ...] = (1,)  # of the states, along which tokens lie
     variants: dict[str, list[float | None]] = field(default_factory=dict)
     without: list[Outcome] = field(default_factory=list)  # the branches of the layer that loses most
     interventions: list[Outcome] = field(default_factory=list)
@@ -69,6 +70,7 @@ class StreamReport:
     floor: float = 0.0  # a smaller residual is rounding of the dtype
     verdict: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)  # why the numbers cover only a part, or may mislead
+    judged: bool = True  # False: only the columns of states are filled in, and nothing is said of them
     part: bool = False  # other parts of the same sequence of blocks are measured separately, or not at all
     start: float | None = None  # the residual before the first of these parts, if known
     reasons: dict[str, str] = field(default_factory=dict)  # why a column is empty

@@ -9,46 +9,85 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 from torch import Tensor
 
-from rankfall.check.layer import LayerReport
-from rankfall.models.modules.examine import Examined
+from rankfall.check.again import NO_TOKENS, distinct_rows, equal_inputs, reads_again, turned
+from rankfall.check.layer import LayerReport, StreamReport
+from rankfall.errors import RankfallError
+from rankfall.models.modules.examine import FAILURES, Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.given import Arguments
 from rankfall.models.modules.passes import Edits, collect_sums, run_through
 
 NEAR = (1e-2, 1e-3)
 FLOOR = 1e-13  # relative to the branch's norm
-EQUAL = 1e-9
+SAME = 1e-3  # relative difference of two sizes of differences
+IN_INPUTS = "in the inputs"
+UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
+AGAIN = "not known: the layers read the inputs again past the first state, and no inputs are known for which it has equal rows"
 
 
 def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     """Fill in the orders. Return the reason if there are none, else ''."""
     if examined.dtype != torch.float64:
         return "float32 resolves no orders"
-    found: dict[int, list[tuple[float, float]]] = {}
     totals = collect_sums(examined.model, examined.arguments, flow)
-    for near in NEAR:
+    first = run_through(examined.model, examined.arguments, flow, Edits()).states[0]
+    samples, tokens = flow.layout.to_rows(first).shape[:2]
+    shape, kept = (samples, tokens), [first]
 
-        def compare(branch: Branch, state: Tensor, value: Tensor, near: float = near) -> Tensor:
+    def keep(tensor: Tensor) -> Tensor:
+        kept[0] = tensor.detach().clone()
+        return tensor
+
+    run_through(examined.model, examined.arguments, flow, Edits(enter=keep))
+
+    def sizes_near(arguments: Arguments, its_flow: Flow, near: float) -> dict[int, tuple[float, float]]:
+        """Return (size of the differences, size) of each mixing branch's value."""
+        found: dict[int, tuple[float, float]] = {}
+
+        def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
             if branch.mixes and flow.layout.to_rows(state).shape == flow.layout.to_rows(value).shape:
                 rows = flow.layout.to_rows(value)
-                found.setdefault(branch.number, []).append((float(rest(rows).norm()), float(rows.norm())))
+                found.setdefault(branch.number, (float(rest(rows).norm()), float(rows.norm())))
             total = totals[branch.number]
             return flow.layout.from_rows(nearly_equal(flow.layout.to_rows(total), near), total)
 
-        def enter(tensor: Tensor, near: float = near) -> Tensor:
-            return change_entry(flow, tensor, lambda rows: nearly_equal(rows, near))
+        def enter(tensor: Tensor) -> Tensor:
+            entry = kept[0] if kept[0].shape == tensor.shape else tensor
+            return change_entry(flow, entry, lambda rows: nearly_equal(rows, near))
 
-        run_through(examined.model, examined.arguments, flow, Edits(edit=compare, enter=enter, partial=True))
-    for number, sizes in found.items():
-        if len(sizes) == len(NEAR) and all(rest_ > FLOOR * whole for rest_, whole in sizes):
+        run_through(examined.model, arguments, its_flow, Edits(edit=compare, enter=enter, partial=True))
+        return found
+
+    sizes = [sizes_near(examined.arguments, flow, near) for near in NEAR]
+    again: set[int] = set()
+    if (other := turned(examined, flow, shape)) is not None:
+        with suppress(*FAILURES, RankfallError):
+            seen = sizes_near(*other, NEAR[-1])
+            again = {number for number, (apart, _) in sizes[-1].items() if differ(apart, seen.get(number, (apart,))[0])}
+    if again:  # the branch reads the inputs past its state: these are set equal, too
+        equal = equal_inputs(examined, flow, shape)
+        of_equal = [sizes_near(*equal, near) for near in NEAR] if equal is not None else [{}, {}]
+        sizes = [
+            {**was, **{number: now.get(number, (0.0, 1.0)) for number in again}} for was, now in zip(sizes, of_equal)
+        ]
+    for number in sizes[0]:
+        pair = [one[number] for one in sizes if number in one]
+        if len(pair) == len(NEAR) and all(apart > FLOOR * whole for apart, whole in pair):
             branch = flow.branches[number]
-            slope = math.log(sizes[0][0] / sizes[1][0]) / math.log(NEAR[0] / NEAR[1])
+            slope = math.log(pair[0][0] / pair[1][0]) / math.log(NEAR[0] / NEAR[1])
             layers[branch.layer].orders[branch.name] = slope
-    return "" if found else "no branch mixes tokens"
+    if again and not any(layer.orders for layer in layers):
+        return AGAIN
+    return "" if sizes[0] else "no branch mixes tokens"
+
+
+def differ(one: float, other: float) -> bool:
+    return abs(one - other) > SAME * max(one, other)
 
 
 def rest(rows: Tensor) -> Tensor:
@@ -67,18 +106,33 @@ def change_entry(flow: Flow, tensor: Tensor, change: Callable[[Tensor], Tensor])
     return flow.layout.from_rows(change(flow.layout.to_rows(tensor)), tensor)
 
 
-def distinct(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
-    """Fill in the number of distinct rows for equal tokens. Return where the tokens were set equal, or '' if that is not possible."""
+def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
+    """Fill in the number of distinct rows for equal tokens, and where the tokens were set equal. Return why that is not possible, or ''."""
     first = run_through(examined.model, examined.arguments, flow, Edits()).states[0]
     samples, tokens = flow.layout.to_rows(first).shape[:2]
     equal = equal_tokens(examined.arguments, (samples, tokens))
-    edits = Edits() if equal else Edits(enter=lambda x: change_entry(flow, x, lambda rows: rows[:, :1].expand_as(rows)))
-    seen = run_through(examined.model, equal or examined.arguments, flow, edits)
-    if not equal and distinct_rows(flow.layout.to_rows(seen.states[0])[0]) > 1:
-        return ""
-    for into, state in zip(layers, seen.states):
-        into.distinct = distinct_rows(flow.layout.to_rows(state)[0])
-    return "in the inputs" if equal else "in the state that enters the first layer"
+
+    def enter(tensor: Tensor) -> Tensor:
+        return change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
+
+    def count_rows(arguments: Arguments, its_flow: Flow, edits: Edits) -> list[int]:
+        states = run_through(examined.model, arguments, its_flow, edits).states
+        return [distinct_rows(flow.layout.to_rows(state)[0]) for state in states]
+
+    counts = count_rows(equal or examined.arguments, flow, Edits() if equal else Edits(enter=enter))
+    report.equal_tokens = IN_INPUTS if equal else "in the state that enters the first layer"
+    reason = UNEQUAL if counts[0] > 1 else ""
+    if not equal and not reason and max(counts) > 1 and reads_again(examined, flow, (samples, tokens), enter):
+        reason = AGAIN
+    if not equal and reason:
+        inputs = equal_inputs(examined, flow, (samples, tokens))
+        report.equal_tokens = IN_INPUTS if inputs is not None else ""
+        if inputs is None:
+            return reason
+        counts = count_rows(*inputs, Edits())
+    for into, number in zip(report.layers, counts):
+        into.distinct = number
+    return ""
 
 
 def equal_tokens(arguments: Arguments, shape: tuple[int, int]) -> Arguments | None:
@@ -93,7 +147,7 @@ def equal_tokens(arguments: Arguments, shape: tuple[int, int]) -> Arguments | No
             or tuple(value.shape) != shape
         ):
             return value
-        if any(word in name for word in ("mask", "position", "type")):
+        if any(word in name for word in NO_TOKENS):
             return value
         changed += 1
         return value[:, :1].expand_as(value).clone()
@@ -101,10 +155,3 @@ def equal_tokens(arguments: Arguments, shape: tuple[int, int]) -> Arguments | No
     args = tuple(change(one) for one in arguments.args)
     kwargs = {name: change(one, name) for name, one in arguments.kwargs.items()}
     return Arguments(args, kwargs) if changed else None
-
-
-def distinct_rows(rows: Tensor) -> int:
-    """Return how many rows of (T, D) differ from all earlier rows by more than rounding."""
-    size = float(rows.norm(dim=-1).max()) or 1.0
-    near = torch.cdist(rows.double(), rows.double(), compute_mode="donot_use_mm_for_euclid_dist") <= EQUAL * size
-    return int((~near.tril(-1).any(1)).sum())

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from rankfall.check.attention import attention
 from rankfall.check.bands import bands_for, no_band, say_kind
+from rankfall.check.findings import add_findings, find_not_finite
 from rankfall.check.gradients import gradients, say_missing
 from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.orders import distinct, orders
 from rankfall.check.states import mean, of_state
-from rankfall.check.verdict import number as show
 from rankfall.check.verdict import verdict
 from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import cut_by, states_of, variants_of
@@ -28,7 +28,6 @@ from rankfall.models.modules.sized import has_norm
 from rankfall.models.variants import Variant
 from rankfall.rank.residual import floor_of, relative_residual
 
-UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
 ROUNDING = 1e-14  # a smaller residual in float64 is rounding
 
 
@@ -40,7 +39,8 @@ def check(
     with keep_random_state(), torch.no_grad():
         reports = {flow.name: of_stream(examined, flow, changes) for flow in examined.flows}
         for flow in examined.flows:
-            say_part(flow, {one.name: one for one in examined.flows}, reports)
+            add_findings(flow, {one.name: one for one in examined.flows}, reports)
+            reports[flow.name].axes = flow.layout.tokens
         for report in reports.values():
             report.verdict = verdict(report)
     return list(reports.values())
@@ -48,6 +48,13 @@ def check(
 
 def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     """Return the numbers of a stream, its reference bands and, with `changes`, its interventions."""
+    states = states_of(examined, flow)
+    if finding := find_not_finite(examined, flow, states):
+        return unjudged_report(examined, flow, states, "states are not finite", [finding])
+    if flow.around:
+        report = unjudged_report(examined, flow, states, "a skip goes around the layers", [])
+        report.layers[-1] = LayerReport(flow.depth, flow.layers[-1])  # what the last layer returns is no state
+        return report
     normed = has_norm(examined, flow)
     report = measure_stream(examined, flow, normed)
     report.worst = find_steepest_loss(report.layers)
@@ -61,40 +68,10 @@ def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     return report
 
 
-def say_part(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamReport]) -> None:
-    """Add the findings about what a stream lacks, and about its link to the stream before it."""
-    report = reports[flow.name]
-    report.findings += flow.missing
-    if flow.touching:
-        report.findings.append(
-            f"samples touch each other: the first one changes others from {flow.touching} on, so that the numbers of a sample depend on "
-            "those beside it; check one sample alone, and if the first axis of the inputs is no samples, give it one, inputs[None]"
-        )
-    report.part |= bool(flow.missing or flow.touching)
-    before = reports.get(flow.follows) if flow.follows is not None else None
-    if before is None:
-        return
-    report.part = before.part = True
-    ends = [one.layers[place].residual for one, place in ((before, -1), (report, 0))]
-    through = f"{', '.join(flow.joins[:4])}{' and others' * (len(flow.joins) > 4)}"
-    report.findings.append(
-        f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
-        f"goes from {show(ends[0])} to {show(ends[1])}"
-    )
-    while flow.follows is not None and flow.follows in reports:
-        flow = flows[flow.follows]
-    report.start = reports[flow.name].layers[0].residual
-
-
 def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> StreamReport:
     """Return the numbers of the unchanged model, by layer and by variant."""
     states = states_of(examined, flow)
-    layers = [LayerReport(0)]
-    for number, name in enumerate(flow.layers, 1):
-        parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
-        layers.append(LayerReport(number, name, parts))
-    for state, into in zip(states, layers):
-        of_state(state, into)
+    layers = layers_of(flow, states)
     samples, tokens = states[0].shape[:2]
     report = StreamReport(
         flow.name, flow.summary(), say_kind(flow, normed), flow.depth, flow.width, tokens, samples, flow.causal, layers
@@ -107,12 +84,7 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
     with torch.enable_grad():
         report.reasons["gradients"] = gradients(examined, flow, layers)
     report.notes += say_missing(flow, layers)
-
-    def equal() -> str:
-        report.equal_tokens = distinct(examined, flow, layers)
-        return "" if report.equal_tokens else UNEQUAL
-
-    report.reasons["distinct"] = try_part(equal)
+    report.reasons["distinct"] = try_part(lambda: distinct(examined, flow, report))
     report.silent = silent(examined, flow)
     for variant in variants_of(flow):
 
@@ -123,6 +95,35 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
 
         report.reasons[variant.name] = try_part(cut)
     report.reasons = {name: reason for name, reason in report.reasons.items() if reason}
+    return report
+
+
+def layers_of(flow: Flow, states: list[Tensor]) -> list[LayerReport]:
+    """Return the columns that need only the states of layers 0 .. L, each (S, T, D)."""
+    layers = [LayerReport(0)]
+    for number, name in enumerate(flow.layers, 1):
+        parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
+        layers.append(LayerReport(number, name, parts))
+    for state, into in zip(states, layers):
+        of_state(state, into)
+    return layers
+
+
+def unjudged_report(
+    examined: Examined, flow: Flow, states: list[Tensor], kind: str, findings: list[str]
+) -> StreamReport:
+    """Return a report with the columns of the states alone, for states of which nothing can be said.
+
+    What mixes tokens is tried on the states, so it is not known either.
+    """
+    layers = layers_of(flow, states)
+    for layer in layers:
+        layer.parts = []
+    samples, tokens = states[0].shape[:2]
+    summary = flow.summary(kinds=False)
+    report = StreamReport(flow.name, summary, kind, flow.depth, flow.width, tokens, samples, False, layers)
+    report.notes, report.floor = [*examined.notes], floor_of(states[0].dtype)
+    report.findings, report.judged = findings, False
     return report
 
 

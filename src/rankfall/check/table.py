@@ -34,15 +34,15 @@ def lines(report: StreamReport, name: str, width: int | None = None) -> list[str
     """Return the lines of a report. A table wider than `width` is split into parts."""
     stream = f" {report.stream}" if report.stream else ""
     made = [
-        f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens; {report.kind}",
+        f"{name}{stream}: {report.summary}; {report.samples} x {report.tokens} tokens{along(report)}; {report.kind}",
         "",
         *columns(report, width),
         "",
-        *variants(report),
     ]
+    made += [*variants(report), ""] if report.variants else []
     if report.interventions:
-        made += ["", *outcomes(report)]
-    made += ["", *report.verdict]
+        made += [*outcomes(report), ""]
+    made += report.verdict
     made += [f"({note})" for note in report.notes]
     made += [f"({what}: {reason})" for what, reason in report.reasons.items()]
     if " outside the stream" in report.summary:
@@ -50,6 +50,12 @@ def lines(report: StreamReport, name: str, width: int | None = None) -> list[str
             "(what it reads outside the stream, such as the output of an encoder, stays as it is in all variants)"
         )
     return made
+
+
+def along(report: StreamReport) -> str:
+    """Return the axes of the tokens for the first line, unless tokens lie along axis 1."""
+    axes = ", ".join(map(str, report.axes))
+    return f" (along ax{'is' if len(report.axes) == 1 else 'es'} {axes})" * (report.axes != (1,))
 
 
 def columns(report: StreamReport, width: int | None = None) -> list[str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 from rankfall.check.bands import TRAINED, ReferenceBand
+from rankfall.check.kept import ALIKE, number, say_hidden, say_kept, stays_apart
 from rankfall.check.layer import Outcome, StreamReport
 from rankfall.models.modules.branches import ITSELF
 
 MORE = 1.05  # an intervention helps if it raises the residual by this factor
 SINK = 0.5
-ONE, ALIKE = 0.1, 0.75  # shares of the first residual below which tokens become one vector, or more alike
-FLOOR = 0.05  # below this residual tokens are one vector, whatever it was before
 STEEP = 10.0  # a gradient larger or smaller by this factor explodes or vanishes
 
 
@@ -19,11 +18,16 @@ def verdict(report: StreamReport) -> list[str]:
     """Return the sentences, the most important first."""
     residuals = [layer.residual for layer in report.layers]
     first, last = residuals[0], residuals[-1]
+    found = [f"Found: {finding}{'' if finding.endswith('?') else '.'}" for finding in report.findings]
+    if not report.judged:
+        return [*found, "What becomes of the tokens is not known."]
     if first is None or last is None:
-        return ["The last state is not finite, or zero: it has no residual."]
+        which = "last" if last is None else "first"
+        return [*found, f"The {which} state is not finite, or zero: it has no residual."]
     said = [
-        *(f"Found: {finding}." for finding in report.findings),
+        *found,
         say_kept(report, first, last),
+        *say_hidden(report),
         *zeros(report),
         *band(report, last),
         *worst(report),
@@ -32,36 +36,6 @@ def verdict(report: StreamReport) -> list[str]:
         *gradient(report),
     ]
     return [*said, *say_helped(report, last)]
-
-
-def say_kept(report: StreamReport, first: float, last: float) -> str:
-    where = f"after {report.depth} layers" if report.depth > 1 else "after the layer"
-    if report.start is not None and last < ALIKE * report.start:
-        become = "one vector" if last < max(FLOOR, ONE * report.start) else "more alike"
-        span_ = f"from {number(report.start)} to {number(last)}"
-        return f"The tokens become {become}: over all parts of the model their residual falls {span_}."
-    if first < FLOOR and last < FLOOR:
-        return f"The tokens are one vector before the layers already: their residual is {number(first)} there and {number(last)} {where}."
-    if first < FLOOR:
-        return f"The tokens are one vector before the layers: their residual is {number(first)} there and {number(last)} {where}."
-    if last < FLOOR:
-        return f"The tokens become one vector: their residual falls from {number(first)} to {number(last)} {where}."
-    if last < ONE * first:
-        return f"The tokens become one vector: their residual falls from {number(first)} to {number(last)} {where}."
-    if last < ALIKE * first:
-        return f"The tokens become more alike: their residual falls from {number(first)} to {number(last)} {where}."
-    lowest = min((layer.residual, layer.layer) for layer in report.layers if layer.residual is not None)
-    if lowest[0] < FLOOR:
-        return (
-            f"The tokens become one vector on the way: their residual is {number(first)} before the layers, {number(lowest[0])} after "
-            f"layer {lowest[1]}, and {number(last)} {where}."
-        )
-    if report.part:
-        return (
-            f"This is a part of the model: the residual of the tokens is {number(first)} before it and {number(last)} {where}, which says "
-            "nothing of the whole."
-        )
-    return f"The tokens stay apart: their residual is {number(first)} before the layers and {number(last)} {where}."
 
 
 def zeros(report: StreamReport) -> list[str]:
@@ -77,7 +51,7 @@ def zeros(report: StreamReport) -> list[str]:
 
 def band(report: StreamReport, last: float) -> list[str]:
     """Return sentences that compare the last residual with the reference bands."""
-    said = []
+    said, subject = [], "The residual of all tokens" if say_hidden(report) else "That"
     for one in report.bands:
         low, high = one.low[-1], one.high[-1]
         if one.when == TRAINED:
@@ -90,7 +64,7 @@ def band(report: StreamReport, last: float) -> list[str]:
         if place == "below" and (layer := below_from(report, one)) < report.depth:
             since = f"; it is below from layer {layer} on" if layer else "; it is below before the first layer already"
         keep = "keeps" if one.alone else "keep"
-        said.append(f"That is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
+        said.append(f"{subject} is {place} what {one.of} {keep} {one.when}, {span(low, high)}{since}.")
     return said
 
 
@@ -215,11 +189,6 @@ def say_helped(report: StreamReport, last: float) -> list[str]:
     return [*said, "A branch that does less keeps more: how a changed model trains is not measured here."]
 
 
-def stays_apart(report: StreamReport) -> bool:
-    residuals = [layer.residual for layer in report.layers if layer.residual is not None]
-    return min(residuals) >= FLOOR and residuals[-1] >= ALIKE * residuals[0]
-
-
 def flatter(report: StreamReport, last: float) -> list[Outcome]:
     """Return the intervention that flattens a steep gradient most and keeps the tokens about as far apart."""
     now = report.layers[0].gradient
@@ -236,7 +205,3 @@ def flatter(report: StreamReport, last: float) -> list[Outcome]:
 
 def sound(one: Outcome) -> bool:
     return one.gradient is None or 1e-3 < one.gradient < 1e3
-
-
-def number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2f}" if 0.1 <= abs(value) < 1000 else f"{value:.2g}"

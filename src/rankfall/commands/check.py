@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 STATUS = (
     "Exit status: 0 if the whole model is measured and no --fail-if holds; 1 if a --fail-if holds; 2 for an error; 3 if blocks lie outside "
-    "the stream, the stream is cut, or samples touch each other."
+    "the stream, the stream is cut, samples touch each other, a skip goes around the layers, or states are not finite."
 )
 
 

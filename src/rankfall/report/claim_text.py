@@ -23,11 +23,11 @@ HEAD = """# What has been said about depth, and does it hold?
 
 `rankfall claims --docs` writes this page from the tables of `make run CONFIG=workflow/presets/claims.yaml`. A claim is a folder of
 `src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule that decides. The verdict is about
-the source's own setting; "extends to" and "does not extend to" say what becomes of the statement in settings that the experiment adds, and
-change no verdict. Rules were committed before the runs; claims whose rule was changed after numbers say so, and why. Intervals are of 95%
-over seeds. The command beside a claim prints the rows that its verdict rests on, a number and a seed each; the page of the run has them
-too, with a chart, and `results/claims/figures` the figure that `rankfall claims NAME` names. To test a claim of your own, see
-[components](components.md).
+the source's own setting, as far as it can be run here: many sources train large models, and "Measured" says what stands for them.
+"Extends to" and "does not extend to" say what becomes of the statement in settings that the experiment adds, and change no verdict. Rules
+were committed before the runs; claims whose rule was changed after numbers say so, and why. Intervals are of 95% over seeds. The command
+beside a claim prints the rows that its verdict rests on, a number and a seed each; the page of the run has them too, with a chart, and
+`results/claims/figures` the figure that `rankfall claims NAME` names. To test a claim of your own, see [components](components.md).
 """
 
 

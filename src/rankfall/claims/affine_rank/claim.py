@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rankfall.annotations import Series
 from rankfall.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
 from rankfall.report.claim import Claim, Decision, Extension, Read, Threshold, evidence_rows, judge
 
@@ -19,7 +20,7 @@ def decide(read: Read) -> Decision:
     ratio = evidence_rows(rows, RESIDUAL).value
     text = (
         f"In general position, at lower than full rank, a layer norm keeps the affine rank in {(beside == SAME).mean():.0%} of "
-        f"draws; its change lies between {beside.min():+.0f} and {beside.max():+.0f}. The "
+        f"draws; {say_change(beside)}. The "
         f"relative residual changes by a factor of {ratio.min():.2g} to {ratio.max():.2g}."
     )
     through = shares[THROUGH]
@@ -36,6 +37,13 @@ def decide(read: Read) -> Decision:
             )
         ],
     )
+
+
+def say_change(change: Series) -> str:
+    """Write by how much the rank changes: always by the same, or between two numbers."""
+    if change.min() == change.max():
+        return f"it always changes by {change.min():+.0f}"
+    return f"its change lies between {change.min():+.0f} and {change.max():+.0f}"
 
 
 CLAIMS = (

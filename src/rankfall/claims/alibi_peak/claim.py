@@ -27,8 +27,9 @@ def decide(read: Read) -> Decision:
     off = band_of(rows, OFF, EQUAL, last)
     peaks = {line: band_of(rows, PEAK, line, last).mean for line in (EQUAL, WEAK, STRONG, PUBLISHED)}
     said = (
-        f"With equal scores shape and peak are as published at {_list(near[EQUAL])} layers. At {last:.0f} layers the largest entry "
-        f"is {peaks[EQUAL]:.0f} tokens back where {peaks[PUBLISHED]:.0f} is published, {off.mean:.2g} from the closed form."
+        f"With equal scores rows are C(t - 1 + d, d) e^(-m d), where the published binomial has t, and the largest entry lies within 5 "
+        f"tokens of the published peak, at {_list(near[EQUAL])} layers. At {last:.0f} layers it is {peaks[EQUAL]:.0f} tokens back where "
+        f"{peaks[PUBLISHED]:.0f} is published; the row is {off.mean:.2g} from the closed form."
     )
     return judge(
         said,
@@ -60,8 +61,7 @@ CLAIMS = (
     Claim(
         "alibi_peak",
         "After t causal layers with ALiBi of slope m, token i has weights in proportion to C(t + d, d) e^(-m d) of what is d tokens "
-        "back, so most "
-        "of it is of tokens near d = t / (e^m - 1).",
+        "back, with their peak near d = t / (e^m - 1).",
         "Wu, Wang, Jegelka and Jadbabaie: On the emergence of position bias in transformers, 2025",
         "https://arxiv.org/abs/2502.01951",
         ("second-hand",),

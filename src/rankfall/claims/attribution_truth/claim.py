@@ -75,7 +75,8 @@ def better(
     listed = "; ".join(f"{method} {say_right(rows, method, among)}" for method in (*first, *second))
     return judge(
         f"Rank correlation with the effect of a token, after the first layer, after the last and in the mean of layers behind the first: "
-        f"{'; '.join(f'{method} {say_ranks(rows, method, among)}' for method in (*first, *second))}. {say_layers(single)}",
+        f"{'; '.join(f'{method} {say_ranks(rows, method, among)}' for method in (*first, *second))}. {say_layers(single)}"
+        f"{say_lower(dict(zip(pairs, answers)))}",
         means[0],
         "more networks",
         holds=set(answers) == {"above"} and "below" not in at_last,
@@ -97,6 +98,12 @@ def say_layers(single: Mapping[tuple[str, str, float], str]) -> str:
         layers = [f"{layer:.0f}" for (a, b, layer), answer in single.items() if (a, b, answer) == (one, other, "above")]
         parts.append(f"{one} over {other} at {', '.join(layers) or 'none'}")
     return f"Decidedly higher at layers: {'; '.join(parts)}."
+
+
+def say_lower(answers: Mapping[tuple[str, str], str]) -> str:
+    """Say which method is decidedly below which other in the mean of layers."""
+    lower = [f"{one} than {other}" for (one, other), answer in answers.items() if answer == "below"]
+    return f" Decidedly lower in the mean: {', '.join(lower)}." if lower else ""
 
 
 def say_ranks(rows: DataFrame, method: str, among: str = "") -> str:

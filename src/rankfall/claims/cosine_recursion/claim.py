@@ -31,7 +31,9 @@ def decide(read: Read) -> Decision:
         elif gap.low < CLOSE and gap.high > -CLOSE:
             away = abs(abs(gap.mean) - CLOSE)  # from the bound; intervals shrink with the root of the number of seeds
             needed = gap.seeds * ((gap.high - gap.low) / 2 / max(away, 1e-9)) ** 2
-            wants.append(f"{needed:.0e} seeds for {name}, whose difference lies {away:.1g} from the bound")
+            wants.append(
+                f"{float(f'{needed:.1g}'):,.0f} seeds for {name}, whose difference lies {away:.1g} from the bound"
+            )
     text = f"Network minus recursion, where they differ most: {'; '.join(said)}."
     needs = f"about {', '.join(wants)}"
     everywhere = close == len(names)

@@ -32,7 +32,8 @@ def decide(read: Read) -> Decision:
     )
     larger = is_on(gain, LARGER)
     less = band((logs[ERASED] - middle[ERASED]) - (logs[ADDED] - middle[ADDED]))
-    parts = {is_on(late[ADDED], LOSES), stays(late[ERASED], less), is_on(bands[ERASED], TENTH)}
+    adding = False if late[ADDED].low >= LOSES else is_on(late[ADDED], LOSES)
+    parts = {adding, stays(late[ERASED], less), is_on(bands[ERASED], TENTH)}
     return judge(
         text,
         gain,

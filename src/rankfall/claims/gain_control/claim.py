@@ -20,6 +20,7 @@ from rankfall.report.claim import (
 KEPT = Threshold(0.9, "below", COSINE, "mean off, after the last layer")
 KEPT_STRONG = Threshold(KEPT, "below", STRONG, "mean off, after the last layer, to extend to beta 3")
 LOST = Threshold(0.95, "above", COSINE, "with the mean, after the last layer")
+LOST_STRONG = Threshold(LOST, "above", STRONG, "with the mean, after the last layer, to extend to beta 3")
 PLACE = "Gain-controlled-propagation.ipynb, picture of the recursion, read to .01"
 READ = {  # lines in the source, from its recursion
     "norms after": {10: 1.00, 100: 1.00},
@@ -44,6 +45,8 @@ def decide(read: Read) -> Decision:
     )
     works = [is_on(one, KEPT) for one in cured.values()]
     needed = [is_on(one, LOST) for one in plain.values()]
+    strong_plain = {name: band_of(rows, STRONG, name, last) for name in names}
+    kept_at_three = ", ".join(f"{strong_plain[name].mean:.3g} with {name}" for name in names)
     at_three = ", ".join(f"{strong[name].mean:.3g} with {name}" for name in names)
     return judge(
         text,
@@ -56,7 +59,11 @@ def decide(read: Read) -> Decision:
             Extension(
                 f"beta 3, without the mean ({at_three})",
                 true_of_all(is_on(one, KEPT_STRONG) for one in strong.values()),
-            )
+            ),
+            Extension(
+                f"beta 3, with the mean ({kept_at_three})",
+                true_of_all(is_on(one, LOST_STRONG) for one in strong_plain.values()),
+            ),
         ],
     )
 
@@ -72,8 +79,8 @@ CLAIMS = (
         "after, 5 seeds. The source shows its recursion alone, at beta .1.",
         "It holds if at beta .1, after the last layer, cosines are above .95 with the mean and below .9 without it, with norms before "
         "and after (intervals); in part if the cure works at one place of the norms, or is not needed at one; contradicted if it works "
-        "at neither. At a cosine of .95 three tenths of a token's length are still its own, at .9 less than half. It extends to beta 3 "
-        "if cosines without the mean are below .9 there too.",
+        "at neither. At a cosine of .95 three tenths of a token's length are still its own, at .9 less than half. The two "
+        "halves extend to beta 3 if cosines are below .9 and above .95 there too.",
         decide,
         published=tuple(
             Published(COSINE, f"recursion, {name}", layer, value, "figure", PLACE)
@@ -83,7 +90,7 @@ CLAIMS = (
         defects="Gain-controlled-propagation.ipynb, cell 0: with norms before, the critical scale is taken from the states' own q "
         "and p, which grow with depth, though attention is given normed ones (it has beta_c of q (q - p), where q = 1 and p = rho "
         "belong). At beta .1 this has no effect: without the mean, attention then adds nothing at all.",
-        thresholds=(KEPT, KEPT_STRONG, LOST),
+        thresholds=(KEPT, KEPT_STRONG, LOST, LOST_STRONG),
         place=25,
         shown=COSINE,
         changed="Beta 3, which the source does not show, had decided too; it is reported beside the verdict.",

@@ -11,7 +11,7 @@ from itertools import pairwise
 from torch import nn
 
 from rankfall.models.frames import Call, Operation
-from rankfall.models.graph import Graph
+from rankfall.models.graph import Graph, size_of
 from rankfall.models.modules.axes import with_axes
 from rankfall.models.modules.branches import product_above
 from rankfall.models.modules.flow import MIXES, TOKENWISE, Branch, End, Flow, Layout, StreamEntry
@@ -52,9 +52,11 @@ def stream_of_blocks(
             kind = MIXES if tried[branch.number].mixes else TOKENWISE
             branches.append(Branch(branch.number, branch.layer, branch.operation, 0, branch.name, kind, ahead, back))
         entry, attends, scores = flow.entry, flow.attends, flow.scores
+        found_around = say_around(graph, tracer, stack)
         return Flow(
-            "", flow.layers, flow.width, tuple(branches), entry, flow.ends, layout, attends, scores, skips=False
-        )
+            "", flow.layers, flow.width, tuple(branches), entry, flow.ends, layout, attends, scores, skips=False,
+            missing=(found_around,) * bool(found_around), around=bool(found_around),
+        )  # fmt: skip
     return None
 
 
@@ -75,6 +77,63 @@ def one_after_the_other(graph: Graph, stack: list[Step]) -> bool:
     return all(
         graph.above(before[3], after[2]) and graph.nodes[before[3]].shape == graph.nodes[after[2]].shape
         for before, after in pairwise(stack)
+    )
+
+
+def say_around(graph: Graph, tracer: Tracer, stack: list[Step]) -> str:
+    """Return a sentence on the first call that a skip passes outside of it, as in x = W [x, f(x)]; '' if there is none."""
+    for n, (before, after) in enumerate(pairwise(stack)):
+        earlier = stack[n - 1][3] if n else None
+        if earlier is None and len(stack) > 2:
+            continue  # the first state may be read again later, as by x + x0, which is no skip
+        join = join_around(graph, tracer, before, after, earlier)
+        if join is not None:
+            node = graph.nodes[join]
+            where = (node.stack[-1].module if node.stack else "") or "the model itself"
+            return (
+                f"a skip goes around {before[0]} and is joined to its output by {node.op.strip('_')} in {where}: what these calls "
+                "return is a branch and no state, so that the state behind the last is not known; write the skip as x + f(x), or name "
+                "modules that hold both by blocks="
+            )
+    return ""
+
+
+def join_around(graph: Graph, tracer: Tracer, before: Step, after: Step, earlier: int | None) -> int | None:
+    """Return the node that joins the output of a call to a state before it, on the way to the input of the next call; None if none does.
+
+    `earlier`: the output of the call before, from which that state is computed. Only tensors with more than a number a token count.
+    """
+    shape = graph.nodes[before[2]].shape
+    tokens = size_of(graph.nodes[before[2]]) // shape[-1]
+
+    def carries(index: int) -> bool:
+        node = graph.nodes[index]
+        return (
+            before[0] not in node.stack
+            and index not in tracer.weights
+            and tracer.tensors[index].is_floating_point()
+            and size_of(node) > tokens
+        )
+
+    # the nodes behind the call that depend on it, then what they read past it
+    seen, front = {after[2]}, [after[2]]
+    while front:
+        here = front.pop()
+        for parent in graph.nodes[here].parents:
+            if parent in seen or not carries(parent):
+                continue
+            if graph.above(parent, before[2]) and (earlier is None or graph.above(earlier, parent)):
+                return first_below(graph, before[3], here, after[2])
+            seen.add(parent)
+            front.append(parent)
+    return None
+
+
+def first_below(graph: Graph, output: int, start: int, end: int) -> int:
+    """Return the first node from `start` to `end` that is computed from `output`, too."""
+    ways = range(start, end + 1)
+    return next(
+        index for index in ways if graph.above(start, index) and graph.above(index, end) and graph.above(output, index)
     )
 
 

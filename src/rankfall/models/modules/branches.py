@@ -34,8 +34,19 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
         parts = tuple(
             BranchPart(operation, None) for term in item.terms if (operation := graph.nodes[term].operation) is not None
         )
+        gate = graph.nodes[item.gate] if item.gate is not None else None
         branches.append(
-            Branch(number, number + 1, item.node.operation, item.skip, "", parallel=item.parallel, parts=parts)
+            Branch(
+                number,
+                number + 1,
+                item.node.operation,
+                item.skip,
+                "",
+                parallel=item.parallel,
+                parts=parts,
+                gate=gate.operation if gate is not None else None,
+                factor=gate.parents.index(item.state) if gate is not None else 0,
+            )
         )
     source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
     same_size = size_of(source) == size_of(state)

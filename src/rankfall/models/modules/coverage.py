@@ -26,13 +26,20 @@ def with_coverage(
         for call in outside_of(model, graph, tracer, [call for stream in calls for call in stream])
         if not in_branches(graph, call, items)
     ]
-    count = len(outside) + sum(map(len, calls))
+    added = {name for flow in flows for name in flow.outside}
+    apart = [call for call in outside if any(name == call.module or is_inside(name, call.module) for name in added)]
+    bare = [call for call in outside if call not in apart]
+    measured = sum(map(len, calls))
     said: tuple[str, ...] = ()
-    if outside:
-        names = ", ".join(map(str, outside[:6])) + " and others" * (len(outside) > 6)
+    if bare:
         said = (
-            f"{count} blocks, {count - len(outside)} measured: {names} {'has' if len(outside) == 1 else 'have'} no residual addition, and "
-            "no stream holds what it computes: is a skip missing?",
+            f"{measured + len(outside)} blocks, {measured} measured: {list_calls(bare)} {'has' if len(bare) == 1 else 'have'} no residual "
+            "addition, and no stream holds what it computes: is a skip missing?",
+        )
+    if apart:
+        said += (
+            f"{measured + len(outside)} blocks, {measured} measured: the residual additions of {list_calls(apart)} continue the stream "
+            f"and are in none of its layers{say_shapes(graph, tracer, apart, items)}; to measure them, name them by blocks=",
         )
     parts = []
     for flow, layers, own in zip(flows, chains, calls):
@@ -45,6 +52,19 @@ def with_coverage(
         joins = between(graph, end, first.state) if end is not None else ()
         parts.append(replace(flow, follows=before, joins=joins, missing=tuple(missing)))
     return parts
+
+
+def list_calls(calls: list[Call]) -> str:
+    return ", ".join(map(str, calls[:6])) + " and others" * (len(calls) > 6)
+
+
+def say_shapes(graph: Graph, tracer: Tracer, apart: list[Call], items: list[Summand]) -> str:
+    """Return why additions are in no layer if their states have another shape, as behind a merge of tokens; else ''."""
+    shapes = {graph.nodes[node].shape for call in apart for _, node in tracer.outputs.get(call, [])}
+    usual = items[0].node.shape
+    if usual in shapes or not shapes:
+        return ""
+    return f", as their states have the shape {min(shapes)}, and {usual} in the layers"
 
 
 def without_skip(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]], own: list[Call]) -> list[str]:

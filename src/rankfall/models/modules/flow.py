@@ -35,6 +35,8 @@ class Branch:
     backwards: bool = False  # and earlier ones
     parallel: bool = False  # reads the state that entered the layer's other branch
     parts: tuple[BranchPart, ...] = ()
+    gate: Operation | None = None  # the product of the state and a gate that is the operand `skip`
+    factor: int = 0  # the state among the two factors of that product
 
     @property
     def mixes(self) -> bool:
@@ -115,6 +117,7 @@ class Flow:
     scores: dict[Operation, int]  # explicit products of queries and keys -> number of their branch
     post: bool = False  # a norm stands between one addition and the next state
     skips: bool = True  # False: layers without additions; a branch is a call of a layer
+    around: bool = False  # without `skips`: a skip passes the layers outside of them, and what they return is no state
     outside: tuple[str, ...] = ()  # modules of later additions of the stream that are in no layer
     missing: tuple[str, ...] = ()  # what the stream should hold and does not, a sentence each
     follows: str | None = None  # name of the stream whose last state enters this one through maps without a skip
@@ -136,16 +139,16 @@ class Flow:
     def of_layer(self, layer: int) -> list[Branch]:
         return [branch for branch in self.branches if branch.layer == layer]
 
-    def summary(self) -> str:
-        """Return the number of additions and layers, the kinds of branches and the width in one line."""
-        kinds = [one.kind for one in self.branches]
+    def summary(self, kinds: bool = True) -> str:
+        """Return the number of additions and layers, the kinds of branches unless they are not known, and the width in one line."""
+        each = [one.kind for one in self.branches]
         said = {MIXES: ("mixes tokens", "mix tokens"), TOKENWISE: ("acts token by token", "act token by token")}
         said[CROSS] = ("reads outside the stream", "read outside the stream")
         tally = ", ".join(
-            f"{kinds.count(kind)} {words[kinds.count(kind) > 1]}" for kind, words in said.items() if kind in kinds
+            f"{each.count(kind)} {words[each.count(kind) > 1]}" for kind, words in said.items() if kind in each
         )
         what = "residual additions" if self.skips else "calls without residual additions"
         shape = self.entry.shape if self.entry is not None else ()
         count = math.prod(shape[axis] for axis in self.layout.streams)
         wide = f"{count} streams a token of width" if count > 1 else "width"
-        return f"{len(kinds)} {what} in {self.depth} layers ({tally}), {wide} {self.width}"
+        return f"{len(each)} {what} in {self.depth} layers{f' ({tally})' * kinds}, {wide} {self.width}"

@@ -108,7 +108,7 @@ class MixingTrial:
         feature, streams = self.flow.layout.feature, self.flow.layout.streams
         if not branch.parallel:
             self.moved = differing(state, before, feature, streams)
-        if self.moved:
+        if self.moved and bool(untouched.isfinite().all()):  # NaN everywhere shows nothing
             seen = self.found[branch.number]
             seen.tried = True
             if value.squeeze().shape == state.squeeze().shape:  # a branch may return its rows without an axis of size 1

@@ -70,6 +70,8 @@ class Editor(TorchFunctionMode):
         self._flow, self._edits, self._frames = flow, edits, frames
         self._branches: Mapping[Operation, Branch] = {one.operation: one for one in flow.branches}
         self._first = {one.layer: one.number for one in reversed(flow.branches)}
+        self._gates = {one.gate: one for one in flow.branches if one.gate is not None}
+        self._gated: dict[int, Tensor] = {}  # number of a branch -> the state before its gate
         self._parts = {part.operation: part for one in flow.branches for part in one.parts}
         self._last: Tensor | None = None
         self._without: dict[int, Tensor] = {}  # layer -> the state without its last branch, which is left out
@@ -99,6 +101,10 @@ class Editor(TorchFunctionMode):
             number = self._flow.attends.get(operation) if operation is not None else None
             if number is not None and self._edits.attend is not None:
                 return self._edits.attend(number, func, args, kwargs)
+        if here[0] is not None and here[0] in self._gates:
+            branch = self._gates[here[0]]
+            factors = [one for _, one in tensors_in((args, kwargs))]
+            self._gated[branch.number] = factors[branch.factor]
         if self._edits.score is not None and here[0] is not None and here[0] in self._flow.scores:
             self._edits.score(self._flow.scores[here[0]], [one for _, one in tensors_in((args, kwargs))][-2:])
         result = in_float64(func, args, kwargs)
@@ -137,7 +143,7 @@ class Editor(TorchFunctionMode):
         if in_place:
             state, value = state.clone(), value.clone()
         if self._first[branch.layer] == branch.number:
-            self.states[branch.layer - 1] = state
+            self.states[branch.layer - 1] = self._gated.get(branch.number, state)
         self.met.add(branch.number)
         alpha = kwargs.get("alpha", 1)
         # `alpha` multiplies the second operand: the branch, or the state

@@ -1,10 +1,10 @@
 """The residual additions of a recorded pass and the streams that they form: chains in which each adds to the sum of the one before.
 
-An addition is residual if one operand is an ancestor of the other: X and f(X). It belongs to the stream of the addition whose sum
-its state is, up to a norm, a scale or a change of layout. A map in between (a linear map, a convolution, attention) begins another
-stream. An addition of a state and an earlier state of its stream, as x + x0, has no branch: it is a link, like a scale. Rotary
-positions, recurrences, and values or scores that pass from layer to layer have such additions too, so a chain inside the branches of
-another chain is not a stream.
+An addition is residual if one operand is an ancestor of the other: X and f(X), or g(X) X and f(X) with a gate g. It belongs to the
+stream of the addition whose sum its state is, up to a norm, a scale or a change of layout. A map in between (a linear map, a
+convolution, attention) begins another stream. An addition of a state and an earlier state of its stream, as x + x0, has no branch: it is
+a link, like a scale. Rotary positions, recurrences, and values or scores that pass from layer to layer have such additions too, so a
+chain inside the branches of another chain is not a stream.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 
 from rankfall.models.graph import Graph, size_of
 from rankfall.models.modules.trace import MAPS
-from rankfall.models.record import Node
+from rankfall.models.record import SAME_STATE, Node
+
+PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply"})
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Summand:
     parallel: bool = False  # the branch reads what an earlier addition of the layer read
     before: int | None = None  # the addition whose sum the state is
     terms: list[int] = field(default_factory=list)  # additions that join parallel parts of the branch
+    gate: int | None = None  # the product of the state and a gate, which is the operand of the addition
 
 
 def residual_sums(graph: Graph) -> dict[int, Summand]:
@@ -45,6 +48,13 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
             sources[side] != other.index and graph.above(sources[side], other.index)
             for side, other in ((0, right), (1, left))
         ]
+        gated = gated_sum(graph, node)
+        if gated is not None and (
+            is_skip[0] == is_skip[1] or graph.nodes[gated.state].leaf
+        ):  # a leaf is not a mere scale
+            found[node.index] = gated
+            gated.before = find_link(graph, node, gated.state, found)
+            continue
         if is_skip[0] != is_skip[1]:
             skip = 0 if is_skip[0] else 1
             state, branch = node.operands[skip], node.operands[1 - skip]
@@ -61,6 +71,48 @@ def residual_sums(graph: Graph) -> dict[int, Summand]:
                 found[node.index].before = find_link(graph, node, node.operands[side], found)
                 break
     return found
+
+
+def gated_sum(graph: Graph, node: Node) -> Summand | None:
+    """Return g X + f(X) as a residual addition if g is computed from X and f(X) not from g alone, as in a highway network; else None."""
+    assert node.operands is not None
+    if len(node.shape) < 3:  # in two axes, as of a recurrence over time, there may be no tokens
+        return None
+    for side in (0, 1):
+        product, other = gated_operand(graph, node.operands[side]), node.operands[1 - side]
+        for state, gate in factors_of(graph, product):
+            source = graph.source(state)
+            if (
+                size_of(graph.nodes[state]) != size_of(node)
+                or source == graph.source(gate)
+                or not graph.above(source, gate)
+            ):
+                continue
+            terms = [other, *(one for pair in factors_of(graph, gated_operand(graph, other)) for one in pair)]
+            if any(
+                graph.above(source, one) and not graph.above(gate, one) and graph.source(one) != source for one in terms
+            ):
+                return Summand(node, side, state, other, source, gate=product)
+    return None
+
+
+def gated_operand(graph: Graph, index: int) -> int:
+    """Return the node where an operand was computed, looking through changes of layout and numbers that multiply it."""
+    while True:
+        node = graph.nodes[index]
+        scaled = node.op in PRODUCTS and len(node.parents) == 1
+        if not (node.op in SAME_STATE or scaled) or len(node.parents) != 1:
+            return index
+        index = node.parents[0]
+
+
+def factors_of(graph: Graph, index: int) -> list[tuple[int, int]]:
+    """Return the two factors of a product of tensors in both orders, or an empty list for any other node."""
+    node = graph.nodes[index]
+    if node.op not in PRODUCTS or len(node.parents) != 2 or node.operation is None:
+        return []
+    one, other = node.parents
+    return [(one, other), (other, one)]
 
 
 def holds_state(graph: Graph, operand: int, earlier: int, found: dict[int, Summand]) -> bool:
