@@ -189,17 +189,17 @@ def test_erasure_avoids_what_adding_goes_on_losing(
 
 
 def test_a_difference_at_its_bound_says_how_many_seeds_it_would_take() -> None:
-    from rankfall.claims.cosine_recursion.names import COSINE, EARLIER
+    from rankfall.claims.cosine_recursion.names import BOTH_SEE, COSINE
 
     # Four seeds at -.07 +- .01: the interval reaches .0184, 1.84 times as far as the bound is: 4 x 1.84^2 seeds would do.
     rows = pd.DataFrame(
         [
-            {"claim": EARLIER, "quantity": COSINE, "line": line, "x": 1.0, "seed": seed, "value": value}
+            {"claim": BOTH_SEE, "quantity": COSINE, "line": line, "x": 1.0, "seed": seed, "value": value}
             for seed, off in enumerate((-0.08, -0.08, -0.06, -0.06))
             for line, value in (("beta 3", 0.5 + off), ("recursion, beta 3", 0.5))
         ]
     )
-    (claim,) = (one for one in of_measure()["cosine_recursion"] if one.name == EARLIER)
+    (claim,) = (one for one in of_measure()["cosine_recursion"] if one.name == BOTH_SEE)
     found = decide(claim, {"evidence": rows}.get)
     assert found is not None and found.verdict == UNDECIDED
     assert found.wants == "about 10 seeds for beta 3, whose difference lies 0.01 from the bound"

@@ -148,7 +148,7 @@ def test_a_normaliser_of_a_users_own_that_reads_behind_the_mask_has_no_ceiling(
     good = architecture("causal", normaliser=Component("lab_leaks:good"))
     assert attainable(sorting, good) == attainable(sorting, architecture("causal"))
     best, why = attainable(sorting, architecture("causal", normaliser=Component("lab_leaks:centred")))
-    assert best is None and "reads tokens that its mask hides" in why
+    assert best is None and "reads tokens that its mask causal hides" in why
 
 
 def test_a_norm_over_tokens_reads_all() -> None:

@@ -131,7 +131,7 @@ def test_a_word_for_a_source_stands_for_one_paper(own: Path) -> None:
 
 
 def test_a_word_for_a_source_stands_for_one_title_and_link(own: Path) -> None:
-    """The same authors and another title: the page then had the rows of ours under the title of theirs."""
+    """Guards a mistake: with the same authors and another title, the page listed our rows under the title of a user."""
     lines = "\n".join(LINES).replace("end,entropy,", "end,paper,")
     known = next(one for one in published_numbers() if one["source"] == "paper")["source_name"]
     lines = lines.replace("source entropy: Nobody & Somebody 2020", f"source paper: {known}")

@@ -29,23 +29,38 @@ def distinct_rows(rows: Tensor) -> int:
     return int((~near.tril(-1).any(1)).sum())
 
 
+def change_tokens(arguments: Arguments, shape: tuple[int, int], change: Callable[[Tensor], Tensor]) -> Arguments | None:
+    """Return the arguments with token numbers (B, T) changed; None if there are none."""
+    numbers = {
+        name
+        for name, one in named_inputs(arguments).items()
+        if one.dtype in (torch.int64, torch.int32) and tuple(one.shape) == shape
+    }
+    return change_named(arguments, numbers, change)
+
+
 def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Callable[[Tensor], Tensor]) -> Arguments | None:
     """Return the arguments with tokens (B, T) changed, or vectors, pictures and sounds if there are no tokens; None if nothing is."""
+    if (changed := change_tokens(arguments, shape, change)) is not None:
+        return changed
+    vectors = {name: one for name, one in named_inputs(arguments).items() if one.is_floating_point()}
+    most = max((one.dim() for one in vectors.values()), default=0)
+    least = min(most, 3)  # a tensor with fewer axes, beside one with features, may be a mask
+    return change_named(arguments, {name for name, one in vectors.items() if one.dim() >= least}, change)
+
+
+def named_inputs(arguments: Arguments) -> dict[str, Tensor]:
+    """Return the tensors that may hold tokens or vectors, by keyword or by position."""
     named = [*((str(place), one) for place, one in enumerate(arguments.args)), *arguments.kwargs.items()]
-    known = {
+    return {
         name: one
         for name, one in named
         if isinstance(one, Tensor) and not any(word in name for word in NO_TOKENS) and one.dim() > 1
     }
-    chosen = {
-        name
-        for name, one in known.items()
-        if one.dtype in (torch.int64, torch.int32) and tuple(one.shape) == shape  # token numbers
-    }
-    if not chosen:
-        most = max((one.dim() for one in known.values() if one.is_floating_point()), default=0)
-        least = min(most, 3)  # a tensor with fewer axes, beside one with features, may be a mask
-        chosen = {name for name, one in known.items() if one.is_floating_point() and one.dim() >= least}
+
+
+def change_named(arguments: Arguments, chosen: set[str], change: Callable[[Tensor], Tensor]) -> Arguments | None:
+    """Return the arguments with the chosen ones changed; None if none is chosen."""
     if not chosen:
         return None
     args = tuple(change(one) if str(place) in chosen else one for place, one in enumerate(arguments.args))

@@ -1,4 +1,4 @@
-"""How much is left of the tokens: whether they become one vector, or more alike, in the last layer or on the way.
+"""Sentences on how much is left of the tokens: they become one vector, or more alike, in the last layer or on the way, or stay apart.
 
 A token or a few channels that are much larger than the others keep the residual high whatever becomes of the others, so the residual
 without them is judged by the same rule.

@@ -14,7 +14,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor
 
-from rankfall.check.again import NO_TOKENS, distinct_rows, equal_inputs, reads_again, turned
+from rankfall.check.again import change_tokens, distinct_rows, equal_inputs, reads_again, turned
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.errors import RankfallError
 from rankfall.models.modules.examine import FAILURES, Examined
@@ -110,7 +110,7 @@ def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
     """Fill in the number of distinct rows for equal tokens, and where the tokens were set equal. Return why that is not possible, or ''."""
     first = run_through(examined.model, examined.arguments, flow, Edits()).states[0]
     samples, tokens = flow.layout.to_rows(first).shape[:2]
-    equal = equal_tokens(examined.arguments, (samples, tokens))
+    equal = change_tokens(examined.arguments, (samples, tokens), lambda one: one[:, :1].expand_as(one).clone())
 
     def enter(tensor: Tensor) -> Tensor:
         return change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
@@ -133,25 +133,3 @@ def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
     for into, number in zip(report.layers, counts):
         into.distinct = number
     return ""
-
-
-def equal_tokens(arguments: Arguments, shape: tuple[int, int]) -> Arguments | None:
-    """Return the inputs with the first token everywhere, if tokens are integers (B, T); else None."""
-    changed = 0
-
-    def change(value: object, name: str = "") -> object:
-        nonlocal changed
-        if (
-            not isinstance(value, Tensor)
-            or value.dtype not in (torch.int64, torch.int32)
-            or tuple(value.shape) != shape
-        ):
-            return value
-        if any(word in name for word in NO_TOKENS):
-            return value
-        changed += 1
-        return value[:, :1].expand_as(value).clone()
-
-    args = tuple(change(one) for one in arguments.args)
-    kwargs = {name: change(one, name) for name, one in arguments.kwargs.items()}
-    return Arguments(args, kwargs) if changed else None

@@ -87,7 +87,7 @@ def check_mask(architecture: Architecture, sees: np.ndarray, here: np.ndarray) -
     hidden = ~sees[np.ix_(here, here)][:, changed].T
     if (changes[hidden] > LEAKS * changes.max()).any():
         raise Undecided(
-            f"attention {architecture.attention.name} with normaliser {architecture.normaliser} reads tokens that its mask hides"
+            f"a block of {architecture.name} reads tokens that its mask {architecture.mask} hides, by one of its components"
         )
 
 

@@ -85,7 +85,7 @@ CLAIMS = (
         ("second-hand",),
         "300 random tokens on the circle, score scales 8 to 256, counted at time 20; 50 tokens at score scale 4 up to time 4000. The "
         "source's picture has "
-        "200 tokens at 64.",
+        "200 tokens at 64. How long groups last is not measured.",
         "It holds if the power of the number of groups in the score scale is within 0.1 of one half, with the whole interval over "
         "seeds, and the 50 tokens "
         "are one group in the end; in part if only the power is. Contradicted if the interval lies outside.",

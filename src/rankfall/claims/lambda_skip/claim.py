@@ -17,9 +17,7 @@ def decide(read: Read) -> Decision:
         f"{kind} {', '.join(f'{-one.mean:.2g}' for one in found.values())}" for kind, found in losses.items()
     )
     enough = {kind: next((one for one in LAMBDAS if is_on(found[one], STILL)), None) for kind, found in losses.items()}
-    reached = ", ".join(
-        f"{kind} {'at none' if one is None else f'from lambda {one:g} on'}" for kind, one in enough.items()
-    )
+    reached = ", ".join(f"{kind} {_say_least(one)}" for kind, one in enough.items())
     last = losses["attention, every token"][LAMBDAS[-1]]
     kept = [true_of_any(is_on(one, STILL) for one in found.values()) for found in losses.values()]
     return judge(
@@ -34,6 +32,12 @@ def decide(read: Read) -> Decision:
             )
         ],
     )
+
+
+def _say_least(least: float | None) -> str:
+    if least is None:
+        return "at none"
+    return f"at lambda {least:g}" + (", the smallest tried" if least == LAMBDAS[0] else "")
 
 
 CLAIMS = (

@@ -23,7 +23,9 @@ def decide(read: Read) -> Decision:
     extends = [Extension(f"networks with norms before: eta^{powers[NORMED].mean:.2f}", is_on(powers[NORMED], AT_LEAST))]
     enough, falls = is_on(powers[ONE], AT_LEAST), is_on(powers[ONE], FALLS)
     return judge(
-        text + "; the bound has eta^1.",
+        text
+        + "; the bound has eta^1."
+        + " No layer at all is within it too." * (is_on(powers[NONE], AT_LEAST) is True),
         powers[ONE],
         "smaller eta",
         extends,

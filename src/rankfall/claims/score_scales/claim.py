@@ -98,21 +98,26 @@ def decide_cosines(read: Read) -> Decision:
 
 def decide_noise(read: Read) -> Decision:
     rows = read("evidence")
-    below, gaps, said = [], [], []
+    below, gaps, said, missed = [], [], [], []
     for name in lines_of(rows, SQUARES):
         rho, share = rho_of(name), SHARES[name.split(", ")[1]]
         found = evidence_rows(rows, SQUARES, name)
         if share < 1:
             fall = band(slopes(found, log=True))
             below.append(compare(fall, FALLS))
-            said.append(f"n^{fall.mean:.2f} (theory {decay_of_squares(share * 2**0.5):.2f}) at {name}")
+            theory = decay_of_squares(share * 2**0.5)
+            missed += [name] * (not fall.low <= theory <= fall.high)
+            said.append(f"n^{fall.mean:.2f} (theory {theory:.2f}) at {name}")
         else:
             limit = squares_of_weights(rho, share * critical_of_noise(rho))
             reached = band(line(1 / np.log(one.x), one.value)[1] for _, one in found.groupby("seed"))
             gaps.append(Band(reached.mean - limit, reached.low - limit, reached.high - limit, reached.seeds))
+            missed += [name] * (not reached.low <= limit <= reached.high)
             said.append(f"{reached} (theory {limit:.3f}) at {name}")
     worst = max(gaps, key=lambda one: abs(one.mean))
     text = f"The sum of squared weights goes, over the number of tokens and extrapolated in 1 / log n, like {'; '.join(said)}."
+    if missed:
+        text += f" Intervals exclude theory's number at {'; '.join(missed)}."
     far = [one for one in gaps if one.low > REACHED or one.high < -REACHED]
     near = [one for one in gaps if one.low > -REACHED and one.high < REACHED]
     return judge(
