@@ -5,7 +5,8 @@ in its study: `rank/law/` holds the measure, the table and the figure `law`, as 
 for the scorecard and the page. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module,
 `mylab.entropy`: a folder with the same files, or one file. There is no registry: adding a component is adding a file.
 
-Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch:
+Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch. What a user's component does
+not declare is learned by calling it once, in a process of its own (`learned.py`):
 
 - options are the keyword-only parameters of the function (or of the class's `__init__`), with their defaults and annotations;
 - facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`run/config/rules.py` and `run/plan/build.py` list those that
@@ -21,12 +22,13 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
+from rankfall.learned import LEARNED, learn
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
@@ -71,6 +73,8 @@ class Description:
     options: Mapping[str, Option]
     facts: Mapping[str, Any]
     computed: tuple[str, ...] = ()  # names in capitals whose values are not literals
+    is_class: bool = False
+    unknown: str = ""  # why nothing was learned by calling it
 
 
 def names(kind: str) -> list[str]:
@@ -102,12 +106,25 @@ def locate(kind: str, name: str) -> Location | None:
 
 
 def describe(kind: str, name: str) -> Description | None:
-    """Return the options and facts of a component, read from its syntax tree; None for `auto`."""
+    """Return the options and facts of a component, read from its syntax tree and, for a user's, learned by calling it; None for `auto`."""
     location = locate(kind, name)
     if location is None:
         return None
     stat = location.file.stat()
-    return _describe_file(location, stat.st_mtime_ns, stat.st_size)
+    if location.module.startswith(f"{__name__.partition('.')[0]}."):
+        return _describe_file(location, stat.st_mtime_ns, stat.st_size)
+    return _describe_external(kind, name, location, stat.st_mtime_ns, stat.st_size)
+
+
+def describe_columns(table: str) -> Description | None:
+    """Describe the declaration of a table; None for a user's quantity that has none, whose columns are those of its rows."""
+    try:
+        return describe("table", table)
+    except RankfallError:
+        if "." not in table:
+            raise
+        locate("measure", table)
+        return None
 
 
 def facts_of(kind: str, name: str) -> Mapping[str, Any]:
@@ -232,6 +249,22 @@ def _describe_file(location: Location, mtime: int, size: int) -> Description:
 
 
 @functools.lru_cache(maxsize=4096)
+def _describe_external(kind: str, name: str, location: Location, mtime: int, size: int) -> Description:
+    """Describe a user's component, with what is learned by calling it in place of what it does not declare."""
+    declared = _describe_file(location, mtime, size)
+    if kind in ("measure", "figure") and ":" not in name:  # a quantity's table is named by its module
+        by_default: dict[str, Any] = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
+        return replace(declared, facts={**by_default, **declared.facts})
+    wanted = LEARNED.get(kind, ())
+    if kind == "normaliser" and not declared.is_class:  # a function has neither `prepare` nor `factors`
+        wanted = ()
+    if all(fact in declared.facts or fact in declared.computed for fact in wanted):
+        return declared
+    known = learn(kind, name, location.file)
+    return replace(declared, facts={**known.facts, **declared.facts}, unknown=known.reason)
+
+
+@functools.lru_cache(maxsize=4096)
 def _describe(location: Location, content: bytes) -> Description:
     try:
         tree = ast.parse(content, filename=str(location.file))
@@ -242,7 +275,7 @@ def _describe(location: Location, content: bytes) -> Description:
     if node is None:
         raise _lacking(location, bodies)
     computed = tuple(name for name, value in _capitals(tree) if not _literal(value)[0])
-    return Description(location, _options(node), _facts(tree), computed)
+    return Description(location, _options(node), _facts(tree), computed, isinstance(node, ast.ClassDef))
 
 
 def _lacking(location: Location, defined: Iterable[str]) -> RankfallError:

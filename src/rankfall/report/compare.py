@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankfall.report.schema import Table, schema
+from rankfall.report.conform import declaration
+from rankfall.report.schema import Table
 from rankfall.report.tables import about_of
 
 
@@ -20,7 +21,7 @@ def differences(one: pa.Table, other: pa.Table, tolerance: float = 0.0, most: in
     name, second = about_of(one).get("table", ""), about_of(other).get("table", "")
     if name != second:
         return [f"one is the table {name!r}, the other {second!r}"]
-    table = schema(name)
+    table = declaration(name, one)
     if one.column_names != other.column_names:
         return [f"columns differ: {sorted(set(one.column_names) ^ set(other.column_names))}"]
     found = _rows_apart(table, one, other, most)

@@ -5,20 +5,21 @@ The content of a file of rows depends on this module, so its code is in the dige
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankfall.errors import RankfallError
-from rankfall.report.schema import CELL_COLUMNS, Table, schema
+from rankfall.report.schema import CELL_COLUMNS, Column, Table, schema
 
 ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 
 
 def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table:
     """Convert rows to a table of the declared schema, checked and sorted. A nullable column may be absent."""
-    table = schema(name)
+    table = declaration(name, rows)
     declared = {column.name: column for column in table.columns}
     given = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
     for unknown in [column for column in given if column not in declared]:
@@ -38,6 +39,38 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
     _check_values(table, data)
     data = data.take(pc.sort_indices(data, sort_keys=[(column, "ascending") for column in table.order]))
     return data.combine_chunks()
+
+
+def declaration(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> Table:
+    """Return the declaration of a table. If its own columns are those of its rows, they are named and typed by these rows."""
+    table = schema(name)
+    if not table.inferred:
+        return table
+    names = (
+        rows.column_names if isinstance(rows, pa.Table) else list(dict.fromkeys(name for row in rows for name in row))
+    )
+    own = [column for column in names if not table.cells or column not in {one.name for one in CELL_COLUMNS}]
+    types = {column: _infer_type(name, column, rows) for column in own}
+    columns = tuple(Column(column, kind, "as the measure gives it", nullable=True) for column, kind in types.items())
+    return replace(table, own=columns, key=tuple(sorted(own, key=lambda column: types[column] == "float")))
+
+
+def _infer_type(name: str, column: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> str:
+    """Return the type of a column of rows; a column without a value holds floats."""
+    try:
+        kind = rows[column].type if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows]).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        line = str(error).splitlines()[0]
+        raise RankfallError(f"table {name}: column {column!r} mixes types or holds no plain values: {line}") from None
+    if pa.types.is_integer(kind):
+        return "int"
+    known = {wanted: word for word, wanted in ARROW.items()} | {pa.null(): "float"}
+    if kind not in known:
+        raise RankfallError(
+            f"table {name}: column {column!r} has values of type {kind}\n"
+            f"fix: give numbers, texts, or true and false, with float(value) or value.item() for a tensor"
+        )
+    return known[kind]
 
 
 def _arrow_schema(table: Table) -> pa.Schema:

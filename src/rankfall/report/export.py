@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError, nearest
-from rankfall.report.schema import schema
+from rankfall.report.conform import declaration
 from rankfall.report.tables import about_of, read
 
 FORMS = ("csv", "parquet")
@@ -55,7 +55,7 @@ def to_csv(data: pa.Table, file: BinaryIO) -> None:
 
 def as_lines(data: pa.Table) -> Iterator[str]:
     """Yield the name of a table, its columns with their meanings, and its first rows."""
-    table = schema(about_of(data)["table"])
+    table = declaration(about_of(data)["table"], data)
     yield f"{table.name}: {len(data)} rows, {len(data.column_names)} columns"
     width = max(len(column.name) for column in table.columns)
     for column in table.columns:

@@ -9,6 +9,8 @@ that a figure needs no second table. To add a table, add the file `columns.py` t
             Column("layer", "int", "0 is the embedding"),
             Column("drift", "float", "distance from the first layer", unit="1"),
         ), key=("layer",))
+
+A user's quantity may leave it out. Then its table has the columns of the rows that its measure gives (`conform.declaration`).
 """
 
 import hashlib
@@ -53,6 +55,7 @@ class Table:
     own: tuple[Column, ...]
     key: tuple[str, ...] = ()  # the table's own columns that distinguish rows (of a cell)
     cells: bool = True
+    inferred: bool = False  # its own columns are those of its rows
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -94,13 +97,18 @@ def table_names() -> list[str]:
 
 
 def schema(name: str) -> Table:
-    """Return the declaration of a table."""
-    return components.load("table", name)()
+    """Return the declaration of a table. A user's quantity without `columns` has one whose own columns come from its rows."""
+    if components.describe_columns(name) is None:
+        needs = components.facts_of("measure", name).get("NEEDS", "cells")
+        return Table(name, f"what the measure {name} gives", (), cells=needs == "cells", inferred=True)
+    table: Table = components.load("table", name)()
+    return table
 
 
 def finds_headlines(name: str) -> bool:
     """Return whether a table has columns of the headlines of all quantities."""
-    return "headline" in components.facts_of("table", name).get("FINDS", ())
+    declared = components.describe_columns(name)
+    return declared is not None and "headline" in declared.facts.get("FINDS", ())
 
 
 def design_columns(design: type) -> Iterator[Column]:

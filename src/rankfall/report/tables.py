@@ -74,6 +74,8 @@ def read(path: Path, name: str | None = None) -> pa.Table:
     if finds_headlines(found):
         lend_headlines(about.get(MODULES, "").split())
     table = schema(found)
+    if table.inferred:
+        return data
     columns = [column.name for column in table.columns]
     if about.get("schema") != table.version or data.column_names != columns:
         extra, lacking = set(data.column_names) - set(columns), set(columns) - set(data.column_names)
@@ -122,7 +124,8 @@ def combine(name: str, paths: Sequence[Path], out: Path, config: str = "") -> in
     """Write one table from its parts and return its number of rows. Without parts the table is empty."""
     parts = [read(path, name) for path in paths]
     bare = [part.replace_schema_metadata(None) for part in parts]
-    data = pa.concat_tables(bare) if bare else conform(name, [])
+    # Where columns are inferred, one part may hold integers where another one holds floats.
+    data = pa.concat_tables(bare, promote_options="permissive") if bare else conform(name, [])
     keys = data["key"].unique().to_pylist() if "key" in data.column_names else []
     devices = sorted({about_of(part).get("device", "") for part in parts} - {""})
     write(name, data, out, provenance(config, keys, ", ".join(devices)))

@@ -238,5 +238,6 @@ def task_facts(name: str, path: str) -> dict[str, str]:
     for fact, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", TARGETS)):
         if facts.get(fact) not in allowed:
             where = found.location.file if found else name
-            raise RankfallError(f"{path}: {where} must say {fact} = {' or '.join(map(repr, allowed))}")
+            why = f": calling it with its defaults shows nothing, {found.unknown}" if found and found.unknown else ""
+            raise RankfallError(f"{path}: {where} must say {fact} = {' or '.join(map(repr, allowed))}{why}")
     return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

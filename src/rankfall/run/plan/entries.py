@@ -221,7 +221,7 @@ def _declared_table(table: Any, path: str, said: str) -> str:
     why = " "
     if isinstance(table, str):
         try:
-            components.locate("table", table)
+            components.describe_columns(table)
             return table
         except RankfallError as error:
             why = f": {error}" if "." in table else " "

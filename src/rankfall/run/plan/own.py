@@ -37,6 +37,8 @@ def check_own(modules: Iterable[str], filled: Container[str]) -> None:
             raise RankfallError(
                 f"study {item.study!r} of {kind} {item.name!r} ({item.table}) does not exist; allowed: {', '.join(STUDIES)}"
             )
+        if tables[item.table].inferred:
+            continue  # its columns are known when it has rows
         named = columns_of(item) if isinstance(item, Chart) else item.columns
         check_columns(f"{kind} {item.name!r}", named, tables[item.table])
     known = [headline.name for headline in numbers]

@@ -222,10 +222,10 @@ class PlanJobs:
 
     def _table_code(self, table: str) -> dict[str, str]:
         if table not in self._row_codes:
-            declared = components.describe("table", table)
-            assert declared is not None
-            found = find_quantity_modules(declared.facts, self.plan.modules)
-            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, declared.location.module, *found])
+            declared = components.describe_columns(table)
+            found = find_quantity_modules(declared.facts, self.plan.modules) if declared else []
+            own = [declared.location.module] if declared else []
+            self._row_codes[table] = self._sources.code_files([*ROW_ROOTS, *own, *found])
         return self._row_codes[table]
 
     def _digest_rows(self, cells: Sequence[Cell]) -> str:
