@@ -143,7 +143,7 @@ class Sources:
             listed = self.source(module)
             if listed is not None and counts(module):
                 yield from (f"{module}.{name}" for name in listed.imports.listed)
-        named = (PUBLIC.get(module.removeprefix(f"{OWN}."), module) for module in imports.maybe)
+        named = (PUBLIC.get(module.removeprefix(f"{OWN}."), module).partition(":")[0] for module in imports.maybe)
         yield from (name for module in named if counts(module) for name in ancestors(module))
 
     def _package_files(self, top: str) -> Iterator[str]:
