@@ -1,7 +1,8 @@
-"""For mkdocs: pages of the repository that lie outside docs/ are pages of the site too, and links lead from one to the other.
+"""For mkdocs: pages that do not lie in docs/ as they are shown.
 
-README.md, CONTRIBUTING.md and CHANGELOG.md are read where they are. A link of theirs to `docs/x.md` is one to `x.md` here; a link to a
-file that is no page of the site (sources, presets) is shown as the file's path.
+README.md, CONTRIBUTING.md and CHANGELOG.md lie outside. Their links to `docs/x.md` become links to `x.md`. A link to a file that is no page
+of the site (sources, presets) is shown as the file's path. `tables.md` is written from the declarations of tables, `claims.md` from
+docs/claims.csv and the files of claims.
 """
 
 import re
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+
+from rankfall.report.claim_text import page_of_verdicts
+from rankfall.report.docs import document
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
@@ -19,6 +23,8 @@ def on_files(files: Files, config: Any) -> Files:
     for name, page in OUTSIDE.items():
         text = (ROOT / name).read_text().replace("](docs/", "](")
         files.append(File.generated(config, page, content=text))
+    files.append(File.generated(config, "tables.md", content=document()))
+    files.append(File.generated(config, "claims.md", content=page_of_verdicts(ROOT / "docs" / "claims.csv")))
     return files
 
 

@@ -1,4 +1,4 @@
-"""Show published claims about depth and the verdicts of a run: all of them, one in full, or the page of the documentation."""
+"""Show published claims about depth and the verdicts of a run: all of them, or one in full."""
 
 import argparse
 from pathlib import Path
@@ -15,17 +15,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the rows on which a claim's verdict rests, as CSV with one number per row",
     )
     parser.add_argument(
-        "--docs", type=Path, metavar="PATH", help="write the page of the documentation from the run's tables"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="docs: write nothing, fail if the page is not of these tables"
+        "--docs",
+        type=Path,
+        metavar="PATH",
+        help="write the verdicts as CSV, of which the page of the documentation is made",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import export, tables
-    from rankfall.report.claim_text import as_lines, as_page, in_full, one_of
+    from rankfall.report.claim_text import DECIDED, as_lines, in_full, one_of
 
     path = args.results / "tables" / "claims.parquet"
     if not path.is_file():
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     export.read_named(path)
     table = tables.read_frame(path, "claims")
     if args.docs:
-        return _docs(args.docs, as_page(table), args.check)
+        return _docs(args.docs, table[DECIDED].to_csv(index=False, lineterminator="\n"))
     if args.rows:
         if not args.shown:
             raise RankfallError("--rows needs a claim: rankfall claims NAME --rows; rankfall claims lists them")
@@ -69,15 +69,9 @@ def _pictures(results: Path, claim: str) -> list[str]:
     return [*found, f"rows: rankfall claims {claim} --rows"]
 
 
-def _docs(path: Path, text: str, check: bool) -> int:
+def _docs(path: Path, text: str) -> int:
     from rankfall.disk import atomic
 
-    if check:
-        same = path.is_file() and path.read_text(encoding="utf-8") == text
-        print(
-            f"{path}: {'up to date' if same else 'not of these tables; write it by: rankfall claims --docs ' + str(path)}"
-        )
-        return 0 if same else 1
     with atomic(path) as file:
         file.write(text.encode())
     print(f"{path}: written")

@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--docs", type=Path, metavar="PATH", help="write the page that documents all tables")
     parser.add_argument("--csv", action="store_true", help="NAME: as CSV, to the screen or to --out")
     parser.add_argument("--latex", action="store_true", help="scorecard: a table of one setting, for LaTeX (booktabs)")
-    parser.add_argument("--columns", metavar="A,B", help="scorecard: these numbers only, as docs/tables.md calls them")
+    parser.add_argument(
+        "--columns", metavar="A,B", help="scorecard: these numbers only, as the page of tables calls them"
+    )
     parser.add_argument(
         "--setting", default="", metavar="LABEL", help="scorecard: this setting only, as the column `setting` has it"
     )
@@ -31,12 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerance", type=float, default=0.0, help="compare: relative, and absolute below 1 (default 0)"
     )
-    parser.add_argument("--check", action="store_true", help="docs: write nothing, fail if the page is not up to date")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.docs:
-        return _docs(args.docs, args.check)
+        return _docs(args.docs)
     if args.compare:
         return _compare(args.compare[0], args.compare[1], args.tolerance)
     return _combine(args) if args.name else _show(args)
@@ -140,18 +141,12 @@ def _compare(one: Path, other: Path, tolerance: float) -> int:
     return 1 if found else 0
 
 
-def _docs(path: Path, check: bool) -> int:
+def _docs(path: Path) -> int:
     from rankfall.disk import atomic
     from rankfall.report.docs import document
 
-    text = document()
-    if path.is_file() and path.read_text() == text:
-        return 0
-    if check:
-        print(f"{path} is not what the declarations say: run `rankfall table --docs {path}`", file=sys.stderr)
-        return 1
     with atomic(path) as handle:
-        handle.write(text.encode())
+        handle.write(document().encode())
     print(f"wrote {path}")
     return 0
 

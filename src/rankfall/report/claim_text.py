@@ -2,10 +2,11 @@
 
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, suggest
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDICTS
+from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, SEEN, UNDECIDED, VERDICTS, claims
 
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
 ORDER = (CONTRADICTED, IN_PART, HOLDS, UNDECIDED)
@@ -19,15 +20,17 @@ TITLES = {
     "defects": "in the published code",
     "cells": "networks of this run",
 }
+DECIDED = ["claim", "verdict", "said", "extends", "wants"]  # what a run adds to the declaration of a claim
 HEAD = """# What has been said about depth, and does it hold?
 
-`rankfall claims --docs` writes this page from the tables of `make run CONFIG=workflow/presets/claims.yaml`. A claim is a folder of
-`src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule that decides. The verdict is about
-the source's own setting, as far as it can be run here: many sources train large models, and "Measured" says what stands for them.
-"Extends to" and "does not extend to" say what becomes of the statement in settings that the experiment adds, and change no verdict. Rules
-were committed before the runs; claims whose rule was changed after numbers say so, and why. Intervals are of 95% over seeds. The command
-beside a claim prints the rows that its verdict rests on, a number and a seed each; the page of the run has them too, with a chart, and
-`results/claims/figures` the figure that `rankfall claims NAME` names. To test a claim of your own, see [components](components.md).
+These are the verdicts of `make run CONFIG=workflow/presets/claims.yaml`. `rankfall claims --docs docs/claims.csv` keeps them for this
+page. A claim is a folder of `src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule
+that decides. The verdict is about the source's own setting, as far as it can be run here: many sources train large models, and
+"Measured" says what stands for them. "Extends to" and "does not extend to" say what becomes of the statement in settings that the
+experiment adds, and change no verdict. Rules were committed before the runs; claims whose rule was changed after numbers say so, and
+why. Intervals are of 95% over seeds. The command beside a claim prints the rows that its verdict rests on, a number and a seed each.
+The page of the run has them too, with a chart, and `results/claims/figures` the figure that `rankfall claims NAME` names. To test a
+claim of your own, see [components](components/claim.md).
 """
 
 
@@ -73,8 +76,22 @@ def _parts(one: object) -> Iterator[tuple[str, str]]:
     yield "source", f"{one.paper}, {one.link}; read: {one.seen}"  # type: ignore[attr-defined]
 
 
+def page_of_verdicts(path: Path) -> str:
+    """Return the page of claims, from the verdicts in a CSV file and the declarations of claims."""
+    import pandas as pd
+
+    verdicts = pd.read_csv(path, keep_default_na=False)
+    names = ("says", "paper", "link", "setting", "threshold", "changed", "defects")
+    declared = [
+        {"claim": claim.name, "seen": ", ".join(SEEN[word] for word in claim.seen)}
+        | {name: getattr(claim, name) for name in names}
+        for claim in claims()
+    ]
+    return as_page(verdicts.merge(pd.DataFrame(declared), on="claim", how="left", validate="one_to_one"))
+
+
 def as_page(table: DataFrame) -> str:
-    """Return the text of docs/claims.md."""
+    """Return the text of the page of claims."""
     parts = [HEAD, f"{len(table)} claims: {count(table)}.\n"]
     for verdict in ORDER:
         rows = table[table.verdict == verdict]

@@ -1,4 +1,4 @@
-"""docs/tables.md, generated from the declarations and from the docstrings of measures and figures."""
+"""The page of tables, generated from the declarations and from the docstrings of measures and figures."""
 
 import ast
 
@@ -9,7 +9,7 @@ INTRODUCTION = """# Tables
 
 All results of a run are in `results/tables/`, as Parquet files with one observation per row. This page is generated from
 the declarations and from the docstrings of measures and figures, `columns.py`, `measure.py` and `figure.py` in the folder of each quantity
-(`src/rankfall/rank/law/`), with equations and options (`rankfall table --docs docs/tables.md`); a test keeps it up to date.
+(`src/rankfall/rank/law/`), with equations and options. `rankfall table --docs PATH` writes it to a file.
 
 - Names, types, nulls and duplicates are checked when a table is written, and its schema when it is read.
 - Cells that diverged or failed have rows with a `status` and a `reason`; columns without a value are null.

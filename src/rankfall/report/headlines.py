@@ -1,7 +1,7 @@
 """Headline numbers: their meaning, and the rows of a table and the function that they are computed from. A quantity declares its headlines
 as `HEADLINES` in `headline.py` of its folder (`rank/law/headline.py`).
 
-The scorecard's columns, its figure, the page and docs/tables.md all use these texts.
+The scorecard's columns, its figure, the page and the documentation all use these texts.
 """
 
 from collections.abc import Callable, Mapping
