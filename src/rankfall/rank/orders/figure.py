@@ -85,7 +85,7 @@ def orders(
     present = {str(name) for name in grid.normaliser}
     rows = [name for name in NAMES if name in present] + sorted(present - set(NAMES), key=row_order)
     columns = sorted({(str(r.sentinels), str(r.mask), str(r.position)) for r in entries(grid)}, key=column_order)
-    blocks = [name for name in block_order(everything) if name in set(around.block)]
+    blocks = [name for name in block_order(select(everything, PLAIN)) if name in set(around.block)]
     wide = [max(9, len(columns)), max(8, len(blocks))]  # room for titles and legend where there are few
     side = (WIDTH - 1.7) / sum(wide)  # side of a square, in inches
     figure, axes = canvas(1, 2, WIDTH, side * len(rows) + 2.2, gridspec_kw={"width_ratios": wide}, sharey=True)

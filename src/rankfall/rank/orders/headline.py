@@ -5,7 +5,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.annotations import DataFrame, Series
-from rankfall.rank.orders.rows import BARE, BLOCKS, NEAR, ORDER, PLAIN
+from rankfall.rank.orders.rows import BARE, BLOCKS, NEAR, ORDER
 from rankfall.report.headlines import Headline, OfParts, PartNumber
 from rankfall.report.part_numbers import notation, parts_of
 from rankfall.report.selection import select
@@ -25,8 +25,8 @@ def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
     about, block = of_attention(row), block_of(row)
     if not block:
         return "no block of the table orders is made of these parts"
-    if block != BARE and any(about[part] not in (none, None) for part, none in PLAIN.items()):
-        return "blocks are measured without position, mask and special tokens"
+    if block != BARE and about["sentinels"] not in ("none", None):
+        return "blocks are measured without special tokens"
     return about | {"block": block}
 
 
@@ -69,7 +69,7 @@ HEADLINES = (
     Headline(
         "block_order",
         "order of its block",
-        "the same of the whole block, with its skip connection, norm and MLP, but without position, mask and special tokens",
+        "the same of the whole block, with its skip connection, norm, MLP, mask and relative position, but without special tokens",
         ("order", "uncertainty"),
         with_biases,
         order,

@@ -50,7 +50,11 @@ BLOCKS: dict[str, dict[str, Any]] = {
     "skip, post-norm": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0})},
     "skip, pre-norm": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre"},
     "transformer": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "mlp": Component("gelu")},
-}
+    "pre-norm transformer": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre",
+                             "mlp": Component("gelu")},
+    "decoder": {"residual": Component("add"), "norm": Component("rms", {"eps": 0.0}), "norm_placement": "pre",
+                "mlp": Component("swiglu")},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ def orders(
             "skip, post-norm",
             "skip, pre-norm",
             "transformer",
+            "pre-norm transformer",
+            "decoder",
         ]
     ] = [],
     heads: list[int] = [1, 2],
@@ -98,10 +104,10 @@ def orders(
     tokens: int = 6,
     width: int = 8,
 ) -> list[dict[str, Any]]:
-    """Measure attention alone for attention x normaliser x position x mask x sentinels, and every block for attention x normaliser.
+    """Measure attention alone for attention x normaliser x position x mask x sentinels, and every block for all of these but sentinels.
 
-    `blocks`: by default all. A field that an attention does not read, such as the normaliser, is null. Masks that an attention does not
-    support are left out. An attention that needs a mask is not measured in blocks, which have none.
+    `blocks`: by default all; with a position or a mask they are measured at the largest number of heads alone. A field that an attention
+    does not read, such as the normaliser, is null. Masks that an attention does not support are left out.
     """
     for count in heads:
         if width % count:
@@ -131,9 +137,13 @@ def compositions(
                     for sentinel in parts["sentinels"]:
                         placed = replace(base, position=position, mask=mask, sentinels=sentinel)  # type: ignore[arg-type]
                         yield Composition(placed, "attention alone", biases)
-        for block in blocks if base.mask is None or allowed_masks(base.attention, [base.mask]) else ():
-            if block != "attention alone":
-                yield Composition(replace(base, **BLOCKS[block]), block, True)
+        for position in positions:
+            for mask in masks:
+                placed = replace(base, position=position, mask=mask)  # type: ignore[arg-type]
+                if placed == base or base.heads in (None, max(heads)):
+                    for block in blocks:
+                        if block != "attention alone":
+                            yield Composition(replace(placed, **BLOCKS[block]), block, True)
 
 
 def bases(

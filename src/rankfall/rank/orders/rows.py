@@ -16,4 +16,6 @@ BLOCKS = {  # (residual, norm, norm placement, mlp) -> the block of the table `o
     ("add", "layer", "post", "none"): "skip, post-norm",
     ("add", "layer", "pre", "none"): "skip, pre-norm",
     ("add", "layer", "post", "gelu"): "transformer",
+    ("add", "layer", "pre", "gelu"): "pre-norm transformer",
+    ("add", "rms", "pre", "swiglu"): "decoder",
 }
