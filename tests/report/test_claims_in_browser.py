@@ -134,34 +134,3 @@ def test_a_claim_leads_to_its_rows_with_their_seeds_and_to_its_figure(opened: Op
     assert opened.page.locator("#cell-body tbody tr").count() == 4 and "4 rows" in opened.page.text_content(
         "#cell-body .hint"
     )
-
-
-@pytest.mark.parametrize(("claim", "named"), [("first", ["rule: above 2.75"]), ("second", [])])
-def test_a_rule_is_a_line_of_its_own_claim(opened: Opened, claim: str, named: list[str]) -> None:
-    box = opened.chart("evidence")
-    box.locator('[data-choose="claim"]').select_option(claim)
-    box.locator('[data-choose="quantity"]').select_option("spread, by layer")
-    opened.page.wait_for_timeout(500)
-    texts = box.locator(".view svg text").all_text_contents()
-    assert [one for one in texts if one.startswith("rule")] == named
-    assert ("Grey, dotted: rule: above." in box.locator("[role=status]").first.text_content()) == bool(named)
-
-
-def test_nothing_is_wider_than_a_phone(browser: Any, opened: Opened) -> None:
-    opened.page.set_viewport_size({"width": 375, "height": 812})
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 375
-
-
-@pytest.mark.parametrize(
-    ("quantity", "places"), [("spread, by layer", {1.0, 2.0, 3.0}), (FAR, {0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5})]
-)
-def test_axes_have_the_values_themselves(opened: Opened, quantity: str, places: set[float]) -> None:
-    box = opened.chart("evidence")
-    box.locator('[data-choose="claim"]').select_option("first")
-    box.locator('[data-choose="quantity"]').select_option(quantity)
-    opened.page.wait_for_timeout(500)
-    texts = box.locator(".view svg .role-axis text").all_text_contents()
-    assert "layer" in texts and quantity.split(",")[0] in texts and not [one for one in texts if "10^" in one]
-    numbers = {float(one.replace(",", "")) for one in texts if one.replace(",", "").replace(".", "").isdigit()}
-    assert places <= numbers and max(numbers) <= max(places)
-    assert "only elsewhere" not in box.locator("[role=status]").first.text_content()

@@ -2,18 +2,8 @@
 
 import itertools
 
-import pytest
-
 from rankfall.report.spread import spread
 from rankfall.streams import stream
-
-
-def test_by_hand() -> None:
-    assert spread([], 1) == []
-    assert spread([3.0, 0.0], 1) == [3.0, 0.0]  # far apart: nothing moves
-    assert spread([0.0, 0.0], 1) == [-0.5, 0.5]
-    assert spread([0.0, 0.2, 5.0], 1) == pytest.approx([-0.4, 0.6, 5.0])
-    assert spread([1.0, 0.0, 1.9], 1) == pytest.approx([29 / 30, -1 / 30, 59 / 30])  # all three push
 
 
 def test_no_two_are_near_and_no_other_places_are_better() -> None:
