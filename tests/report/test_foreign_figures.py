@@ -31,7 +31,12 @@ OWN: dict[str, Any] = {
     "single": "mylab:single",  # for which there is no centred form
     "plain": "softmax",
 }
-ALONE = {"depth": 8, "heads": 2, "width": 8, "norm": "none", "residual": "none", "position": "none"}
+ALONE = {"depth": 6, "heads": 2, "width": 8, "norm": "none", "residual": "none", "position": "none"}
+SMALL: dict[str, dict[str, Any]] = {
+    "law": {"samples": 2},
+    "paths": {"counts": [2], "repeats": 1},
+    "residuals": {"samples": 2, "best": False},
+}
 Read = Callable[[str], pd.DataFrame]
 
 
@@ -54,8 +59,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
             network.initialise([0])
             about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
             for name, found in rows.items():
-                options = {"counts": [2], "repeats": 1} if name == "paths" else {"samples": 2} if name == "law" else {}
-                made = components.load("measure", name)(Context(network.requires_grad_(False), DATA, [cell]), **options)
+                made = components.load("measure", name)(Context(network.requires_grad_(False), DATA, [cell]), **SMALL[name])
                 found += [about | {key: value for key, value in row.items() if key != "member"} for row in made]
         rows["orders"] = components.load("measure", "orders")(
             Context(), normalisers=list(OWN.values()), positions=["none"], masks=["none"], sentinels=["none"],
@@ -82,19 +86,19 @@ def test_law(read: Read, tmp_path: Path) -> None:
     table = read("law")
     method = table.groupby("architecture").method.agg(lambda found: "/".join(sorted(set(found))))
     assert method.to_dict() == dict.fromkeys(OWN, "centred") | {"single": "float64"}
-    assert table[(table.layer == 8) & (table.architecture != "single")].log10_residual.max() < -100
+    assert table[(table.layer == 6) & (table.architecture != "single")].log10_residual.max() < -100
     assert not table[table.method == "centred"].floor.any()
     picture = drawn("law", read, tmp_path)
     (legend,) = picture.figure.legends
     assert set(OWN) <= {text.get_text() for text in legend.texts}
     clear = table[(table.architecture == "single") & ~table.floor]
-    assert len(line(picture.figure.axes[0], colour("single"))) == clear.layer.nunique() < 9
+    assert len(line(picture.figure.axes[0], colour("single"))) == clear.layer.nunique() < 7
     assert [one for one in picture.figure.axes[0].lines if one.get_marker() == "X"]
     assert "1 seed" in picture.caption and picture.numbers is not None
     about = picture.numbers.groupby("architecture")[["method", "why"]].first()
     assert about.method.to_dict() == method.to_dict()
     assert about.why["single"].startswith("mylab:single computes in single precision")
-    ends = picture.numbers[(picture.numbers.layer == 8) & (picture.numbers.quantity == "log10_residual")]
+    ends = picture.numbers[(picture.numbers.layer == 6) & (picture.numbers.quantity == "log10_residual")]
     assert set(OWN) - {"single"} <= set(ends.architecture)  # equal rows have no residual
 
 
@@ -123,7 +127,7 @@ def test_orders(read: Read, tmp_path: Path) -> None:
 def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
     picture = drawn("paths", read, tmp_path)
     style.save(picture, tmp_path / "all.png")
-    assert picture.numbers is not None and set(picture.numbers.panel) == {f"{name}, raw, 8 layers" for name in OWN}
+    assert picture.numbers is not None and set(picture.numbers.panel) == {f"{name}, raw, 6 layers" for name in OWN}
     picture = drawn("residuals", read, tmp_path)
     assert picture.numbers is not None and set(picture.numbers.architecture) == set(OWN)
     assert "rows that are equal to the last digit are drawn at the smallest value there is" in picture.caption
