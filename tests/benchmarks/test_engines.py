@@ -71,15 +71,6 @@ def test_a_difference_without_a_deviation_is_held_against_that_of_two_plain_runs
         assert engines.beyond(alone, engines.limit(alone, plain, 1e9, 3.0)) == beyond
 
 
-def test_two_plain_runs_that_differ_widen_the_bound_in_their_column(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one, plain = run(tmp_path / "a"), run(tmp_path / "b", {"SAN": [9.0] * SEEDS})
-    control = run(tmp_path / "c", {"SAN": [4.0] * SEEDS})
-    assert ended(one, plain) == 1 and ended(one, plain, control) == 0
-    assert "two plain runs: 1.94, 5, 0 rows" in capsys.readouterr().out
-
-
 def ended(*runs: Path) -> int:
     """The command's exit code."""
     with pytest.MonkeyPatch.context() as patch:

@@ -55,6 +55,7 @@ TINY: dict[str, dict[str, Any]] = {
     "lost_in_the_middle_at_birth": {"length": 4, "depth": 2, "width": 4, "heads": 2, "samples": 1, "directions": 1},
     "trained_bias": {"steps": 2, "samples": 4, "tested": 8, "shallow": True},
     "lazy_branches": {"layers": (1, 2), "tokens": 3, "width": 4},
+    "norms_prevent_collapse": {"depth": 3, "tokens": 6, "width": 8, "heads": 2},
     "pretrained_encoder": {"length": 12},
     "invertible_states": {"depth": 2, "tokens": 8, "vocabulary": 5, "width": 8, "heads": 2},
 }
@@ -326,24 +327,3 @@ def test_shaped_attention_without_content_is_the_identity() -> None:
         out = shaped.step(attention, x, form)
         turned = torch.linalg.qr(attention.value.weight[0]).Q
         torch.testing.assert_close(out / out.norm(), x @ turned / x.norm(), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("raw", "rollout", "wanted"),
-    [(0.1, 0.2, "holds"), (0.1, 0.8, "holds only in part"), (0.7, 0.8, "contradicted")],
-)
-def test_value_zeroing_is_compared_with_both_kinds_of_attention_weights(
-    raw: float, rollout: float, wanted: str
-) -> None:
-    from rankfall.claims.attribution_truth.measure import AMONG, RANKS, RIGHT
-
-    name, right = "value_zeroing_beats_weights", {"value zeroing": 0.5, "raw attention": raw, "rollout": rollout}
-    rows = pd.DataFrame(
-        [
-            {"claim": name, "quantity": AMONG + what, "line": method, "x": x, "seed": seed, "value": value + 1e-6 * seed}
-            for what in (RIGHT, RANKS) for method, value in right.items() for x in (1.0, 2.0) for seed in range(3)
-        ]
-    )  # fmt: skip
-    (claim,) = (one for one in claims() if one.name == name)
-    found = decide(claim, {"evidence": rows}.get)
-    assert found is not None and found.verdict == wanted and "raw attention" in found.said

@@ -2,7 +2,6 @@
 their closed forms are right."""
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -33,7 +32,7 @@ from rankfall.claims.trends import line, slopes
 from rankfall.claims.width_collapse.measure import attend, orthonormal, stable
 from rankfall.measure.context import Context
 from rankfall.overview.claims.measure import decide
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDICTS, Claim, claims
+from rankfall.report.claim import UNDECIDED, VERDICTS, Claim, claims
 from rankfall.report.conform import conform
 
 TINY: dict[str, dict[str, Any]] = {
@@ -104,88 +103,7 @@ def test_numbers_of_a_seed_do_not_depend_on_others_and_the_rules_decide(name: st
         assert {number.quantity for number in claim.thresholds if ", by " in number.quantity} <= set(rows.quantity)
 
 
-def test_every_claim_of_these_measures_is_declared_beside_them() -> None:
-    for name in TINY:
-        made = set(measured(name, 1).claim) if name in ("affine_rank", "stream_products", "width_collapse") else None
-        declared = {claim.name for claim in of_measure()[name]}
-        assert made is None or made == declared
-
-
-# The rules, on rows whose answer is known.
-
-
-def rows_of(
-    name: str, quantity: str, values: dict[str, Callable[[float], float]], xs: list[float], seeds: int = 3
-) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {"claim": name, "quantity": quantity, "line": one, "x": x, "seed": seed, "value": of(x) * (1 + 1e-6 * seed)}
-            for one, of in values.items()
-            for x in xs
-            for seed in range(seeds)
-        ]
-    )
-
-
-def verdict(measure: str, name: str, rows: pd.DataFrame) -> str:
-    (claim,) = (one for one in of_measure()[measure] if one.name == name)
-    found = decide(claim, lambda table: rows if table == "evidence" else None)
-    assert found is not None
-    return found.verdict
-
-
-@pytest.mark.parametrize(("power", "wanted"), [(2.0, HOLDS), (1.0, HOLDS), (0.5, IN_PART), (-0.5, CONTRADICTED)])
-def test_collapse_of_layers_is_decided_by_the_power(power: float, wanted: str) -> None:
-    from rankfall.claims.layer_collapse.measure import ERROR, NAME, NONE, NORMED, ONE
-
-    rows = rows_of(NAME, ERROR, dict.fromkeys((ONE, NORMED, NONE), lambda eta: 3 * eta**power), [0.03, 0.01, 0.003])
-    assert verdict("layer_collapse", NAME, rows) == wanted
-
-
-@pytest.mark.parametrize(
-    ("grown", "exponential", "linear"),
-    [
-        (lambda layer: layer, CONTRADICTED, IN_PART),
-        (lambda layer: layer**2, IN_PART, HOLDS),
-        (lambda layer: math.exp(0.2 * layer), HOLDS, CONTRADICTED),
-    ],
-)
-def test_growth_of_states_is_told_apart(grown: Callable[[float], float], exponential: str, linear: str) -> None:
-    from rankfall.claims.norm_growth.names import ADDED, CURE, SIZE, STARTS, VARIANCE
-
-    for name, wanted in ((VARIANCE, exponential), (SIZE, linear)):
-        rows = rows_of(name, ADDED, dict.fromkeys((*STARTS, CURE), grown), [float(2**k) for k in range(9)])
-        assert verdict("norm_growth", name, rows) == wanted
-
-
-@pytest.mark.parametrize(("scores", "others", "wanted"), [(2, 0, HOLDS), (2, 1, IN_PART), (0, 0, CONTRADICTED)])
-def test_vanishing_gradients_are_decided_by_powers(scores: int, others: int, wanted: str) -> None:
-    from rankfall.claims.vanishing_gradients.measure import GRADIENT, NAME, WEIGHTS
-
-    powers = {part: scores if part in ("queries", "keys") else others for part in WEIGHTS}
-    values = {part: (lambda e, p=p: e**p) for part, p in powers.items()}
-    assert verdict("vanishing_gradients", NAME, rows_of(NAME, GRADIENT, values, [0.1, 0.01, 0.001])) == wanted
-
-
 # Closed forms, each by a second way.
-
-
-@pytest.mark.parametrize(
-    ("added", "erased", "wanted"),
-    [
-        (lambda layer: -0.1 * layer, lambda layer: -0.2, HOLDS),
-        (lambda layer: -0.5, lambda layer: -0.2, IN_PART),  # adding has lost more, and loses no more
-        (lambda layer: -0.1 * layer, lambda layer: -0.01 * layer, IN_PART),  # erasure goes on losing
-        (lambda layer: -0.1, lambda layer: -0.2, CONTRADICTED),
-    ],
-)
-def test_erasure_avoids_what_adding_goes_on_losing(
-    added: Callable[[float], float], erased: Callable[[float], float], wanted: str
-) -> None:
-    from rankfall.claims.delta_erasure.names import ADDED, ERASED, NAME, REFLECTED, RESIDUAL
-
-    rows = rows_of(NAME, RESIDUAL, {ADDED: added, ERASED: erased, REFLECTED: erased}, [0.0, 16.0, 32.0])
-    assert verdict("delta_erasure", NAME, rows) == wanted
 
 
 def test_a_difference_at_its_bound_says_how_many_seeds_it_would_take() -> None:

@@ -5,23 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells, data_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
 
 from rankfall.identity import effective, programs, scores, witness
 from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers, _quantities
-from rankfall.identity.cells import _find_mask, cell_views
 from rankfall.identity.nullspace import _ones_left, column_space, null_dimension, null_dimension_simplex, rank
 from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.rows import outlier_channels, rows_of
 from rankfall.identity.views import AttentionView
-from rankfall.nets.network import Shape, build
-from rankfall.train.fit import Course, fit
-from rankfall.train.members import Hyperparameters, Members
-from rankfall.train.objectives.classes import classes
-from rankfall.train.optimizers.adam import Adam
 
 DTYPE = torch.float64
 
@@ -59,38 +51,6 @@ def test_null_dimensions_around_the_head_width(tokens: int, null: int, simplex: 
     with_ones = torch.cat([whole, torch.ones(3, 2, tokens, 1, dtype=DTYPE)], -1)
     assert (tokens - torch.linalg.matrix_rank(whole, rtol=1e-10) == null).all()
     assert (tokens - torch.linalg.matrix_rank(with_ones, rtol=1e-10) == simplex).all()
-
-
-@pytest.mark.parametrize(("tokens", "null", "simplex"), [(64, 0, 0), (65, 1, 0), (66, 2, 1), (128, 64, 63)])
-def test_null_dimensions_of_bert_s_size(tokens: int, null: int, simplex: int) -> None:
-    rows = rows_of(drawn(tokens, width=768, head=64))
-    assert (null_dimension(rows, 1e-10) == null).all()
-    assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
-
-
-@pytest.mark.parametrize("norm", ["layer", "none"])
-@pytest.mark.parametrize(("tokens", "null", "simplex"), [(3, 0, 0), (4, 0, 0), (5, 1, 0), (6, 2, 1), (8, 4, 3)])
-def test_null_dimensions_of_trained_heads(norm: str, tokens: int, null: int, simplex: int) -> None:
-    """With symbols that all differ, so that rows of T do."""
-    generator = torch.Generator().manual_seed(3)
-    symbols = torch.stack([torch.randperm(12, generator=generator)[:tokens] for _ in range(6)]).view(2, 3, tokens)
-    network = _trained(norm)
-    for view in cell_views(network, symbols):
-        rows = rows_of(view)
-        assert (null_dimension(rows, 1e-10) == null).all()
-        assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
-
-
-def _trained(norm: str) -> Any:
-    cell = cells(architecture={"depth": 2, "heads": 2, "width": 16, "head_width": 4, "position": "none", "norm": norm})[
-        0
-    ]
-    made = build(cell.architecture, Shape("tokens", "classes", 5, 12, 12), 2, torch.float32)
-    made.initialise([0, 1])
-    inputs = torch.randint(12, (2, 60, 5), generator=torch.Generator().manual_seed(1))
-    members = Members(made, [0, 1], Adam(), [Hyperparameters(lr=3e-3)] * 2)
-    fit(members, data_of(inputs), classes, Course(epochs=2, batch=20))
-    return made.double().requires_grad_(False)
 
 
 def test_repeated_tokens_and_equal_rows_lower_the_rank() -> None:
@@ -188,27 +148,6 @@ def test_the_farthest_distribution_is_a_local_best_and_beats_steps() -> None:
         assert far is not None
         assert 0.5 * np.abs(far - row).sum() >= float(stepped[0, 0, 0, place]) - 1e-9
         assert np.abs(basis[0, 0, 0].numpy().T @ (far - row)).max() < 1e-10
-
-
-def test_what_a_solver_leaves_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vertex that is off by 1e-9, as tolerances of a solver allow, keeps output and sum to rounding all the same."""
-    solve = optimize.linprog
-
-    def roughly(*given: Any, **options: Any) -> Any:
-        solved = solve(*given, **options)
-        solved.x = solved.x * (1 + 1e-9)
-        return solved
-
-    monkeypatch.setattr(optimize, "linprog", roughly)
-    row, basis = one_row(9)
-    found = programs.best(row, basis, np.arange(9.0))
-    assert found is not None and np.abs(basis.T @ (found - row)).max() < 1e-14
-
-
-def test_the_entries_of_an_attention_without_a_mask_are_those_that_any_row_uses() -> None:
-    weights = torch.zeros(2, 1, 1, 2, 2)
-    weights[0, 0, 0, 0, 0] = weights[1, 0, 0, 1, 0] = 1
-    assert _find_mask(object(), weights).tolist() == [[True, False], [True, False]]
 
 
 def test_effective_attention_is_the_projection_and_gives_the_same_output() -> None:

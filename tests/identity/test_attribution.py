@@ -13,7 +13,6 @@ from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.report.conform import conform
 
 INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 
@@ -86,14 +85,6 @@ def test_summed_gradient_of_an_untrained_network_is_named_as_rounding() -> None:
     assert row["value"] is None and "rounding" in row["value_reason"]
     (row, *_) = chosen(attribution(context(norm="none"), samples=1), method="summed gradient", quantity="own share")
     assert row["value"] > 0
-
-
-@pytest.mark.long
-def test_the_table_takes_the_rows() -> None:
-    from rankfall.report.cell_columns import cell_columns
-
-    rows = [cell_columns(cells()[0], None) | row for row in attribution(context(), samples=1) if row.pop("member") == 0]
-    assert conform("attribution", rows).num_rows == len(rows)
 
 
 def test_the_own_share_of_attention_is_the_mean_of_its_diagonal() -> None:

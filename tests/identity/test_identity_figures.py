@@ -1,12 +1,10 @@
 """The figures of the identity study, drawn from tables made by hand: what lines show, and what captions count."""
 
-import itertools
 from typing import Any
 
 import pandas as pd
 import pytest
 from identity_rows import DEPTH, LEFT, cells, rates
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from rankfall.errors import RankfallError
 from rankfall.identity.model_token_identity.figure import model_token_identity
@@ -32,58 +30,10 @@ def test_rates_are_drawn_with_what_varies_and_captions_say_what_is_left() -> Non
     assert naive[0].get_ydata().tolist() == pytest.approx([0.1**layer for layer in range(DEPTH + 1)])
 
 
-@pytest.mark.long
-def test_many_networks_stand_in_blocks_that_can_be_read() -> None:
-    """Thirteen beside each other had titles and numbers on each other."""
-    table = cells(rates)
-    one = table[table.architecture == "transformer"]
-    names = ["a" * 30, *(f"net{number}" for number in range(6))]
-    many = pd.concat([one.assign(architecture=name, key=name + one.key) for name in names])
-    with style.apply_style():
-        figure = token_identity(lambda name: many, training="init", candidates=["sentence"]).figure
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-    renderer = canvas.get_renderer()
-    texts = [text for axes in figure.axes for text in (axes._left_title, axes.xaxis.label) if text.get_text()]  # type: ignore[attr-defined]
-    boxes = [text.get_window_extent(renderer) for text in texts]
-    assert sum(text.get_text().replace("\n", "") in names for text in texts) == 7
-    assert not [
-        (a.get_text(), b.get_text())
-        for (a, one), (b, other) in itertools.combinations(zip(texts, boxes), 2)
-        if one.overlaps(other)
-    ]
-
-
-def test_candidates_that_were_not_measured_are_refused() -> None:
-    """It ended with an IndexError."""
-    with pytest.raises(RankfallError, match="candidates vocabulary: none of them was measured; the table has"):
-        token_identity(
-            lambda name: cells(rates)[lambda table: table.candidates != "vocabulary"],
-            task="sorting",
-            training="init",
-            candidates=["vocabulary"],
-        )
-
-
 def test_a_map_is_shown_with_the_loss_that_it_is_asked_by() -> None:
     found = select_own(cells(rates))
     assert (found.loss.isna() | (found.loss == found.distance)).all()
     assert (found.trained_layer.isna() | (found.trained_layer == found.layer)).all()
-
-
-@pytest.mark.long
-def test_networks_of_two_depths_are_not_one_range() -> None:
-    """The last layers of 6 and 12 blocks were compared."""
-    table = cells(rates)
-    flat = table[(table.architecture == "transformer") & ((table.layer < DEPTH) | table.layer.isna())]
-    said = token_identity(
-        lambda name: pd.concat([table[table.architecture != "transformer"], flat.assign(depth=DEPTH - 1)]),
-        training="init",
-    ).caption
-    assert (
-        "after layer 3 in transformer (0.86), after layer 4 most often in SAN+skip (0.66) and least in SAN (0.00)"
-        in said
-    )
 
 
 @pytest.mark.long

@@ -90,22 +90,3 @@ def test_cells_have_one_share_a_place() -> None:
     )
     last = [row["share"] for row in cell_influence(given, samples=1) if (row["member"], row["layer"]) == (1, 2)][-1]
     assert 0 < last < 5 * own
-
-
-def test_the_figure_says_what_the_tables_have() -> None:
-    from rankfall.identity.influence.figure import influence as figure
-    from rankfall.report.cell_columns import cell_columns
-
-    rows = influence(Context(), length=12, depths=[3], alphas=[0.3], width=8, heads=2, seeds=1, samples=2)
-    labels = cell_columns(cells(architecture={"depth": 2})[0], {"status": "done"})
-    of_cells = [labels | row for row in cell_influence(context(), samples=2) if row.pop("member") == 0]
-    given = {
-        name: conform(name, found).to_pandas() for name, found in (("influence", rows), ("cell_influence", of_cells))
-    }
-    picture = figure(given.__getitem__, depth=3)
-    early = sum(row["share"] for row in of_cells if row["layer"] == 2 and row["place"] <= 2.5)
-    assert (
-        f"on the right the first half of the places has this share of the influence: short {early:.2f}."
-        in picture.caption
-    )
-    assert picture.numbers is not None and {"share", "spearman"} <= set(picture.numbers.quantity)

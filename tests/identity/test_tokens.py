@@ -11,9 +11,9 @@ from torch import Tensor
 
 from rankfall.identity.intervals import estimate_rate, wilson
 from rankfall.identity.nearest import once, shares
-from rankfall.identity.probes import Probes, Start, least_squares
-from rankfall.identity.recovery import Recipe, at_once, recover
-from rankfall.identity.sentences import FEWEST, Sentences, spread
+from rankfall.identity.probes import least_squares
+from rankfall.identity.recovery import Recipe, recover
+from rankfall.identity.sentences import Sentences, spread
 from rankfall.identity.tokens import token_rates
 from rankfall.measure.context import Uninterrupted
 from rankfall.streams import stream
@@ -157,15 +157,6 @@ def test_the_guess_from_the_position_is_the_mean_embedding_there() -> None:
     torch.testing.assert_close(given.by_position(), states[0, :7].mean(0).expand(1, 3, 4), rtol=1e-12, atol=0)
 
 
-def test_from_so_few_sentences_on_some_are_left_to_train_to_validate_and_to_test() -> None:
-    def least(count: int) -> int:
-        one = Sentences(0, torch.zeros(count, 3, dtype=torch.long), [0], torch.zeros(1, count, 3, 2), [], list)
-        return min(one.train, one.known - one.train, len(one.tested(0)))
-
-    assert least(FEWEST - 1) == 0
-    assert all(least(count) > 0 for count in range(FEWEST, 200))
-
-
 def test_no_sentence_is_both_known_and_tested() -> None:
     it = sentences()
     assert (it.train, it.known, len(it.tested(1))) == (28, 34, 6)
@@ -246,18 +237,6 @@ def test_probes_do_not_depend_on_how_many_memory_admits_at_once(monkeypatch: pyt
     for member, probe in enumerate(whole.probes):
         states = source.states[probe.layer]
         assert torch.equal(whole.map(member, states), parted.map(member, states))
-
-
-@pytest.mark.parametrize("hidden", [0, 3])
-def test_as_many_probes_are_trained_at_once_as_memory_admits(hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven float32 tensors of their parameters, as the probes themselves count them; one probe always."""
-    still = Start(torch.zeros(5), torch.eye(5), torch.eye(5), torch.zeros(5))
-    parameters = sum(value.numel() for value in Probes([still], [0], hidden).parameters())
-    for members, short in ((4, 0), (3, 1)):
-        monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", 4 * 28 * parameters - short)
-        assert at_once(5, hidden) == members
-    monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", 1)
-    assert at_once(5, hidden) == 1
 
 
 @given(st.integers(1, 400), st.integers(0, 400))

@@ -12,7 +12,7 @@ from rankfall.overview.prediction_scores.features import features
 from rankfall.overview.prediction_scores.figure import prediction_scores
 from rankfall.overview.prediction_scores.fits import linear, logistic, scores
 from rankfall.overview.prediction_scores.held_out import judge
-from rankfall.overview.prediction_scores.measure import KNOWS, ends
+from rankfall.overview.prediction_scores.measure import ends
 from rankfall.overview.prediction_scores.pairs import auc, explain_variance, somers_d
 from rankfall.overview.prediction_scores.rows import DESIGN, SIZE
 from rankfall.overview.prediction_scores.sentence import say_prediction
@@ -39,14 +39,6 @@ def test_a_predictor_that_decides_has_an_auc_of_one() -> None:
         > 0.9
     )
     assert one(rows, task="a", outcome="steps", kind="alone", predictor="residual", over=SIZE).value > 0.95
-
-
-def test_a_number_that_is_best_in_the_middle_is_found() -> None:
-    found = networks()
-    found = ended(found.assign(over_chance=1 - 0.4 * found.birth_norm_growth.abs()))
-    assert (
-        one(analysis(found), task="a", outcome="trains", kind="alone", predictor="norm_growth", over=SIZE).value > 0.97
-    )
 
 
 def test_noise_covers_chance() -> None:
@@ -99,11 +91,6 @@ def test_largest_depth_is_of_architectures() -> None:
     assert row.pairs <= 10 * 6 * 5 / 2
 
 
-def score_parts(found: DataFrame, outcome: str, statistic: str, null: str) -> float:
-    names = sorted(found.architecture.unique())
-    return float(judge(found, list(KNOWS[null]), outcome, names)[statistic].value(np.ones((1, len(names))))[0])
-
-
 def alternate(found: DataFrame) -> Series:
     """Whether a network's architecture is one of every second."""
     return found.architecture.map(
@@ -125,33 +112,6 @@ def test_a_part_that_decides_is_predicted_and_what_mirrors_it_adds_nothing() -> 
         for null in (SIZE, DESIGN)
     }
     assert verdicts == {SIZE: "adds", DESIGN: "adds nothing"}
-
-
-def test_a_part_that_decides_by_depth_is_predicted() -> None:
-    """With a norm networks become better with depth, without one worse; in the mean over depths both are the same."""
-    found = networks()
-    normed, depth = alternate(found), found.depth.map({2: 0.2, 8: 0.5, 32: 0.8})
-    found = ended(found.assign(over_chance=np.where(normed, depth, 0.99 - depth), norm=np.where(normed, "layer", None)))
-    assert score_parts(found, "over_chance", "somers_d", DESIGN) > 0.98
-    assert score_parts(found, "over_chance", "somers_d", SIZE) < 0.2
-
-
-def test_parts_that_decide_nothing_are_at_chance() -> None:
-    rng, seen = np.random.default_rng(6), []
-    for seed in range(20):
-        found = networks(seed=seed)
-        names = sorted(found.architecture.unique())
-        for part in ("norm", "mask", "residual"):
-            found[part] = found.architecture.map(dict(zip(names, rng.choice(["a", "b", "c"], size=40))))
-        seen.append(score_parts(found, "trains", "auc", DESIGN))
-    assert abs(np.mean(seen) - 0.5) < 3 * np.std(seen) / 20**0.5 < 0.1
-
-
-def test_a_part_that_no_other_architecture_has_says_nothing_of_it() -> None:
-    """Whoever saw the architecture's name would know how it ends."""
-    found = networks()
-    found = ended(found.assign(over_chance=np.where(alternate(found), 0.9, 0.1), normaliser=found.architecture))
-    assert score_parts(found, "trains", "auc", DESIGN) < 0.6
 
 
 def test_missing_predictors_are_a_mark_and_no_number() -> None:

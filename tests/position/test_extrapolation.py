@@ -19,7 +19,7 @@ from rankfall.position.extrapolation.rows import compute_kept_by_chance
 from rankfall.run.plan import make_plan
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset, Split
-from rankfall.train import data, recipe
+from rankfall.train import recipe
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import means
@@ -104,13 +104,6 @@ def test_every_length_against_a_loop_over_tokens(times: float) -> None:
         assert row["loss_trained"] == pytest.approx(sum(loss for loss, _ in then) / len(then), rel=1e-10)
 
 
-def test_architectures_of_a_seed_have_the_same_places_hidden() -> None:
-    one, other = hidden(context()), hidden(context(position="none", width=16, sentinels="bos"))
-    for name in ("seen", "places", "wanted"):
-        assert torch.equal(getattr(one, name), getattr(other, name))
-    assert not torch.equal(one.places[0], one.places[1])
-
-
 def test_where_what_is_seen_does_not_grow_neither_does_the_accuracy_change() -> None:
     """Attention to oneself alone: length makes no difference, at any number of windows at once."""
     made = context(position="none", depth=1)
@@ -175,17 +168,6 @@ def test_a_plan_accepts_it_on_text_alone() -> None:
     raw["grid"] = [{"task": "text", "architecture": "net", "training": "short", "seed": [0, 1]}]
     plan = make_plan(raw)
     assert plan.selected["extrapolation"] == {cell.key for cell in plan.cells}
-
-
-def test_text_is_hidden_in_as_many_batches_as_training_evaluates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thirteen windows in batches of five: all of them, one after the other, and what is asked is what stood there."""
-    monkeypatch.setattr(data, "EVALUATED", 5)
-    made = context()
-    text, whole = hidden(made), made.data.test.inputs
-    assert text.seen.shape == whole.shape == (2, WINDOWS, LENGTH)
-    stood = whole.gather(2, text.places)
-    assert torch.equal(stood[text.wanted >= 0], text.wanted[text.wanted >= 0])
-    assert torch.equal(text.seen.scatter(2, text.places, stood), whole)
 
 
 def test_windows_joined_and_divided_by_hand() -> None:

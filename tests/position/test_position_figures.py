@@ -71,15 +71,6 @@ def test_repeated_data_are_not_mixed_in_and_nothing_is_one_line() -> None:
         rho(sorting.__getitem__)
 
 
-def test_lengths_of_all_tasks_are_said() -> None:
-    given = tables()
-    other = given["training"].query("architecture == 'URPE'")
-    other = other.assign(task_component=other.task_component.str.replace("length=8", "length=16"))
-    mixed = given | {"training": pd.concat([given["training"].query("architecture == 'RPE'"), other])}
-    said = rho(mixed.__getitem__).caption
-    assert "of 8 or 16 tokens of 10 symbols" in said and "even tokens" not in said
-
-
 def terms(which: str, values: list[list[float]], seed: int = 0) -> list[dict[str, Any]]:
     """A line of numbers for each head."""
     reach = len(values[0]) // 2

@@ -21,22 +21,19 @@ LAYERS = range(3)
 TASK = "places(length=8, repeated=null, rho=0.5, symbols=10, test=9, train=90)"
 Row = dict[str, Any]
 MADE_OF = {"attention": "multihead", "normaliser": "softmax", "position": "none", "mask": "none", "sentinels": "none"}
-LINES_OF = dict.fromkeys(
-    ("decomposition", "cell_influence"), "training"
-)  # figures of one architecture have a line a training
 
 
-def networks(axis: str = "architecture") -> Iterator[Row]:
+def networks() -> Iterator[Row]:
     for name, seed in itertools.product((WHOLE, WARM, COLD), SEEDS):
         lost = name == COLD or (name == WARM and seed == 1)
-        yield {"key": f"{name} {seed}", "task": "places", "task_component": TASK, "architecture": "net", "training": "short",
+        yield {"key": f"{name} {seed}", "task": "places", "task_component": TASK, "architecture": name, "training": "short",
                "depth": 2, "width": 8, "heads": 2, "seed": seed, "status": "diverged" if lost else "done", "reason": "",
-               **MADE_OF} | {axis: name}  # fmt: skip
+               **MADE_OF}  # fmt: skip
 
 
 def rows(made: Callable[[float], Iterable[Row]]) -> pd.DataFrame:
     """As tables have them: what was measured of networks that are done, and one row of each that is not."""
-    found = [about | row for about in networks(LINES_OF.get(made.__name__, "architecture"))
+    found = [about | row for about in networks()
              for row in (made(0.05 * about["seed"]) if about["status"] == "done" else [{}])]  # fmt: skip
     return pd.DataFrame(found).convert_dtypes()
 
@@ -73,18 +70,6 @@ def paths(off: float) -> Iterator[Row]:
         }
 
 
-def circle(off: float) -> Iterator[Row]:
-    for step, token in itertools.product(range(3), (0, 1)):
-        yield {
-            "step": step,
-            "token": token,
-            "x": 0.3 * (1 - 2 * token),
-            "y": off,
-            "distance": 0.6 / (step + 1),
-            "error": off,
-        }
-
-
 def extrapolation(off: float) -> Iterator[Row]:
     for length in (8, 16):
         yield {"trained_length": 8, "length": length, "times": length / 8, "accuracy": 0.02 + off, "kept": 0.02 + off, "loss": 1.0,
@@ -98,19 +83,6 @@ def token_identity(off: float) -> Iterator[Row]:
                "low": 0.9, "high": 1.0, "rate_reason": ""} | trained  # fmt: skip
 
 
-def attention_identity(off: float) -> Iterator[Row]:
-    for layer in (1, 2):
-        yield {
-            "quantity": "rank",
-            "left_out": "nothing",
-            "attention_head": 1,
-            "tolerance": 1e-6,
-            "tokens": 8,
-            "layer": layer,
-            "value": 2.0,
-        }
-
-
 def attribution(off: float) -> Iterator[Row]:
     for layer, (quantity, method) in itertools.product(
         (1, 2), (("own share", "jacobian"), ("not first", "norms"), ("distance 1", "jacobian"))
@@ -119,74 +91,18 @@ def attribution(off: float) -> Iterator[Row]:
                "median": 0.3, "low": 0.1, "lower": 0.2, "upper": 0.4, "high": 0.5, "value_reason": ""}  # fmt: skip
 
 
-def offsets(off: float) -> Iterator[Row]:
-    for head, offset in itertools.product((1, 2), (-1, 0, 1)):
-        yield {"which": "B", "layer": None, "of_head": head, "offset": offset, "value": 0.1 * offset * head + off}
-
-
-def decomposition(off: float) -> Iterator[Row]:
-    for length in LAYERS:
-        yield {"term": "paths", "length": length, "output_share": 0.3 + off, "norm_share": 0.4, "accuracy_alone": 0.02 + off,
-               "accuracy_without": 0.97 + off / 4, "accuracy": 0.9, "error": 0.0}  # fmt: skip
-
-
-def cell_influence(off: float) -> Iterator[Row]:
-    for layer, place in itertools.product((1, 2), (1, 2, 3)):
-        yield {"layer": layer, "place": place, "places": 3, "share": (0.2 + off) * place / 2, "value_reason": ""}
-
-
-def probe_trained(off: float) -> Iterator[Row]:
-    yield {"length": 8, "beyond": False, "passes": off == 0}
-
-
-def untrained() -> dict[str, pd.DataFrame]:
-    """Tables without cells that figures of cells read too."""
-    probe = {"depth": 2, "tokens": 8, "untrained_rows": 1, "theory_rows": 8, "agreement": "agree", "reason": ""}
-    order = {"block": "attention alone", "quantity": "res", "biases": True, "heads": 2, "order": 3.0}
-    places = [
-        {"network": network, "position": position, "source": source, "alpha": alpha, "depth": 24, "length": 3, "seed": 0, "place": place}
-        | {"quantity": "agreement" if place is None else "share", "share": 0.3, "spearman": 0.9, "distance": 0.1}
-        | {"from_squares": 0.1, "fitted": 0.3}
-        for source, network, position, alpha in (("jacobian", "attention", "none", 0.3), ("jacobian", "pre-norm", "none", None),
-                                                 ("averaging", "none", None, 0.3), ("in squares", "none", None, 0.3))
-        for place in (1, 2, 3, None)
-    ]  # fmt: skip
-    return {
-        "probe": pd.DataFrame([MADE_OF | probe]),
-        "orders": pd.DataFrame([MADE_OF | order]),
-        "influence": pd.DataFrame(places),
-    }
-
-
 def tables() -> dict[str, pd.DataFrame]:
-    made = (
-        residuals,
-        law,
-        training,
-        paths,
-        circle,
-        extrapolation,
-        token_identity,
-        attention_identity,
-        attribution,
-        offsets,
-        decomposition,
-        cell_influence,
-        probe_trained,
-    )
-    found = {one.__name__: rows(one) for one in made}
+    found = {
+        made.__name__: rows(made)
+        for made in (residuals, law, training, paths, extrapolation, token_identity, attribution)
+    }
     cells = pd.DataFrame(list(networks())).assign(chance=0.125)
-    return (
-        found
-        | untrained()
-        | {"cells": cells, "datasets": pd.DataFrame([{"task": "places", "split": "test", "length": 8}])}
-    )
+    return found | {"cells": cells, "datasets": pd.DataFrame([{"task": "places", "split": "test", "length": 8}])}
 
 
 FIGURES: dict[str, Row] = {
-    "residuals": {}, "law": {}, "sweep": {"lines": ["architecture"]}, "curves": {}, "paths": {}, "circle": {}, "extrapolation": {},
-    "token_identity": {}, "together": {}, "attribution": {}, "offsets": {}, "rho": {},
-    "conflict": {"times": 2}, "decomposition": {}, "influence": {}, "probe": {},
+    "residuals": {}, "law": {}, "sweep": {"lines": ["architecture"]}, "curves": {}, "paths": {}, "extrapolation": {}, "token_identity": {},
+    "attribution": {},
 }  # fmt: skip
 
 
@@ -262,18 +178,6 @@ def test_a_caption_names_no_winner_among_those_that_tie(name: str, source: str, 
     assert (
         ", a tie)" not in components.load("figure", name)({**tables(), source: far, "cells": cells}.__getitem__).caption
     )
-
-
-def test_networks_of_two_tasks_are_not_one_line() -> None:
-    """Influences of the first architecture were averaged over its tasks, under the name of one."""
-    given = tables()
-    other = given["cell_influence"].query("training == @WHOLE").assign(task="copy")
-    both = pd.concat([given["cell_influence"], other.assign(key="o" + other.key, share=9.0)])
-    draw = components.load("figure", "influence")
-    alone, mixed = (draw((given | {"cell_influence": one}).__getitem__) for one in (given["cell_influence"], both))
-    assert mixed.caption == alone.caption and mixed.numbers.equals(alone.numbers)
-    assert "on copy" in [panel.get_title(loc="left") + panel.get_title() for panel in draw(
-        (given | {"cell_influence": both}).__getitem__, task="copy").figure.axes][2].replace("\n", " ")  # fmt: skip
 
 
 def test_lines_on_each_other_are_named_and_others_are_not() -> None:

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from in_browser import Opened, browser
 
-from rankfall.overview.evidence import chart
 from rankfall.report import tables
-from rankfall.report.claim import Threshold
 from rankfall.report.page.build import Given, page
 
 pytestmark = pytest.mark.slow
@@ -59,19 +56,9 @@ EVIDENCE += [
     for x in (1.0, 2.0) for seed in (0, 1)
 ]  # fmt: skip
 
-FAR = "far, by layer"
-EVIDENCE += [
-    {"claim": "first", "quantity": FAR, "line": "a", "x": x, "seed": 0, "value": value, "value_reason": None}
-    for x, value in ((1.0, 0.0), (2.0, 1.0), (3.0, 1e5))
-]  # fmt: skip
-
-
-RULE = (Threshold(2.75, "above", "spread, by layer"), Threshold(0.25, "below", "share, by layer"))
-
 
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
-    monkeypatch.setattr(chart, "claims", lambda: (SimpleNamespace(name="first", thresholds=RULE),))
+def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
     rows: dict[str, list[dict[str, Any]]] = {"cells": [], "claims": CLAIMS, "evidence": EVIDENCE}
     for name, of in rows.items():
         tables.write(name, of, tmp_path / f"{name}.parquet")
@@ -106,10 +93,7 @@ def test_verdicts_are_filtered_and_searched(opened: Opened) -> None:
     assert shown(opened) == []
 
 
-@pytest.mark.parametrize("drawn", [False, True], ids=["before the chart is drawn", "after"])
-def test_a_claim_leads_to_its_numbers(opened: Opened, drawn: bool) -> None:
-    if drawn:
-        opened.chart("evidence")
+def test_a_claim_leads_to_its_numbers(opened: Opened) -> None:
     opened.page.locator("#claims-table tbody tr").first.get_by_role("button", name="chart").click()
     box = opened.chart("evidence")
     assert box.locator('[data-choose="claim"]').input_value() == "second"

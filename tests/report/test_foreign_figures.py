@@ -59,7 +59,9 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
             network.initialise([0])
             about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
             for name, found in rows.items():
-                made = components.load("measure", name)(Context(network.requires_grad_(False), DATA, [cell]), **SMALL[name])
+                made = components.load("measure", name)(
+                    Context(network.requires_grad_(False), DATA, [cell]), **SMALL[name]
+                )
                 found += [about | {key: value for key, value in row.items() if key != "member"} for row in made]
         rows["orders"] = components.load("measure", "orders")(
             Context(), normalisers=list(OWN.values()), positions=["none"], masks=["none"], sentinels=["none"],

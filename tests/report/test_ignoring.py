@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 
 from rankfall import cli, components
-from rankfall.design import UNREAD, Component
+from rankfall.design import UNREAD
 from rankfall.measure.context import Context
 from rankfall.overview.scorecard.measure import scorecard
-from rankfall.position.probe.measure import designs
-from rankfall.rank.orders.measure import compositions
 from rankfall.report import style, tables
 from rankfall.report.headlines import headlines
 from rankfall.report.page import build
@@ -123,20 +121,6 @@ def test_what_it_does_not_read_is_null_and_measured_once(read: Any) -> None:
     cells = read("cells")
     own = cells[cells.architecture != "softmax"]
     assert own[list(UNREAD["attention"])].isna().all(axis=None)
-
-
-def test_designs_leave_out_exactly_what_is_ignored(read: Any) -> None:
-    named = {
-        "attention": MIXERS,
-        "normaliser": ["softmax", "l2"],
-        "position": ["none"],
-        "mask": ["none", "causal"],
-        "sentinels": ["none"],
-    }
-    parts = {kind: [Component(name) for name in names] for kind, names in named.items()}
-    probed = [design for design in designs(parts, [2]) if design.attention.name != "multihead"]
-    ordered = [one for one in compositions(parts, [], [1, 2], 8) if one.design.attention.name != "multihead"]
-    assert len(probed) == 1 and len(ordered) == 2  # with biases and without
 
 
 def test_headlines(read: Any) -> None:

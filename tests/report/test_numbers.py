@@ -153,19 +153,6 @@ def test_a_table_has_known_answers(results, tmp_path):
         write_table("counts", read(the_file(tmp_path, "  {}\n", empty)), at)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("head:", "haed:", "table counts: there is no key 'haed'; a table has head, rows, columns, cells, missing"),
-        ("heads == 1", "head == 1", "no column of path_counts 'head'; the nearest is 'heads'"),
-    ],
-)
-def test_a_table_that_cannot_be_written_is_refused_before_it_is_read(tmp_path, old, new, said):
-    assert old in TABLE
-    with pytest.raises(RankfallError, match=re.escape(said)):
-        read(the_file(tmp_path, "  {}\n", TABLE.replace(old, new)))
-
-
 def test_the_command_writes_tables_and_finds_a_cell_that_differs(results, tmp_path, monkeypatch, capsys):
     the_file(tmp_path / "docs", "  {}\n", TABLE + "    missing: '-'\n")
     page = tmp_path / "README.md"
@@ -254,24 +241,6 @@ def test_a_number_that_cannot_be_computed_is_kept_and_said(results, tmp_path, mo
     said = capsys.readouterr().out
     assert "m: `only` needs a single value, but its rows have 3" in said
     assert "1 written anew, 1 cannot be computed" in said
-
-
-def test_pictures_are_those_of_the_run(results, tmp_path, monkeypatch, capsys):
-    file = the_file(tmp_path / "docs", "  n: {table: path_counts, value: rows}\n")
-    file.write_text(file.read_text() + "pictures:\n  a.png: {figure: paths}\n  b.png: {figure: law, run: big}\n")
-    (results / "figures").mkdir()
-    (results / "figures" / "paths.png").write_bytes(b"new")
-    (tmp_path / "docs" / "images").mkdir()
-    (tmp_path / "docs" / "images" / "b.png").write_bytes(b"old")
-    (tmp_path / "README.md").write_text("")
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["docs", "--results", str(results), "--check"]) == 1
-    assert not Path("docs/images/a.png").exists()
-    assert cli.main(["docs", "--results", str(results)]) == 0
-    assert Path("docs/images/a.png").read_bytes() == b"new"
-    assert Path("docs/images/b.png").read_bytes() == b"old"
-    assert "of the run big there is no figure law here" in capsys.readouterr().out
-    assert cli.main(["docs", "--results", str(results), "--check"]) == 0
 
 
 @pytest.mark.long

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import random
 import re
 import zlib
 from collections.abc import Iterator
@@ -16,12 +15,10 @@ from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_pag
 
 from rankfall import components
 from rankfall.report import tables
-from rankfall.report.looks import looks
 from rankfall.report.page import build
 from rankfall.report.page.build import Given, page
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import findings
-from rankfall.report.page.glossary import terms
 from rankfall.report.page.opening import choose_findings
 from rankfall.report.page.pack import finite, pack, share_values, unpack
 from rankfall.report.page.rows import chart_rows, encode, select_missing
@@ -60,19 +57,6 @@ def decoded(data: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(
         {name: [one["of"][place] for place in one["values"]] if "of" in one else one["values"] for name, one in data["columns"].items()}
     )  # fmt: skip
-
-
-@pytest.mark.long
-def test_fifty_random_numbers_of_charts_equal_their_rows(text: str, folder: Path) -> None:
-    main, tables = block(text, "main"), frames(folder / "tables", COUNT)
-    cells = decoded(main["cells"])
-    chart = next(one for one in main["charts"] if one["name"] == "residual")
-    rows, table = decoded(chart["data"]), tables["residuals"]
-    assert len(rows) == (COUNT - 1) * LAYERS  # the one that diverged has none
-    for place in random.Random(1).sample(range(len(rows)), 50):
-        key, layer, value = cells.key[rows.cell[place]], rows.layer[place], rows.value[place]
-        (own,) = table[(table.key == key) & (table.layer == layer)].value
-        assert own == value
 
 
 def test_the_scorecard_and_the_tables_are_in_the_page_as_they_are(text: str, folder: Path) -> None:
@@ -267,30 +251,9 @@ def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
     assert (lacking.layer, lacking.why) == (2, "beyond float64")
 
 
-def test_an_architecture_of_ones_own_is_explained_by_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mylab.py").write_text(
-        '"""Weights that sharpen with depth. And more."""\n\ndef sharp(logits):\n    return logits\n'
-    )
-    monkeypatch.chdir(tmp_path)
-    rows = [row | {"architecture": "mine", "normaliser": "mylab:sharp"} for row in cell_rows(2)]
-    found = {(term.kind, term.name): term.meaning for term in terms(pd.DataFrame(rows))}
-    assert "normaliser mylab:sharp" in found["architecture", "mine"] and "no MLPs" in found["architecture", "mine"]
-    assert found["normaliser", "mylab:sharp"] == "Weights that sharpen with depth."
-
-
 def test_the_opening_has_three_findings_with_their_uncertainty(text: str, folder: Path) -> None:
     found = findings(frames(folder / "tables", COUNT).get)
     chosen = choose_findings(found)
     assert len(chosen) == 3 and chosen[0].study == "rank" and re.search(r"±|seeds|a tie", chosen[0].answer)
     first = text[text.index('id="story"') : text.index("</dl>")]
     assert first.count("<dt>") == 3 and 'id="opening"' in text
-
-
-def test_the_page_has_the_labels_of_the_configuration(folder: Path) -> None:
-    with looks({"SAN": "attention by itself", "sorting": "to sort"}, {"SAN": "#123456"}):
-        main = block(made_page(folder, COUNT), "main")
-    cells, scores = decoded(main["cells"]), decoded(main["scorecard"])
-    assert {"attention by itself"} <= set(cells.label) & set(scores.architecture) and "SAN" not in set(cells.label)
-    assert set(cells.setting) == set(scores.setting) == {one["label"] for one in main["settings"]}
-    assert all(setting.startswith("to sort, ") for setting in cells.setting)
-    assert main["colours"]["attention by itself"] == "#123456"

@@ -8,8 +8,6 @@ import pytest
 
 from rankfall import cli
 from rankfall.report import tables
-from rankfall.report.account import account
-from rankfall.report.page.findings import was_run
 from rankfall.report.processors import describe_mixture, find_kinds, join_processors
 from rankfall.report.run_processors import find_kinds_of_run
 from rankfall.run.jobs import processor
@@ -55,28 +53,6 @@ def test_kinds_are_told_apart_by_family_model_and_vectors(given: list, count: in
     said = describe_mixture(pd.DataFrame({"processor": given}))
     assert (f"from {count} kinds of processors (family" in said) == (count > 1)
     assert bool(said) == (count > 1)
-
-
-@pytest.mark.parametrize(("other", "kinds"), [(ZEN, 1), (XEON, 2)])
-def test_captions_and_findings_say_where_means_are_over_kinds_of_processors(other: str, kinds: int) -> None:
-    cells = pd.DataFrame(
-        {
-            "key": ["a", "b"],
-            "task": "t",
-            "architecture": "SAN",
-            "training": "init",
-            "depth": 6,
-            "seed": [0, 1],
-            "status": "done",
-            "device": "cpu",
-            "seconds": 1.0,
-            "epochs": 1,
-            "processor": [ZEN, other],
-        }
-    )
-    caption, finding = account(cells, cells, ["architecture"]).seeds, was_run(cells)
-    assert caption.startswith("2 seeds") and ("2 kinds of processors" in caption) == (kinds == 2)
-    assert ("from 2 kinds of processors (family 25" in finding) == (kinds == 2)
 
 
 def a_run(folder: Path, *processors: str, free: str = "") -> Path:

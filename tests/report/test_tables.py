@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from page_tables import cell_rows, residual_rows
 
-from rankfall.commands.table import config_digest
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report import conform as conforming
@@ -118,15 +117,6 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(change, message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_arrow_input_is_checked_like_rows(tmp_path):
-    good = pa.Table.from_pylist([row | {"evaluation": None, "clip": None} for row in path_rows()[-1:]])
-    assert conform("paths", good).num_rows == 1
-    for column, values in [("depth", ["6"]), ("seed", [0.5]), ("kind", [1]), ("shuffle", ["yes"])]:
-        bad = good.set_column(good.column_names.index(column), column, pa.array(values))
-        with pytest.raises(RankfallError, match=column):
-            conform("paths", bad)
-
-
 def test_a_required_column_must_be_there_and_a_nullable_one_may_be_absent():
     rows = [{name: value for name, value in row.items() if name != "evaluation"} for row in path_rows()[-1:]]
     assert conform("paths", rows)["evaluation"].null_count == 1
@@ -226,21 +216,8 @@ def test_a_cell_says_its_whole_spec_in_columns():
     assert cell_columns(a_cell())["status"] == "missing"
 
 
-def test_a_contradictory_declaration_is_refused():
-    columns = (Column("x", "int", "a number"), Column("x", "int", "again"))
-    for own, key in [(columns, ()), (columns[:1], ("y",)), ((Column("z", "complex", "no such type"),), ())]:
-        with pytest.raises(RankfallError, match="table t"):
-            Table("t", "a row", own, key, cells=False)
-
-
 def test_the_page_of_tables_is_what_the_declarations_say():
     assert (ROOT / "docs" / "tables.md").read_text() == document(), "run `rankfall table --docs docs/tables.md`"
-
-
-def test_a_config_has_one_digest_however_it_is_written(tmp_path):
-    (tmp_path / "config.yaml").write_text("{b: 1, a: 2}")
-    (tmp_path / "config.json").write_text('{"a": 2, "b": 1}')
-    assert config_digest(tmp_path / "config.yaml") == config_digest(tmp_path / "config.json")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from watched import gpt, train
 import rankfall
 from rankfall.errors import RankfallError
 from rankfall.watch import read_table
-from rankfall.watch.columns import COLUMNS, CURVES, SCHEMA
-from rankfall.watch.sinks.parquet import ParquetSink
+from rankfall.watch.columns import COLUMNS, CURVES
 
 HERE = Path(__file__).parent
 
@@ -63,18 +62,6 @@ def test_a_place_that_cannot_be_written_to_is_found_at_once(tmp_path):
     watcher = rankfall.watch(gpt(), to=tmp_path / "new" / "run.parquet")
     assert read_table(tmp_path / "new" / "run.parquet").num_rows == 0
     watcher.close(quiet=True)
-
-
-def test_a_large_table_is_written_less_often(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankfall.watch.sinks.parquet.LONG", 0.0)
-    monkeypatch.setattr("rankfall.watch.sinks.parquet.PATIENCE", 1e6)
-    sink = ParquetSink(tmp_path / "run.parquet")
-    row = dict.fromkeys(SCHEMA.names) | {"step": 1}
-    sink.write([row])
-    sink.write([row | {"step": 2}])
-    assert read_table(sink.path)["step"].to_pylist() == [1]
-    sink.close()
-    assert read_table(sink.path)["step"].to_pylist() == [1, 2]
 
 
 KILLED = """
