@@ -25,19 +25,19 @@ from rankfall.report.claim import UNDECIDED, Band, claims
 OF_OTHER_FOLDERS = ("free_streams_explode", "lambda_skip", "query_gradients", "sinks_slow_mixing")
 
 
-def affine_rank(first: float, second: float, through: float = 0) -> Values:
+def affine_rank(first: float, second: float) -> Values:
     """Changes of ranks 1 and 2, of at most 3."""
     return {
         (affine.CHANGE, affine.BESIDE): {1: first, 2: second, 3: 0},
-        (affine.CHANGE, affine.THROUGH): {1: through, 2: through, 3: 0},
+        (affine.CHANGE, affine.THROUGH): {1: 0, 2: 0, 3: 0},
         (affine.RESIDUAL, affine.BESIDE): {1: 1.1, 2: 0.9},
     }
 
 
-def alibi_peak(*off: float, content: float = 0) -> Values:
+def alibi_peak(*off: float) -> Values:
     """By how many tokens the peak is off after 1 and 2 layers."""
     published = dict(zip((1, 2), (4.0, 8.0)))
-    lines = {alibi.EQUAL: off, alibi.WEAK: (content, content), alibi.STRONG: (content, content)}
+    lines = {alibi.EQUAL: off, alibi.WEAK: (0, 0), alibi.STRONG: (0, 0)}
     values: dict[tuple[str, str], dict[float, float | None]] = {(alibi.PEAK, alibi.PUBLISHED): dict(published)}
     for line, moved in lines.items():
         values[alibi.PEAK, line] = {layer: at + by for (layer, at), by in zip(published.items(), moved, strict=True)}
@@ -45,12 +45,12 @@ def alibi_peak(*off: float, content: float = 0) -> Values:
     return values
 
 
-def ranks(methods: dict[str, tuple[float, float]], among: str = "", hand: float = 1) -> Values:
-    """Rank correlations after layers 2 and 3 of each method, the first of which is right in a share `hand` of pairs by hand."""
+def ranks(methods: dict[str, tuple[float, float]], among: str = "") -> Values:
+    """Rank correlations after layers 2 and 3 of each method, the first of which is right in all pairs by hand."""
     values: dict[tuple[str, str], dict[float, float | None]] = {}
     for number, (method, (second, third)) in enumerate(methods.items()):
         values[among + attribution.RANKS, method] = {1: 0.5, 2: second, 3: third}
-        values[attribution.RIGHT, method] = values[among + attribution.RIGHT, method] = {1: 0.9 if number else hand}
+        values[attribution.RIGHT, method] = values[among + attribution.RIGHT, method] = {1: 0.9 if number else 1}
     return values
 
 
@@ -110,14 +110,14 @@ def bias(*grown: float) -> Values:
     }
 
 
-def first_shares(*ends: float, before: float = 0.4, bare: float = 0.9) -> Values:
+def first_shares(*ends: float, before: float = 0.4) -> Values:
     """The first token's share after the most layers, by positions; `before`: at half as many."""
     return {
         **{
             (early.FIRST, f"{line}, {early.DECODER}"): {64: before, 128: end}
             for line, end in zip(early.NETWORKS, ends, strict=True)
         },
-        **{(early.FIRST, f"{line}, {kind}"): {32: bare} for line in early.NETWORKS for kind in ("no skips", "skips")},
+        **{(early.FIRST, f"{line}, {kind}"): {32: 0.9} for line in early.NETWORKS for kind in ("no skips", "skips")},
     }
 
 
@@ -144,25 +144,24 @@ def lambdas(attention: float, state_space: float) -> Values:
     return {(skips.LOSS, kind): {one: -size / one**2 for one in skips.LAMBDAS} for kind, size in sizes.items()}
 
 
-def gradients(powers: tuple[float, ...], fixed: float = 0.0) -> Values:
+def gradients(powers: tuple[float, ...]) -> Values:
     """Powers of the number of tokens at beta .43, 1, 2 and 3."""
     betas = (*query.BELOW, *query.ABOVE)
     values: dict[tuple[str, str], dict[float, float | None]] = {}
     for tokens in (1024, 2048):
         line = f"{tokens} tokens"
         values[query.GRADIENT, line] = {beta: tokens**power for beta, power in zip(betas, powers, strict=True)}
-        values[query.FIXED, line] = {beta: tokens ** (power + fixed) for beta, power in zip(betas, powers, strict=True)}
+        values[query.FIXED, line] = values[query.GRADIENT, line]
         values[query.SHARE, line] = {0.43: 0.05, 1: 0.2, 3: 1}
     return values
 
 
-def mixing(kept: float, reached: float, elsewhere: float | None = None) -> Values:
+def mixing(kept: float, reached: float) -> Values:
     """Residual and share of a change in others at the highest score, where both are .5 at score 0."""
     values: dict[tuple[str, str], dict[float, float | None]] = {}
     for line in sinks.LINES:
-        here = line == sinks.DECIDES or elsewhere is None
-        values[sinks.KEPT, line] = {0: 0.5, 8: kept if here else elsewhere}
-        values[sinks.REACHED, line] = {0: 0.5, 8: reached if here else elsewhere}
+        values[sinks.KEPT, line] = {0: 0.5, 8: kept}
+        values[sinks.REACHED, line] = {0: 0.5, 8: reached}
         values[sinks.DRAWN, line] = {0: 0.1, 8: 0.9}
     return values
 

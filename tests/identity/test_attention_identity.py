@@ -93,10 +93,8 @@ def test_a_model_s_rows_are_those_of_its_table(tmp_path: Any) -> None:
     null = frame[(frame.quantity == "null_simplex") & (frame.tolerance == 1e-10) & (frame.left_out == "nothing")]
     assert null[null.tokens == 6].value.max() <= 1 and null[null.tokens == 9].value.min() >= 2
     picture = draw_figure(lambda name: tables.read_frame(tmp_path / "x.parquet", name))
-    (legend,) = picture.figure.legends
-    assert [text.get_text() for text in legend.texts] == ["bert, init"]  # a line over lengths, not a dot for each
     drawn = next(line for line in picture.figure.axes[0].lines if len(line.get_xdata()))
-    assert list(drawn.get_xdata()) == [6, 9]
+    assert list(drawn.get_xdata()) == [6, 9]  # a line over lengths, not a dot for each
     assert "without effect, its sum kept: 2 (bert, init, head width 6, 9 tokens)." in picture.caption
     first = frame[(frame.quantity == "first_mass") & (frame.left_out == "first token")]
     assert first.value.isna().all() and set(first.value_reason) == {"the first token is left out"}

@@ -265,9 +265,5 @@ def test_a_reason_is_said_of_the_seeds_that_have_it() -> None:
     assert say_lost(ended) == "3 diverged of 3 seeds: at step 4 (2 of them)"
     assert say_lost(ended[:2]) == "2 diverged of 2 seeds: at step 4"
     assert say_reasons(["still 0.29"], 1) == "still 0.29"
-    assert say_reasons(["still 0.29", "still 0.29"], 3) == "still 0.29 (in 2 of 3 seeds)"
-    assert say_reasons(["still 0.29", "still 0.32"], 2) == "still 0.29 to 0.32 (in 2 of 2 seeds)"
-    assert say_reasons(["a", "b"], 2) == "a (in 1 of 2 seeds; in 1 more b)"
     below = [f"at layer 6 it is {value} of 0.5" for value in ("0.3", "0.25", "0.31")]
     assert say_reasons([*below, "none"], 5) == "at layer 6 it is 0.25 to 0.31 of 0.5 (in 3 of 5 seeds; in 1 more none)"
-    assert say_reasons(["a", "b", "c"], 3) == "a (in 1 of 3 seeds; in 2 more for other reasons)"

@@ -96,9 +96,6 @@ def test_a_point_has_the_numbers_of_three_tables(given: Tables, tmp_path: Path) 
     said = "what is kept is in gated (0.50); of those with fewer than half their rows distinct it is in soft (0.75)."
     assert said in picture.caption
     assert numbers.missing["learned"] == "position learned admits no more"
-    wide = {at: point.get_sizes()[0] ** 0.5 for at, point in points.items()}
-    ends = {bar.get_xdata()[0]: bar.get_markersize() for bar in axis.lines if bar.get_marker() == "_"}
-    assert ends == {at[0]: pytest.approx(size) for at, size in wide.items()}  # bars at one place tell whose they are
     colours = [tuple(points[at].get_facecolor()[0]) for at in sorted(points)]
     assert colours[0] != colours[1]  # order 3 and order 1
     assert {text.get_text() for text in axis.texts} == {"soft", "gated"}
@@ -113,9 +110,8 @@ def test_an_ambiguous_join_is_refused(given: Tables, tmp_path: Path) -> None:
     given["probe"] = [row for row in given["probe"] if row is not gated] + others
     with pytest.raises(
         RankfallError, match=r"2 rows of the table probe match gau\(.*attention: gau.*key_width=16.*key_width=32"
-    ) as said:
+    ):
         drawn(given, tmp_path)
-    assert "\n" not in str(said.value)
     given["probe"] = given["probe"][:-1]
     assert numbers_of(drawn(given, tmp_path)).by_name["gated"]  # the same components with other options
     given["probe"].append(gated)  # the very same options: that is the one

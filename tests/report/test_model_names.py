@@ -23,10 +23,8 @@ ROW = {
         ({}, ["x, init"]),
         ({"phase": "pretrained"}, ["x, init", "x, pretrained"]),
         ({"definition": "bare"}, ["x, init", "x, init (bare)"]),
-        ({"length": 64}, ["x, init (8 tokens)", "x, init (64 tokens)"]),
         ({"text": "random", "dtype": "float32"}, ["x, init (text zipf, float64)", "x, init (text random, float32)"]),
         ({"model": "b/x"}, ["a/x, init", "b/x, init"]),
-        ({"model": "b/y", "length": 64}, ["x, init", "y, init"]),
     ],
 )
 def test_measurements_that_differ_have_names_that_differ(other: dict[str, object], names: list[str]) -> None:

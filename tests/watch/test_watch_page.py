@@ -18,7 +18,6 @@ from rankfall.watch.bands import bands_of_run
 from rankfall.watch.columns import CURVES, SCHEMA
 from rankfall.watch.page import (
     BAND_COLOURS,
-    TITLES,
     draw_bands,
     draw_layers,
     draw_steps,
@@ -74,7 +73,6 @@ def test_the_residual_is_drawn_in_the_bands_of_its_direction_and_depth(table):
             here = outline[outline[:, 0] == layer][:, 1]
             assert (here.min(), here.max()) == pytest.approx(one.at(layer, depth))
         assert (span.get_y(), span.get_y() + span.get_height()) == pytest.approx((one.low[-1], one.high[-1]), rel=0.2)
-    assert [text.get_text() for text in layers.get_legend().get_texts()] == ["band at birth", "band after training"]
 
 
 @pytest.mark.long
@@ -88,7 +86,6 @@ def test_the_page_has_every_picture_once_and_loads_nothing(table):
     assert len(names) == len(set(names))
     assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', text)) <= {*names, "main"}
     assert not re.search(r'(?:src|href)="(?:https?:)?//', text) and "@import" not in text
-    assert all(title in text for title in TITLES.values())
 
 
 def test_what_is_said_stands_in_the_table(table):

@@ -136,30 +136,6 @@ def test_wandb_needs_a_run(monkeypatch):
         rankfall.watch(gpt(), to="wandb")
 
 
-class FakeRun:
-    """Of wandb, by its documented rules: values without commit join the next call, and a later value of one name replaces an earlier."""
-
-    def __init__(self):
-        self.step, self.open, self.rows = 0, {}, []
-
-    def define_metric(self, *given, **options):
-        pass
-
-    def log(self, values, commit=True):
-        self.open |= values
-        if commit:
-            self.rows.append(self.open)
-            self.open, self.step = {}, self.step + 1
-
-
-@pytest.mark.parametrize("own", [True, False], ids=["the user logs", "nobody else logs"])
-def test_wandb_keeps_every_log_and_the_steps_of_the_user(own):
-    fake = FakeRun()
-    run([fake, lambda rows: fake.log({"loss": 1.0}) if own else None], every=1)
-    assert [row["rankfall/step"] for row in fake.rows] == [1, 2, 3, 4]
-    assert fake.step == 4 and all(("loss" in row) == own for row in fake.rows)
-
-
 @pytest.mark.slow
 def test_wandb_itself_offline(tmp_path):
     pytest.importorskip("wandb")
