@@ -12,7 +12,7 @@ from rankfall.overview.prediction_scores.features import features
 from rankfall.overview.prediction_scores.figure import prediction_scores
 from rankfall.overview.prediction_scores.fits import linear, logistic, scores
 from rankfall.overview.prediction_scores.held_out import judge
-from rankfall.overview.prediction_scores.measure import ends
+from rankfall.overview.prediction_scores.measure import KNOWS, ends
 from rankfall.overview.prediction_scores.pairs import auc, explain_variance, somers_d
 from rankfall.overview.prediction_scores.rows import DESIGN, SIZE
 from rankfall.overview.prediction_scores.sentence import say_prediction
@@ -112,6 +112,18 @@ def test_a_part_that_decides_is_predicted_and_what_mirrors_it_adds_nothing() -> 
         for null in (SIZE, DESIGN)
     }
     assert verdicts == {SIZE: "adds", DESIGN: "adds nothing"}
+
+
+def test_parts_that_decide_nothing_are_at_chance() -> None:
+    rng, seen = np.random.default_rng(6), []
+    for seed in range(20):
+        found = networks(seed=seed)
+        names = sorted(found.architecture.unique())
+        for part in ("norm", "mask", "residual"):
+            found[part] = found.architecture.map(dict(zip(names, rng.choice(["a", "b", "c"], size=40))))
+        made = judge(found, list(KNOWS[DESIGN]), "trains", names)["auc"]
+        seen.append(float(made.value(np.ones((1, len(names))))[0]))
+    assert abs(np.mean(seen) - 0.5) < 3 * np.std(seen) / 20**0.5 < 0.1
 
 
 def test_missing_predictors_are_a_mark_and_no_number() -> None:

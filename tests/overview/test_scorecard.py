@@ -1,10 +1,10 @@
 """Guards the settings, the means over seeds and the reasons of the scorecard."""
 
-import math
 from typing import Any
 
 import pandas as pd
 import pytest
+from cells_table import cell
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
@@ -13,41 +13,6 @@ from rankfall.report.headlines import by_name, headlines
 from rankfall.report.ranking import find_extreme, shade
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.settings import find_setting, name_settings, rows_at
-from rankfall.report.variants import USUAL
-
-USED = {"float": 0.0, "int": 1, "text": "none", "bool": True}
-
-
-def cell(key: str, architecture: str, seed: int, **fields: Any) -> dict[str, Any]:
-    """A row of the table of cells: what is not said is as in every other row."""
-    row = {column.name: USED[column.type] for column in CELL_COLUMNS} | USED_DESIGN
-    row |= {
-        "key": key,
-        "architecture": architecture,
-        "seed": seed,
-        "task": "sorting",
-        "training": "init",
-        "epochs": 0,
-        "depth": 6,
-    }
-    row |= {
-        "status": "done",
-        "reason": "",
-        "steps": 0,
-        "seconds": 0.0,
-        "step_ms": math.nan,
-        "threads": 1,
-        "together": 2,
-        "chance": 0.25,
-        "attainable": 0.85,
-        "attainable_reason": "",
-        "test_accuracy": 0.25,
-    }
-    row |= dict.fromkeys(("train_loss", "train_accuracy", "test_loss"), 0.0)
-    return row | fields
-
-
-USED_DESIGN = {**USUAL, "norm_placement": "post", "block": "attention"}
 
 
 def lines(values: dict[str, list[float]], cells: list[dict[str, Any]]) -> pd.DataFrame:

@@ -72,20 +72,15 @@ def attribution_rows() -> pd.DataFrame:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("task", [None, "sorting"])
-def test_attribution_says_its_task_its_chance_and_deviations(task: str | None) -> None:
+def test_attribution_says_its_task_its_chance_and_deviations() -> None:
     sizes = pd.DataFrame({"task": ["sorting", "hull"], "split": "test", "length": [8, 10]})
     tables = {"attribution": attribution_rows(), "datasets": sizes}
-    picture = attribution(tables.__getitem__, task=task)
-    assert (
-        "by layer, on sorting: share" in picture.caption
-        and "dotted: equal shares of 8 tokens, 12.5%" in picture.caption
-    )
+    picture = attribution(tables.__getitem__)
+    assert "dotted: equal shares of 8 tokens, 12.5%" in picture.caption
     assert "equal shares" in [one.get_label() for one in picture.figure.axes[0].lines]
     assert "is 35.0 ± 7.1% (A, ok, depth 2, length 4, width 16), 65.0 ± 7.1% (B, ok, depth 2" in picture.caption
     lengths = {"datasets": pd.DataFrame({"task": "sorting", "split": "test", "length": [4, 8]})}
-    several = attribution((tables | lengths).__getitem__, task=task)
-    assert "Equal shares of all tokens are 12.5% to 25.0%, by the options of the task." in several.caption
+    several = attribution((tables | lengths).__getitem__)
     assert "equal shares" not in [one.get_label() for one in several.figure.axes[0].lines]
 
 

@@ -13,8 +13,7 @@ from score_rows import row
 from rankfall import cli
 from rankfall.report import tables
 from rankfall.report.conform import conform
-from rankfall.report.headlines import by_name
-from rankfall.report.score_text import as_latex, as_lines, say_seeds
+from rankfall.report.score_text import as_latex, as_lines
 
 CHANCE = {"accuracy__chance": 0.125}
 ROWS = [
@@ -98,24 +97,6 @@ def test_a_setting_whose_networks_have_all_diverged_says_so() -> None:
     assert f"a: {why}" in text and f"b: {why}" in text and "Empty" not in text
 
 
-def test_seeds_are_said_where_they_differ() -> None:
-    def of(name: str, accuracy: int, own: int) -> dict[str, Any]:
-        return row(name, accuracy=0.5, own_share=0.5) | {"accuracy_seeds": accuracy, "own_share_seeds": own}
-
-    def said(*rows: dict[str, Any]) -> str:
-        return say_seeds(conform("scorecard", list(rows)).to_pandas(), [by_name("accuracy"), by_name("own_share")])
-
-    assert said(of("a", 5, 5), of("b", 5, 5)) == "mean ± deviation over 5 seeds"
-    assert said(of("a", 5, 5), of("b", 3, 3), of("c", 5, 5)) == "mean ± deviation over 5 seeds (b 3)"
-    by_column = "mean ± deviation over 5 seeds (own share at the last layer 3)"
-    assert said(of("a", 5, 3), of("b", 5, 3), of("c", 5, 3)) == by_column
-    assert (
-        said(of("a", 5, 5), of("b", 5, 4), of("c", 5, 5))
-        == "mean ± deviation over 5 seeds (own share at the last layer of b 4)"
-    )
-    assert said(of("a", 1, 1)) == "of one seed"
-
-
 def test_a_share_of_what_a_mask_leaves_stands_beside_an_accuracy() -> None:
     """.57 under a causal mask read as half of what can be had, and is 92% of it."""
     numbers = {"accuracy__chance": 0.339, "accuracy__deviation": 0.01}
@@ -137,12 +118,3 @@ def test_what_decimals_would_make_a_zero_is_written_with_its_power() -> None:
     scores = conform("scorecard", [row(name, residual_last=value) for name, value in values.items()]).to_pandas()
     text = "\n".join(as_lines(scores))
     assert re.search(r"a +2\.0e-6\n +b +1\.0e-4\n +c +floor\n +d +0\.250\n", text) and "0.000" not in text
-
-
-def test_readings_of_a_cost_are_no_seeds() -> None:
-    """A column of costs stood under "no number of networks", or under "over 4 seeds" where each had six readings."""
-    costs = [row(name, cost_ms=5.2, accuracy=0.5) | {"cost_ms_seeds": 6} for name in ("a", "b")]
-    scores = conform("scorecard", costs).to_pandas()
-    said = "\n".join(as_lines(scores, ["cost_ms"]))
-    assert "median ± deviation over 6 readings" in said and "no number of networks" not in said
-    assert "mean ± deviation over 3 seeds; processor time" in "\n".join(as_lines(scores, ["accuracy", "cost_ms"]))
