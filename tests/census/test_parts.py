@@ -93,7 +93,6 @@ def test_norms_are_told_by_what_they_do_and_where_they_stand(place: str, said: s
     ("place", "norm", "said"),
     [
         ("before", nn.LayerNorm, "pre-norm"),
-        ("behind", nn.RMSNorm, "pre-norm"),
         ("after", nn.LayerNorm, "post-norm"),
         ("before", nn.Identity, "no norm on the stream"),
     ],

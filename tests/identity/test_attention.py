@@ -7,9 +7,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 
 from rankfall.identity import effective, programs, scores, witness
 from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers, _quantities
+from rankfall.identity.cells import _find_mask
 from rankfall.identity.nullspace import _ones_left, column_space, null_dimension, null_dimension_simplex, rank
 from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.rows import outlier_channels, rows_of
@@ -148,6 +150,27 @@ def test_the_farthest_distribution_is_a_local_best_and_beats_steps() -> None:
         assert far is not None
         assert 0.5 * np.abs(far - row).sum() >= float(stepped[0, 0, 0, place]) - 1e-9
         assert np.abs(basis[0, 0, 0].numpy().T @ (far - row)).max() < 1e-10
+
+
+def test_what_a_solver_leaves_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vertex that is off by 1e-9, as tolerances of a solver allow, keeps output and sum to rounding all the same."""
+    solve = optimize.linprog
+
+    def roughly(*given: Any, **options: Any) -> Any:
+        solved = solve(*given, **options)
+        solved.x = solved.x * (1 + 1e-9)
+        return solved
+
+    monkeypatch.setattr(optimize, "linprog", roughly)
+    row, basis = one_row(9)
+    found = programs.best(row, basis, np.arange(9.0))
+    assert found is not None and np.abs(basis.T @ (found - row)).max() < 1e-14
+
+
+def test_the_entries_of_an_attention_without_a_mask_are_those_that_any_row_uses() -> None:
+    weights = torch.zeros(2, 1, 1, 2, 2)
+    weights[0, 0, 0, 0, 0] = weights[1, 0, 0, 1, 0] = 1
+    assert _find_mask(object(), weights).tolist() == [[True, False], [True, False]]
 
 
 def test_effective_attention_is_the_projection_and_gives_the_same_output() -> None:

@@ -9,6 +9,7 @@ from tiny_models import CONFIGS, PICTURES, WRITTEN_OUT, Tiny, layer
 
 from rankfall.errors import RankfallError
 from rankfall.identity.model_views import kind_of, model_views
+from rankfall.identity.views import KINDS
 from rankfall.models.forward import Wide
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subject
@@ -88,3 +89,12 @@ def test_kinds_of_tokens() -> None:
     pieces = {3: "[SEP]", 4: ".", 5: "##,", 6: "a.", 7: "Ġ(", 8: "$", 9: ""}
     found = [kind_of(number, piece, special) for number, piece in pieces.items()]
     assert found == ["separator", "punctuation", "punctuation", "other", "punctuation", "other", "other"]
+
+
+def test_kinds_of_a_text() -> None:
+    """The first token is first although it is special; the last is a separator; there is punctuation in the text."""
+    config = {**CONFIGS["bert"], "vocab_size": 900}
+    it = subject(Request(ModelSource("bert", config=config), Texts("topics", 2, 40), variants=("transformer",)), 0)
+    kinds = next(model_views(it, 0, 2)).kinds
+    assert (kinds[:, 0] == KINDS.index("first")).all() and (kinds[:, -1] == KINDS.index("separator")).all()
+    assert (kinds[:, 1:-1] == KINDS.index("punctuation")).any() and (kinds[:, 1:-1] == KINDS.index("other")).any()

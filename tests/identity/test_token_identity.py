@@ -89,6 +89,13 @@ def test_too_few_sentences_are_said_in_one_line() -> None:
     assert len(different(data[1], 0, 100)) == 6
 
 
+def test_members_with_fewer_different_sentences_are_measured_as_well() -> None:
+    it = context()
+    it.data.splits["train"].inputs[1] = it.data.splits["test"].inputs[1, :1]
+    rows = token_identity(it, **FEW)
+    assert {row["member"]: row["sentences"] for row in rows if row["candidates"] == "sentence"} == {0: 6, 1: 3}
+
+
 @pytest.mark.parametrize("sentinels", ["none", "bos"])
 def test_all_words_are_what_the_network_makes_of_them(sentinels: str) -> None:
     it = context(sentinels=sentinels)

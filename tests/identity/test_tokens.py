@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rankfall.identity.intervals import estimate_rate, wilson
 from rankfall.identity.nearest import once, shares
-from rankfall.identity.probes import least_squares
-from rankfall.identity.recovery import Recipe, recover
+from rankfall.identity.probes import Probes, Start, least_squares
+from rankfall.identity.recovery import Recipe, at_once, recover
 from rankfall.identity.sentences import Sentences, spread
 from rankfall.identity.tokens import token_rates
 from rankfall.measure.context import Uninterrupted
@@ -237,6 +237,18 @@ def test_probes_do_not_depend_on_how_many_memory_admits_at_once(monkeypatch: pyt
     for member, probe in enumerate(whole.probes):
         states = source.states[probe.layer]
         assert torch.equal(whole.map(member, states), parted.map(member, states))
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_as_many_probes_are_trained_at_once_as_memory_admits(hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven float32 tensors of their parameters, as the probes themselves count them; one probe always."""
+    still = Start(torch.zeros(5), torch.eye(5), torch.eye(5), torch.zeros(5))
+    parameters = sum(value.numel() for value in Probes([still], [0], hidden).parameters())
+    for members, short in ((4, 0), (3, 1)):
+        monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", 4 * 28 * parameters - short)
+        assert at_once(5, hidden) == members
+    monkeypatch.setattr("rankfall.identity.recovery.STACK_BYTES", 1)
+    assert at_once(5, hidden) == 1
 
 
 @given(st.integers(1, 400), st.integers(0, 400))

@@ -14,6 +14,7 @@ from rankfall.overview.claims.measure import decide, describe
 from rankfall.report import claim as module
 from rankfall.report.claim import (
     HOLDS,
+    UNDECIDED,
     Band,
     Claim,
     Decision,
@@ -84,6 +85,15 @@ def test_a_threshold_is_a_number_that_says_what_it_is_of() -> None:
         Threshold(1.0, "over", "power of depth")
     with pytest.raises(RankfallError, match="the quantity must not be empty"):
         Threshold(1.0, "above", " ")
+
+
+def test_an_undecided_claim_says_what_it_wants() -> None:
+    with pytest.raises(RankfallError, match="wants"):
+        Decision(UNDECIDED, "So close.")
+    with pytest.raises(RankfallError, match="wants"):
+        Decision(HOLDS, "Yes.", wants="more seeds")
+    with pytest.raises(RankfallError, match="'perhaps' is not a verdict; allowed: holds"):
+        Decision("perhaps", "?")
 
 
 def test_what_the_bench_adds_changes_no_verdict() -> None:

@@ -41,6 +41,14 @@ def test_a_predictor_that_decides_has_an_auc_of_one() -> None:
     assert one(rows, task="a", outcome="steps", kind="alone", predictor="residual", over=SIZE).value > 0.95
 
 
+def test_a_number_that_is_best_in_the_middle_is_found() -> None:
+    found = networks()
+    found = ended(found.assign(over_chance=1 - 0.4 * found.birth_norm_growth.abs()))
+    assert (
+        one(analysis(found), task="a", outcome="trains", kind="alone", predictor="norm_growth", over=SIZE).value > 0.97
+    )
+
+
 def test_noise_covers_chance() -> None:
     """Of twenty tables of noise, the intervals of one predictor miss chance about once; and what is seen is chance in the mean."""
     rng, missed, seen = np.random.default_rng(5), 0, []
@@ -91,6 +99,23 @@ def test_largest_depth_is_of_architectures() -> None:
     assert row.pairs <= 10 * 6 * 5 / 2
 
 
+def test_a_task_whose_networks_end_alike_has_a_reason() -> None:
+    found = networks(tasks=("a", "b"))
+    found = ended(found.assign(over_chance=np.where(found.task == "b", 0.9, found.over_chance)))
+    rows = analysis(found)
+    row = one(rows, task="b", outcome="trains", kind="alone", predictor="residual", over=SIZE)
+    assert np.isnan(row.value) and "no pair" in row.value_reason and row.verdict == "undecided"
+    known, both = (
+        one(rows, task=task, outcome="trains", kind="alone", predictor="residual", over=SIZE) for task in ("a", "all")
+    )
+    assert (both.value, both.low, both.tasks, both.networks) == (known.value, known.low, 1, known.networks)
+
+
+def score_parts(found: DataFrame, outcome: str, statistic: str, null: str) -> float:
+    names = sorted(found.architecture.unique())
+    return float(judge(found, list(KNOWS[null]), outcome, names)[statistic].value(np.ones((1, len(names))))[0])
+
+
 def alternate(found: DataFrame) -> Series:
     """Whether a network's architecture is one of every second."""
     return found.architecture.map(
@@ -114,6 +139,15 @@ def test_a_part_that_decides_is_predicted_and_what_mirrors_it_adds_nothing() -> 
     assert verdicts == {SIZE: "adds", DESIGN: "adds nothing"}
 
 
+def test_a_part_that_decides_by_depth_is_predicted() -> None:
+    """With a norm networks become better with depth, without one worse; in the mean over depths both are the same."""
+    found = networks()
+    normed, depth = alternate(found), found.depth.map({2: 0.2, 8: 0.5, 32: 0.8})
+    found = ended(found.assign(over_chance=np.where(normed, depth, 0.99 - depth), norm=np.where(normed, "layer", None)))
+    assert score_parts(found, "over_chance", "somers_d", DESIGN) > 0.98
+    assert score_parts(found, "over_chance", "somers_d", SIZE) < 0.2
+
+
 def test_parts_that_decide_nothing_are_at_chance() -> None:
     rng, seen = np.random.default_rng(6), []
     for seed in range(20):
@@ -124,6 +158,13 @@ def test_parts_that_decide_nothing_are_at_chance() -> None:
         made = judge(found, list(KNOWS[DESIGN]), "trains", names)["auc"]
         seen.append(float(made.value(np.ones((1, len(names))))[0]))
     assert abs(np.mean(seen) - 0.5) < 3 * np.std(seen) / 20**0.5 < 0.1
+
+
+def test_a_part_that_no_other_architecture_has_says_nothing_of_it() -> None:
+    """Whoever saw the architecture's name would know how it ends."""
+    found = networks()
+    found = ended(found.assign(over_chance=np.where(alternate(found), 0.9, 0.1), normaliser=found.architecture))
+    assert score_parts(found, "trains", "auc", DESIGN) < 0.6
 
 
 def test_missing_predictors_are_a_mark_and_no_number() -> None:

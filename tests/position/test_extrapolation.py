@@ -19,7 +19,7 @@ from rankfall.position.extrapolation.rows import compute_kept_by_chance
 from rankfall.run.plan import make_plan
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset, Split
-from rankfall.train import recipe
+from rankfall.train import data, recipe
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import means
@@ -168,6 +168,17 @@ def test_a_plan_accepts_it_on_text_alone() -> None:
     raw["grid"] = [{"task": "text", "architecture": "net", "training": "short", "seed": [0, 1]}]
     plan = make_plan(raw)
     assert plan.selected["extrapolation"] == {cell.key for cell in plan.cells}
+
+
+def test_text_is_hidden_in_as_many_batches_as_training_evaluates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirteen windows in batches of five: all of them, one after the other, and what is asked is what stood there."""
+    monkeypatch.setattr(data, "EVALUATED", 5)
+    made = context()
+    text, whole = hidden(made), made.data.test.inputs
+    assert text.seen.shape == whole.shape == (2, WINDOWS, LENGTH)
+    stood = whole.gather(2, text.places)
+    assert torch.equal(stood[text.wanted >= 0], text.wanted[text.wanted >= 0])
+    assert torch.equal(text.seen.scatter(2, text.places, stood), whole)
 
 
 def test_windows_joined_and_divided_by_hand() -> None:

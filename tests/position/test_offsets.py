@@ -86,3 +86,7 @@ def test_no_terms_is_one_line() -> None:
     network, two = made(position="rope")
     with pytest.raises(RankfallError, match="architecture 'net' has position rope"):
         measured(network, two[:1])  # as a job has it
+
+
+def test_one_head_has_terms_of_one_head() -> None:
+    assert {row["of_head"] for row in measured(*made(position="toeplitz", heads=1))} == {1}

@@ -190,20 +190,6 @@ def test_what_cannot_be_computed_is_refused_before_a_table_is_read(tmp_path, num
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("number", "said"),
-    [
-        ("where: heads == 9, value: mean proportion", "no row of path_counts matches heads == 9"),
-        ("value: only proportion", "needs a single value, but its rows have 5"),
-        ("where: heads == 2 and length == 0, value: std proportion", "the std of 1 rows is missing"),
-    ],
-)
-def test_a_statistic_of_nothing_is_no_number(results, tmp_path, number, said):
-    numbers = read(the_file(tmp_path, f"  n: {{table: path_counts, {number}}}\n"))
-    with pytest.raises(RankfallError, match=re.escape(said)):
-        compute("n", numbers, Tables({"default": results / "tables"}))
-
-
 def test_the_command_writes_says_and_is_then_done(results, tmp_path, monkeypatch, capsys):
     numbers = (
         "  n: {table: path_counts, value: rows}\n  other: {table: path_counts, value: rows, run: big}\n"
@@ -227,20 +213,6 @@ def test_the_command_writes_says_and_is_then_done(results, tmp_path, monkeypatch
     assert cli.main([*ask, "--check"]) == 0
     assert cli.main([*ask, "--from", f"big={results / 'tables'}"]) == 0
     assert page.read_text() == said.replace("7", "5").replace("8", "5")
-
-
-def test_a_number_that_cannot_be_computed_is_kept_and_said(results, tmp_path, monkeypatch, capsys):
-    the_file(
-        tmp_path / "docs", "  n: {table: path_counts, value: rows}\n  m: {table: path_counts, value: only length}\n"
-    )
-    page = tmp_path / "README.md"
-    page.write_text("<!--=m-->7<!--/--> <!--=n-->7<!--/-->")
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["docs", "--results", str(results)]) == 1
-    assert page.read_text() == "<!--=m-->7<!--/--> <!--=n-->5<!--/-->"
-    said = capsys.readouterr().out
-    assert "m: `only` needs a single value, but its rows have 3" in said
-    assert "1 written anew, 1 cannot be computed" in said
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """Guards what rows and runs say of processors: kinds are told apart by what may change bits, and a mixture is named."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -41,10 +40,8 @@ def test_a_processor_is_named_from_what_the_system_says() -> None:
         ([ZEN, ZEN], 1),
         ([ZEN, ZEN.replace("EPYC", "EPYC 9654 96-Core")], 1),  # of one kind: only the name differs
         ([ZEN, ZEN.replace("AVX512", "AVX2")], 2),
-        ([ZEN, XEON], 2),
         ([join_processors(ZEN, XEON)], 2),
         ([join_processors(ZEN, ZEN), None, float("nan")], 1),
-        ([join_processors(None, XEON), join_processors(XEON, None)], 1),
         ([None], 0),
     ],
 )
@@ -77,5 +74,3 @@ def test_a_comparison_of_runs_names_their_processors(tmp_path: Path, capsys: pyt
     assert cli.main(["compare", str(zen), str(xeon)]) == 0  # numbers are equal all the same
     said = "family 25 model 17, AVX512 in the first run, family 6 model 143, AVX512 in the second"
     assert said in capsys.readouterr().out
-    cli.main(["compare", str(zen), str(xeon), "--json"])
-    assert json.loads(capsys.readouterr().out)[0]["what"] == said

@@ -302,27 +302,6 @@ def test_padding_is_known_from_what_the_model_is_called_with(inner, options, tok
     assert {(row["tokens"], row["padding"]) for row in rows} == {(tokens, padding)}
 
 
-def test_a_model_that_turns_its_axes_is_asked_about():
-    class Turned(Gpt):
-        def forward(self, tokens):
-            return super().forward(tokens.T)[0]
-
-    for axis in (None, 0, 1):
-        model, rows = Turned(), []
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        watcher = rankfall.watch(model, to=rows.extend, batch_axis=axis)
-        if axis is None:
-            with pytest.raises(
-                RankfallError, match=r"returns \(6, 4, 16\) where the model was given \(4, 6\) .* say batch_axis=1"
-            ):
-                model(words(0))
-        else:
-            model(words(0)).square().mean().backward()
-            optimizer.step()
-            assert {row["samples"] for row in rows} == {6 if axis == 0 else 4}
-        watcher.close(quiet=True)
-
-
 def test_blocks_that_nobody_calls_who_contains_them():
     """A loop over blocks in the training step: the first step is missed, the next is seen."""
     blocks, rows = nn.ModuleList(GptBlock(8, 2) for _ in range(2)), []
