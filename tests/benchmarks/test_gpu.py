@@ -1,9 +1,7 @@
 """The benchmark of GPUs, run on a processor: what it counts, what it keeps, and, slow, all of it at the smallest sizes."""
 
-import math
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,7 +12,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
 from benchmarks.gpu.limits import Card, Traffic, Work, work_of  # noqa: E402
-from benchmarks.gpu.rows import SCHEMA, Rows, machine  # noqa: E402
 from benchmarks.gpu.shapes import settings  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -53,18 +50,6 @@ def test_operations_of_a_step_are_those_of_its_products(members: int) -> None:
     weights = made.weights.shape[1]
     assert work.state == 10 * 4 * weights
     assert work.unfused > 4 * work.state
-
-
-def test_every_row_is_kept_at_once(tmp_path: Path) -> None:
-    rows = Rows("checks", tmp_path / "checks.parquet", machine(CPU, True), time.monotonic())
-    rows.check("difference", 1e-3, 1e-2, shape="sorting")
-    rows.check("difference", math.nan, 1e-2)
-    rows.add("rate", status="skipped", reason="no GPU")
-    table = pq.read_table(tmp_path / "checks.parquet")
-    assert table.schema.equals(SCHEMA)
-    assert table["status"].to_pylist() == ["ok", "failed", "skipped"]
-    assert table["torch"].to_pylist() == [torch.__version__] * 3
-    assert rows.left <= 0
 
 
 @pytest.mark.slow

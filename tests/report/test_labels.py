@@ -22,7 +22,7 @@ def test_an_option_is_said_where_it_differs() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(COMPONENTS, unique=True))
 def test_different_values_have_different_labels(values: list[str]) -> None:
     told = labels(values)
