@@ -1,4 +1,4 @@
-"""Made-up rows of the table of cells."""
+"""Make rows of the table of cells."""
 
 import math
 from typing import Any
@@ -15,7 +15,7 @@ DONE = {
 
 
 def cell(key: str, architecture: str, seed: int, **fields: Any) -> dict[str, Any]:
-    """A network that is not trained; what is not said is as in every other row."""
+    """Return the row of a network that is not trained; what is not given is as in every other row."""
     row = {column.name: USED[column.type] for column in CELL_COLUMNS} | DESIGN | DONE
     row |= {"key": key, "architecture": architecture, "seed": seed, "task": "sorting", "training": "init", "epochs": 0}
     return row | {"chance": 0.25, "attainable": 0.85, "test_accuracy": 0.25} | fields

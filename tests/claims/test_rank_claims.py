@@ -1,4 +1,4 @@
-"""Claims about rank and signal: their closed forms are right, each by a second way."""
+"""Check the closed forms of claims about rank and signal, each by a second way."""
 
 import math
 from typing import Any

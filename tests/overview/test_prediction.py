@@ -17,7 +17,7 @@ from rankfall.report.conform import conform
 
 
 def cell(architecture: str, seed: int, lr: float, accuracy: float, **fields: Any) -> dict[str, Any]:
-    """A row of the table of cells; `lr` 0: at birth."""
+    """Return a row of the table of cells; `lr` 0: at birth."""
     trained = {"lr": lr, "epochs": 4 if lr else 0, "training": f"lr {lr}" if lr else "birth", "steps": 100 if lr else 0}
     ends = {"chance": 0.2, "attainable": None, "test_accuracy": accuracy}
     key = "-".join(map(str, ("sorting", architecture, 2, seed, lr)))
