@@ -1,7 +1,6 @@
 """Guards the comparison of two runs by engine: means over seeds are held against the deviation over seeds, and nothing is passed over."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,23 +60,6 @@ def test_what_is_apart_is_said_and_ends_with_1(
 ) -> None:
     assert ended(run(tmp_path / "a"), run(tmp_path / "b", change, drop)) == 1
     assert line in capsys.readouterr().out
-
-
-def test_a_difference_without_a_deviation_is_held_against_that_of_two_plain_runs() -> None:
-    alone = engines.Apart("cells", "SAN", "test_accuracy", 1, 0.1, 0.1, float("nan"), 0)
-    assert alone.ratio == float("inf") and engines.beyond(alone, engines.limit(alone, None, 1e9, 3.0))
-    for means, beyond in ((0.04, False), (0.03, True), (0.0, True)):
-        plain = replace(alone, means=means)
-        assert engines.beyond(alone, engines.limit(alone, plain, 1e9, 3.0)) == beyond
-
-
-def test_two_plain_runs_that_differ_widen_the_bound_in_their_column(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one, plain = run(tmp_path / "a"), run(tmp_path / "b", {"SAN": [9.0] * SEEDS})
-    control = run(tmp_path / "c", {"SAN": [4.0] * SEEDS})
-    assert ended(one, plain) == 1 and ended(one, plain, control) == 0
-    assert "two plain runs: 1.94, 5, 0 rows" in capsys.readouterr().out
 
 
 def ended(*runs: Path) -> int:

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import sizes
-from benchmarks.sizes import BEGIN, END, HEAD, PAGE, SIZES, Size, cells, cost, line, merged
+from benchmarks.sizes import Size, cost
 
 SMALL = Size(2, 64, 96, 200)
 
@@ -14,34 +14,6 @@ def test_the_weights_of_a_size_are_those_of_the_model():
     model = transformers.LlamaModel(transformers.LlamaConfig(**{name: int(one) for name, one in values.items()}))
     matrices = sum(one.numel() for one in model.parameters() if one.dim() > 1)
     assert matrices == pytest.approx(SMALL.weights * 1e9)
-
-
-def test_lines_take_each_others_places_in_the_order_of_sizes():
-    page = f"before\n{BEGIN}\n{END}\nafter\n"
-    small, large = SIZES[0], SIZES[2]
-    page = merged(page, [line(large, True, (200.0, 3.0))])
-    page = merged(page, [line(small, True, (9.0, 1.0)), line(small, False, (8.0, 2.0))])
-    page = merged(page, [line(large, True, (100.0, 2.5))])
-    rows = page.splitlines()
-    assert rows[2:4] == list(HEAD) and rows[0] == "before" and rows[-1] == "after"
-    assert [cells(one) for one in rows[4:-2]] == [
-        (small.name, "whole"),
-        (small.name, "streamed"),
-        (large.name, "streamed"),
-    ]
-    assert "| 100 s | 2.5 GB |" in rows[6]
-
-
-def test_the_page_has_a_table_with_lines_of_it():
-    text = PAGE.read_text()
-    lines = [
-        one
-        for one in text[text.index(BEGIN) : text.index(END)].splitlines()
-        if one.startswith("| ") and one not in HEAD
-    ]
-    known = {(size.name, how) for size in SIZES for how in ("whole", "streamed")}
-    assert len(lines) >= 4 and {cells(one) for one in lines} <= known
-    assert merged(text, []) == text
 
 
 @pytest.mark.slow

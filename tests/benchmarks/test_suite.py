@@ -14,7 +14,7 @@ from rankfall.run.plan import make_plan
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks import cells, clean, kinds, measures, memory, networks, processes, published  # noqa: E402
+from benchmarks import cells, clean, kinds, measures, memory, networks  # noqa: E402
 from benchmarks.growth import exponent  # noqa: E402
 from benchmarks.limits import Limits  # noqa: E402
 from benchmarks.record import SCHEMA, Results  # noqa: E402
@@ -34,17 +34,6 @@ def test_the_clean_module_learns() -> None:
     losses, accuracies = found["course"][::2], found["course"][1::2]
     assert len(losses) == 12 and losses[-1] < losses[0] and accuracies[-1] > accuracies[0] + 0.1
     assert found["test"] == found["course"][-2:] and found["train"][1] > accuracies[0] + 0.1
-
-
-def test_the_longest_published_training_is_computed_by_the_machine() -> None:
-    assert networks.cell_of(published.NAME).engine == "machine"
-
-
-def test_what_a_command_leaves_behind_counts_too() -> None:
-    """The server that jobs are forked from is waited for by nobody."""
-    busy = "import time\nwhile time.process_time() < 0.5: pass"
-    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}], stdout=subprocess.DEVNULL)"
-    assert processes.run(["-c", code]).seconds > 0.5
 
 
 def test_configurations_of_benchmarks_are_valid() -> None:
@@ -87,12 +76,6 @@ def test_each_subject_at_its_smallest(subject: str, tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / f"{subject}.parquet").to_pylist()
     assert rows and all(row["tiny"] and math.isfinite(row["value"]) for row in rows)
     assert any(row["ratio"] for row in rows) and (tmp_path / "bench.png").stat().st_size > 5000
-
-
-@pytest.mark.long
-def test_an_unknown_subject_is_one_line() -> None:
-    done = subprocess.run([sys.executable, "-m", "benchmarks", "step"], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2 and "there is no subject 'step'" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_what_is_compiled_pays_from_some_steps_on() -> None:

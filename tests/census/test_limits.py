@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rankfall.census import limits
-from rankfall.census.limits import MEMORY, STOPS, TIME, Escaped, run_within
+from rankfall.census.limits import MEMORY, TIME, Escaped, run_within
 
 GIGABYTES = 4.0
 
@@ -67,29 +67,6 @@ def test_one_that_is_killed_costs_no_other() -> None:
     spent = run_within(lambda: os.kill(os.getpid(), signal.SIGKILL), seconds=10, gigabytes=GIGABYTES)
     assert spent.value is None and "SIGKILL" in spent.reason
     assert run_within(lambda: 1, seconds=10, gigabytes=GIGABYTES).value == 1
-
-
-def test_a_signal_to_the_whole_group_ends_no_call_and_so_makes_no_row() -> None:
-    def stopped() -> str:
-        for number in STOPS:
-            os.kill(os.getpid(), number)
-        return "went on"
-
-    assert run_within(stopped, seconds=10, gigabytes=GIGABYTES).value == "went on"
-
-
-def test_a_caller_that_is_interrupted_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
-
-    def interrupted(child: int, options: int) -> None:
-        begun.append(child)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("rankfall.census.limits.os.wait4", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run_within(time.sleep, 100, seconds=100, gigabytes=GIGABYTES)
-    with pytest.raises(ProcessLookupError):
-        os.kill(begun[0], 0)
 
 
 def test_an_error_about_the_whole_run_is_raised_here() -> None:

@@ -89,17 +89,10 @@ def test_norms_are_told_by_what_they_do_and_where_they_stand(place: str, said: s
     assert found.classes == [norm.__name__]
 
 
-def test_branches_that_do_not_see_the_size_of_the_state_are_counted() -> None:
-    for norm, share in ((nn.LayerNorm, 1.0), (nn.Identity, 0.0)):
-        one = stacked(norm=norm)
-        assert norms(one, one.flows[0]).free == share
-
-
 @pytest.mark.parametrize(
     ("place", "norm", "said"),
     [
         ("before", nn.LayerNorm, "pre-norm"),
-        ("behind", nn.RMSNorm, "pre-norm"),
         ("after", nn.LayerNorm, "post-norm"),
         ("before", nn.Identity, "no norm on the stream"),
     ],

@@ -81,23 +81,10 @@ def test_a_broken_file_is_refused_before_anything_runs(tmp_path: Path) -> None:
         make_plan(CONFIG)
 
 
-def test_a_misspelt_file_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    write(tmp_path, CLAIM.replace("    Claim(", "    Clame("))
-    with pytest.raises(RankfallError, match=r"a claim cannot be read: .*Clame"):
-        make_plan(CONFIG)
-
-
-@pytest.mark.parametrize("section", ["measures", "figures"])
-def test_a_misspelt_name_is_refused_before_anything_runs(section: str, tmp_path: Path) -> None:
+def test_a_misspelt_name_is_refused_before_anything_runs(tmp_path: Path) -> None:
     write(tmp_path)
-    options = {"claims": ["squares_grew"]}
-    changes = (
-        {"measures": {**CONFIG["measures"], "claims": options}}
-        if section == "measures"
-        else {"figures": {"evidence": options}}
-    )
     with pytest.raises(RankfallError, match=r"'squares_grew' is not a claim.*did you mean 'squares_grow'"):
-        make_plan(CONFIG | changes)
+        make_plan({"measures": {**CONFIG["measures"], "claims": {"claims": ["squares_grew"]}}})
 
 
 def test_the_documentation_shows_a_claim_that_works(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Every rule can say that its claim holds, holds in part, and is contradicted: one table of known answer for each verdict."""
 
-import math
-
 import pytest
 from claim_verdicts import Values, check_verdicts, decide_on
 
@@ -22,24 +20,24 @@ from rankfall.claims.lambda_skip import names as skips
 from rankfall.claims.query_gradients import names as query
 from rankfall.claims.sinks_slow_mixing import claim as sinks
 from rankfall.claims.stream_products import names as streams
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Band, claims
+from rankfall.report.claim import UNDECIDED, Band, claims
 
 OF_OTHER_FOLDERS = ("free_streams_explode", "lambda_skip", "query_gradients", "sinks_slow_mixing")
 
 
-def affine_rank(first: float, second: float, through: float = 0) -> Values:
+def affine_rank(first: float, second: float) -> Values:
     """Changes of ranks 1 and 2, of at most 3."""
     return {
         (affine.CHANGE, affine.BESIDE): {1: first, 2: second, 3: 0},
-        (affine.CHANGE, affine.THROUGH): {1: through, 2: through, 3: 0},
+        (affine.CHANGE, affine.THROUGH): {1: 0, 2: 0, 3: 0},
         (affine.RESIDUAL, affine.BESIDE): {1: 1.1, 2: 0.9},
     }
 
 
-def alibi_peak(*off: float, content: float = 0) -> Values:
+def alibi_peak(*off: float) -> Values:
     """By how many tokens the peak is off after 1 and 2 layers."""
     published = dict(zip((1, 2), (4.0, 8.0)))
-    lines = {alibi.EQUAL: off, alibi.WEAK: (content, content), alibi.STRONG: (content, content)}
+    lines = {alibi.EQUAL: off, alibi.WEAK: (0, 0), alibi.STRONG: (0, 0)}
     values: dict[tuple[str, str], dict[float, float | None]] = {(alibi.PEAK, alibi.PUBLISHED): dict(published)}
     for line, moved in lines.items():
         values[alibi.PEAK, line] = {layer: at + by for (layer, at), by in zip(published.items(), moved, strict=True)}
@@ -47,12 +45,12 @@ def alibi_peak(*off: float, content: float = 0) -> Values:
     return values
 
 
-def ranks(methods: dict[str, tuple[float, float]], among: str = "", hand: float = 1) -> Values:
-    """Rank correlations after layers 2 and 3 of each method, the first of which is right in a share `hand` of pairs by hand."""
+def ranks(methods: dict[str, tuple[float, float]], among: str = "") -> Values:
+    """Rank correlations after layers 2 and 3 of each method, the first of which is right in all pairs by hand."""
     values: dict[tuple[str, str], dict[float, float | None]] = {}
     for number, (method, (second, third)) in enumerate(methods.items()):
         values[among + attribution.RANKS, method] = {1: 0.5, 2: second, 3: third}
-        values[attribution.RIGHT, method] = values[among + attribution.RIGHT, method] = {1: 0.9 if number else hand}
+        values[attribution.RIGHT, method] = values[among + attribution.RIGHT, method] = {1: 0.9 if number else 1}
     return values
 
 
@@ -112,14 +110,14 @@ def bias(*grown: float) -> Values:
     }
 
 
-def first_shares(*ends: float, before: float = 0.4, bare: float = 0.9) -> Values:
+def first_shares(*ends: float, before: float = 0.4) -> Values:
     """The first token's share after the most layers, by positions; `before`: at half as many."""
     return {
         **{
             (early.FIRST, f"{line}, {early.DECODER}"): {64: before, 128: end}
             for line, end in zip(early.NETWORKS, ends, strict=True)
         },
-        **{(early.FIRST, f"{line}, {kind}"): {32: bare} for line in early.NETWORKS for kind in ("no skips", "skips")},
+        **{(early.FIRST, f"{line}, {kind}"): {32: 0.9} for line in early.NETWORKS for kind in ("no skips", "skips")},
     }
 
 
@@ -146,25 +144,24 @@ def lambdas(attention: float, state_space: float) -> Values:
     return {(skips.LOSS, kind): {one: -size / one**2 for one in skips.LAMBDAS} for kind, size in sizes.items()}
 
 
-def gradients(powers: tuple[float, ...], fixed: float = 0.0) -> Values:
+def gradients(powers: tuple[float, ...]) -> Values:
     """Powers of the number of tokens at beta .43, 1, 2 and 3."""
     betas = (*query.BELOW, *query.ABOVE)
     values: dict[tuple[str, str], dict[float, float | None]] = {}
     for tokens in (1024, 2048):
         line = f"{tokens} tokens"
         values[query.GRADIENT, line] = {beta: tokens**power for beta, power in zip(betas, powers, strict=True)}
-        values[query.FIXED, line] = {beta: tokens ** (power + fixed) for beta, power in zip(betas, powers, strict=True)}
+        values[query.FIXED, line] = values[query.GRADIENT, line]
         values[query.SHARE, line] = {0.43: 0.05, 1: 0.2, 3: 1}
     return values
 
 
-def mixing(kept: float, reached: float, elsewhere: float | None = None) -> Values:
+def mixing(kept: float, reached: float) -> Values:
     """Residual and share of a change in others at the highest score, where both are .5 at score 0."""
     values: dict[tuple[str, str], dict[float, float | None]] = {}
     for line in sinks.LINES:
-        here = line == sinks.DECIDES or elsewhere is None
-        values[sinks.KEPT, line] = {0: 0.5, 8: kept if here else elsewhere}
-        values[sinks.REACHED, line] = {0: 0.5, 8: reached if here else elsewhere}
+        values[sinks.KEPT, line] = {0: 0.5, 8: kept}
+        values[sinks.REACHED, line] = {0: 0.5, 8: reached}
         values[sinks.DRAWN, line] = {0: 0.1, 8: 0.9}
     return values
 
@@ -245,54 +242,9 @@ def test_no_claim_is_left_out() -> None:
     assert {*CASES} == ours | {*OF_OTHER_FOLDERS}
 
 
-ADDED: dict[str, tuple[Values, Values]] = {  # the same source's setting; true and untrue in what the bench adds
-    "affine_rank": (affine_rank(1, 1), affine_rank(1, 1, through=1)),
-    "alibi_peak": (alibi_peak(0, 0), alibi_peak(0, 0, content=50)),
-    "decomposition_is_faithful": (
-        ranks({"decomposed": (0.6, 0.6), "norms": (0.5, 0.5)}),
-        ranks(
-            {"decomposed": (0.6, 0.6), "norms": (0.5, 0.5)}, hand=0.95
-        ),  # more often right than norms, and not always
-    ),
-    "gain_control": (control(1, 0.5, 0.1), control(1, 0.5, 1)),
-    "only_the_first_token_is_left": (first_shares(0.9, 0.9, 0.9), first_shares(0.9, 0.9, 0.9, bare=0.3)),
-    "query_gradients": (gradients((-0.9, -0.2, 0.2, 0.2)), gradients((-0.9, -0.2, 0.2, 0.2), fixed=0.8)),
-    "sinks_slow_mixing": (mixing(0.9, 0.01), mixing(0.9, 0.01, elsewhere=0.2)),
-}
-
-
-@pytest.mark.parametrize("name", ADDED)
-def test_what_the_bench_adds_is_said_and_changes_no_verdict(name: str) -> None:
-    here, beyond = (decide_on(name, values) for values in ADDED[name])
-    assert here.verdict == beyond.verdict
-    assert all(one.true for one in here.extends) and any(one.true is False for one in beyond.extends)
-
-
-def test_affine_rank_is_decided_by_tokens_in_general_position() -> None:
-    """It was in part: spaces through the origin keep their rank, and full ranks cannot rise."""
-    assert decide_on("affine_rank", affine_rank(1, 1)).verdict == CONTRADICTED
-
-
 def test_a_share_that_still_rises_decides_nothing_of_the_limit() -> None:
     found = decide_on("only_the_first_token_is_left", first_shares(0.3, 0.3, 0.3, before=0.2))
     assert found.verdict == UNDECIDED and "still rises" in found.wants
-
-
-def test_a_loss_that_a_larger_skip_makes_as_small_as_one_likes_is_prevented_at_no_fixed_one() -> None:
-    """It was in part: lambda stopped at 8, where .3 / lambda^2 is more than a thousandth."""
-    found = decide_on("lambda_skip", lambdas(0.3, 0))
-    assert found.verdict == HOLDS and [one.true for one in found.extends] == [False]
-
-
-def test_a_gradient_may_vanish_at_any_speed() -> None:
-    assert decide_on("query_gradients", gradients((-0.9, -0.05, 0.05, 0.1))).verdict == HOLDS
-    assert math.isclose(decide_on("query_gradients", gradients((-0.9, -0.05, 0.05, 0.1))).number or 0, -0.9)
-
-
-def test_one_layer_of_many_where_a_method_is_higher_is_no_part_of_a_claim() -> None:
-    """It was in part: of five layers and two methods some are decidedly higher by chance."""
-    found = decide_on("alti_beats_gradients", ranks({"ALTI": (0.2, 0.6), "Jacobian": (0.5, 0.5)}))
-    assert found.verdict == CONTRADICTED and "ALTI over Jacobian at 3" in found.said
 
 
 def test_a_change_that_may_be_nothing_is_no_end_of_a_loss() -> None:
@@ -301,9 +253,3 @@ def test_a_change_that_may_be_nothing_is_no_end_of_a_loss() -> None:
     assert erasing.stays(none, Band(0.1, -0.1, 0.3, 8)) is None
     assert erasing.stays(none, Band(0.25, 0.1, 0.4, 8)) is True
     assert erasing.stays(loss, Band(0.25, 0.1, 0.4, 8)) is False
-
-
-def test_below_one_is_below_one() -> None:
-    """A cosine that stays at .97 was undecided: the rule asked for .95."""
-    assert decide_on("depth_scaling", branches(0.97, 1)).verdict == HOLDS
-    assert decide_on("depth_scaling", branches(0.97, 0.98)).verdict == IN_PART

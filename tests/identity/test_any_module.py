@@ -82,25 +82,6 @@ def test_each_branch_that_mixes_has_its_own_order():
     assert "does not contract" in found["layers.2 branch"].reason
 
 
-def test_equal_rows_have_no_order():
-    found = order_of_contraction(
-        Stack(*(Bare(Mixes(torch.ones(TOKENS, TOKENS) / TOKENS)) for _ in range(2))), drawn(2, TOKENS, WIDTH)
-    )
-    assert all(one.order is None and one.reason for one in found.values())
-
-
-def test_a_model_of_the_library_needs_no_inputs():
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    config = transformers.GPT2Config(n_layer=2, n_head=2, n_embd=16, vocab_size=50, bos_token_id=0, eos_token_id=0)
-    model = transformers.GPT2Model(config)
-    found = order_of_contraction(model)
-    assert list(found) == ["h.0 attn", "h.1 attn"] and all(
-        one.order == pytest.approx(1, abs=0.02) for one in found.values()
-    )
-    assert token_identity(model).cosine[0] == pytest.approx(1.0)
-
-
 def test_a_stream_that_mixes_nothing_has_no_order():
     with pytest.raises(RankfallError, match="no branch of it mixes tokens"):
         order_of_contraction(
@@ -169,16 +150,6 @@ def test_of_several_streams_one_is_named():
     assert token_identity(both, inputs, stream="decoder").chance == 1 / 4
     assert len(attribution(both, inputs, stream="encoder", tokens=2, directions=1).own) == 3
     assert {name.split()[0] for name in order_of_contraction(both, inputs)} == {"encoder", "decoder"}
-
-
-class OfTheBatch(nn.Module):
-    def forward(self, x):
-        return x.mean(0, keepdim=True) + x.mean(1, keepdim=True)
-
-
-def test_samples_that_depend_on_one_another_stay_samples():
-    found = attribution(Stack(Bare(OfTheBatch()), Bare(OfTheBatch())), drawn(3, TOKENS, WIDTH), tokens=2)
-    assert found.shares.shape == (3, 3, 2, TOKENS)
 
 
 def test_the_module_is_left_as_it_was():

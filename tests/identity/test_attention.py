@@ -5,23 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import cells, data_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
 from rankfall.identity import effective, programs, scores, witness
 from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers, _quantities
-from rankfall.identity.cells import _find_mask, cell_views
+from rankfall.identity.cells import _find_mask
 from rankfall.identity.nullspace import _ones_left, column_space, null_dimension, null_dimension_simplex, rank
 from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.rows import outlier_channels, rows_of
 from rankfall.identity.views import AttentionView
-from rankfall.nets.network import Shape, build
-from rankfall.train.fit import Course, fit
-from rankfall.train.members import Hyperparameters, Members
-from rankfall.train.objectives.classes import classes
-from rankfall.train.optimizers.adam import Adam
 
 DTYPE = torch.float64
 
@@ -59,38 +53,6 @@ def test_null_dimensions_around_the_head_width(tokens: int, null: int, simplex: 
     with_ones = torch.cat([whole, torch.ones(3, 2, tokens, 1, dtype=DTYPE)], -1)
     assert (tokens - torch.linalg.matrix_rank(whole, rtol=1e-10) == null).all()
     assert (tokens - torch.linalg.matrix_rank(with_ones, rtol=1e-10) == simplex).all()
-
-
-@pytest.mark.parametrize(("tokens", "null", "simplex"), [(64, 0, 0), (65, 1, 0), (66, 2, 1), (128, 64, 63)])
-def test_null_dimensions_of_bert_s_size(tokens: int, null: int, simplex: int) -> None:
-    rows = rows_of(drawn(tokens, width=768, head=64))
-    assert (null_dimension(rows, 1e-10) == null).all()
-    assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
-
-
-@pytest.mark.parametrize("norm", ["layer", "none"])
-@pytest.mark.parametrize(("tokens", "null", "simplex"), [(3, 0, 0), (4, 0, 0), (5, 1, 0), (6, 2, 1), (8, 4, 3)])
-def test_null_dimensions_of_trained_heads(norm: str, tokens: int, null: int, simplex: int) -> None:
-    """With symbols that all differ, so that rows of T do."""
-    generator = torch.Generator().manual_seed(3)
-    symbols = torch.stack([torch.randperm(12, generator=generator)[:tokens] for _ in range(6)]).view(2, 3, tokens)
-    network = _trained(norm)
-    for view in cell_views(network, symbols):
-        rows = rows_of(view)
-        assert (null_dimension(rows, 1e-10) == null).all()
-        assert (null_dimension_simplex(rows, 1e-10) == simplex).all()
-
-
-def _trained(norm: str) -> Any:
-    cell = cells(architecture={"depth": 2, "heads": 2, "width": 16, "head_width": 4, "position": "none", "norm": norm})[
-        0
-    ]
-    made = build(cell.architecture, Shape("tokens", "classes", 5, 12, 12), 2, torch.float32)
-    made.initialise([0, 1])
-    inputs = torch.randint(12, (2, 60, 5), generator=torch.Generator().manual_seed(1))
-    members = Members(made, [0, 1], Adam(), [Hyperparameters(lr=3e-3)] * 2)
-    fit(members, data_of(inputs), classes, Course(epochs=2, batch=20))
-    return made.double().requires_grad_(False)
 
 
 def test_repeated_tokens_and_equal_rows_lower_the_rank() -> None:

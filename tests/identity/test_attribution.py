@@ -2,18 +2,19 @@
 
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from helpers import cells, data_of
 
 from rankfall.identity.attribution.columns import ATTRIBUTION_COLUMNS, ATTRIBUTION_KEY
 from rankfall.identity.attribution.measure import NO_PARTS, attribution
+from rankfall.identity.attribution.rows import equal_shares
 from rankfall.identity.cells import cell_views
 from rankfall.identity.jacobian import every_block
 from rankfall.identity.shares import BANDS
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.report.conform import conform
 
 INPUTS = torch.randint(7, (2, 6, 5), generator=torch.Generator().manual_seed(1))
 
@@ -88,14 +89,6 @@ def test_summed_gradient_of_an_untrained_network_is_named_as_rounding() -> None:
     assert row["value"] > 0
 
 
-@pytest.mark.long
-def test_the_table_takes_the_rows() -> None:
-    from rankfall.report.cell_columns import cell_columns
-
-    rows = [cell_columns(cells()[0], None) | row for row in attribution(context(), samples=1) if row.pop("member") == 0]
-    assert conform("attribution", rows).num_rows == len(rows)
-
-
 def test_the_own_share_of_attention_is_the_mean_of_its_diagonal() -> None:
     """Of the first layer, whose rows of weights sum to one in each head: nothing is squared on the way to a share, and left so."""
     given = context(mlp="none")
@@ -104,3 +97,13 @@ def test_the_own_share_of_attention_is_the_mean_of_its_diagonal() -> None:
     weights = view.weights.mean(1)  # (B, T, T)
     (row,) = chosen(rows, member=0, layer=1, method="attention", kept_tokens="all", quantity="own share")
     assert row["value"] == pytest.approx(float(weights.diagonal(dim1=-2, dim2=-1).mean()), rel=1e-9)
+
+
+def test_equal_shares_are_one_in_as_many_as_there_are() -> None:
+    """Of networks all tokens are asked: 6 in 2 samples are 3 each. Of models some: the text has 8, or 7 where the first does not count."""
+    networks = pd.DataFrame({"samples": [2, 4], "tokens": [6, 20]})
+    assert equal_shares(networks).tolist() == [1 / 3, 1 / 5]
+    models = pd.DataFrame(
+        {"samples": [2, 2], "tokens": [3, 3], "length": [8, 8], "kept_tokens": ["all", "without first"]}
+    )
+    assert equal_shares(models).tolist() == [1 / 8, 1 / 7]

@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from helpers import cells, data_of
 
 from rankfall.identity.cell_influence.measure import cell_influence
 from rankfall.identity.influence.measure import influence, measure_shares, stack
+from rankfall.identity.influence.rows import equal_places
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
@@ -92,20 +94,6 @@ def test_cells_have_one_share_a_place() -> None:
     assert 0 < last < 5 * own
 
 
-def test_the_figure_says_what_the_tables_have() -> None:
-    from rankfall.identity.influence.figure import influence as figure
-    from rankfall.report.cell_columns import cell_columns
-
-    rows = influence(Context(), length=12, depths=[3], alphas=[0.3], width=8, heads=2, seeds=1, samples=2)
-    labels = cell_columns(cells(architecture={"depth": 2})[0], {"status": "done"})
-    of_cells = [labels | row for row in cell_influence(context(), samples=2) if row.pop("member") == 0]
-    given = {
-        name: conform(name, found).to_pandas() for name, found in (("influence", rows), ("cell_influence", of_cells))
-    }
-    picture = figure(given.__getitem__, depth=3)
-    early = sum(row["share"] for row in of_cells if row["layer"] == 2 and row["place"] <= 2.5)
-    assert (
-        f"on the right the first half of the places has this share of the influence: short {early:.2f}."
-        in picture.caption
-    )
-    assert picture.numbers is not None and {"share", "spearman"} <= set(picture.numbers.quantity)
+def test_equal_places_share_the_whole() -> None:
+    assert equal_places(pd.DataFrame({"length": [4, 8]})).tolist() == [0.25, 0.125]
+    assert equal_places(pd.DataFrame({"places": [5, 2], "length": [9, 9]})).tolist() == [0.2, 0.5]

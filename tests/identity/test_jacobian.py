@@ -1,6 +1,5 @@
 """Guards norms of Jacobian blocks: against differences of the network itself, a linear network's closed form, and each other."""
 
-import time
 from typing import Any
 
 import numpy as np
@@ -150,14 +149,6 @@ def test_a_linear_network() -> None:
                     assert float(found[layer, member, 1, j, i]) == pytest.approx(float(block.norm()), rel=1e-12)
 
 
-def test_order_of_tokens_does_not_matter_without_position() -> None:
-    made, x = network(mlp="gelu", position="none"), states()
-    order = torch.tensor([2, 4, 0, 1, 3])
-    for blocks in (lambda y: every_block(layers_of(made), y)[JACOBIAN], lambda y: ablation(layers_of(made), y)):
-        plain, turned = blocks(x), blocks(x[:, :, order])
-        torch.testing.assert_close(turned, plain[..., order, :][..., order], rtol=1e-10, atol=1e-12)
-
-
 def test_ablation_is_a_loop_over_tokens() -> None:
     made, x = network(mlp="gelu"), states()
     found = ablation(layers_of(made), x, memory=1)
@@ -222,28 +213,3 @@ def test_quantiles_and_the_deviation_of_means_by_hand() -> None:
     assert found["deviation"] is None  # of one sample with numbers
     two = row("jacobian", "all", "own share", torch.tensor([[1.0, 3.0], [4.0, 8.0]]), torch.ones(2, 2))
     assert two["value"] == 4 and two["deviation"] == pytest.approx(8**0.5)  # means 2 and 6
-
-
-@pytest.mark.slow
-def test_against_a_plain_loop() -> None:
-    """The same blocks from one autograd.grad for each feature of each token of each layer; prints how much longer that takes."""
-    cell = cells(architecture={"depth": 6, "heads": 2, "width": 48, "mlp": "gelu"})[0]
-    made = build(cell.architecture, Shape("tokens", "classes", length=8, size_in=7, size_out=7), 4, torch.float64)
-    made.initialise([0, 1, 2, 3])
-    made.requires_grad_(False)
-    x = torch.randn(4, 2, 8, 48, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    every_block(layers_of(made), x)  # what a first call compiles
-    start = time.process_time()
-    found = every_block(layers_of(made), x)[JACOBIAN]
-    ours, start = time.process_time() - start, time.process_time()
-    given = x.clone().requires_grad_()
-    expected = torch.zeros_like(found)
-    for layer, state in enumerate(layers_of(made)(given)):
-        for token in range(8):
-            for feature in range(48):
-                (gradient,) = torch.autograd.grad(state[..., token, feature].sum(), given, retain_graph=True)
-                expected[layer, ..., token, :] += gradient.square().sum(-1)
-    loop = time.process_time() - start
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
-    print(f"plain loop {loop:.1f} s, {loop / ours:.1f} times as long as {ours:.1f} s")
-    assert loop > ours

@@ -1,7 +1,5 @@
 """Guards attribution of real models: the model as a function of its first states, its blocks, and the rows of a small model."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -17,7 +15,6 @@ from rankfall.models.restart import layers_from
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subject
 from rankfall.models.texts import Texts
-from rankfall.report import tables
 from rankfall.report.conform import conform
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -81,52 +78,3 @@ def test_rows_of_a_small_model() -> None:
     assert (np.abs(own.value.to_numpy() - true.value.to_numpy()) < 6 * own.error.to_numpy() + 0.01).all()
     effects = table[(table.method == "ablation") & (table.quantity == "own share")]
     assert (effects.samples == 2).all() and effects.value.notna().all()
-
-
-def test_the_command_takes_as_many_tokens_of_a_text_as_it_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rankfall.cli import main
-    from rankfall.commands import _model_identity
-
-    part = "model_attribution"
-    monkeypatch.setattr(_model_identity, "PARTS", {part: _model_identity.PARTS[part]})
-    sizes = [word for item in CONFIGS["bert"].items() for word in ("--set", "{}={}".format(*item))]
-    words = [
-        "measure",
-        "model",
-        "bert",
-        *sizes,
-        "--study",
-        "identity",
-        "--text",
-        "zipf",
-        "--samples",
-        "2",
-        "--length",
-        "6",
-        "--seeds",
-        "1",
-    ]
-    assert main([*words, "--tokens", "6", "--out", str(tmp_path)]) == 0
-    table = tables.read(tmp_path / f"{part}.parquet", part).to_pandas()
-    own = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
-    assert (own.tokens == 12).all()
-
-
-def test_the_figure_says_what_the_table_has() -> None:
-    from rankfall.identity.model_attribution.figure import model_attribution as figure
-
-    rows = model_attribution(
-        Context(), model="bert", config=CONFIGS["bert"], text="zipf", samples=2, length=8, tokens=2, ablated=1
-    )
-    table = conform("model_attribution", rows).to_pandas()
-    picture = figure(lambda name: table)
-    own = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
-    assert (
-        f"after the last layer is {float(own[own.layer == 3]['median'].iloc[0]):.1%} (bert, init)." in picture.caption
-    )
-    assert picture.numbers is not None
-    drawn = picture.numbers[(picture.numbers.method == "jacobian") & (picture.numbers.quantity == "own share")]
-    assert drawn[drawn.kept_tokens == "all"]["median"].tolist() == pytest.approx(own["median"].tolist())
-    assert len(picture.figure.axes) == 4

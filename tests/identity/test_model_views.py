@@ -8,7 +8,6 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, PICTURES, WRITTEN_OUT, Tiny, layer
 
 from rankfall.errors import RankfallError
-from rankfall.identity import model_views as views
 from rankfall.identity.model_views import kind_of, model_views
 from rankfall.identity.views import KINDS
 from rankfall.models.forward import Wide
@@ -99,11 +98,3 @@ def test_kinds_of_a_text() -> None:
     kinds = next(model_views(it, 0, 2)).kinds
     assert (kinds[:, 0] == KINDS.index("first")).all() and (kinds[:, -1] == KINDS.index("separator")).all()
     assert (kinds[:, 1:-1] == KINDS.index("punctuation")).any() and (kinds[:, 1:-1] == KINDS.index("other")).any()
-
-
-@pytest.mark.parametrize("known", [None, lambda x: 2.0 * x])
-def test_a_norm_of_another_form_is_not_taken_for_one(known: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that cannot be read, and one that gives something else than the model's, both said; the attention is a view still."""
-    monkeypatch.setattr(views, "_norm", lambda module: known)
-    (view, *_) = model_views(on_table("bert"), 0, 2)
-    assert view.join == "the form of the norm LayerNorm is not known"

@@ -79,13 +79,6 @@ def test_what_is_tested_is_from_the_test_split_and_known_nowhere_else() -> None:
     assert len(different(data, 0, 1000)) == 80
 
 
-def test_the_test_sentences_of_memorization_are_trained_on_once_only() -> None:
-    known = words(0, 30)
-    drawn = dataset_of(known, known, known[:9], known[:9], size_in=SYMBOLS, size_out=2)
-    same = Data.from_datasets([drawn], torch.float32, torch.device("cpu"))
-    assert len(different(same, 0, 100)) == 30
-
-
 def test_too_few_sentences_are_said_in_one_line() -> None:
     def of(count: int) -> Any:
         return dataset_of(words(0, count), words(0, count), words(1, 2), words(1, 2), size_in=SYMBOLS, size_out=2)

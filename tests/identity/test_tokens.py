@@ -13,7 +13,7 @@ from rankfall.identity.intervals import estimate_rate, wilson
 from rankfall.identity.nearest import once, shares
 from rankfall.identity.probes import Probes, Start, least_squares
 from rankfall.identity.recovery import Recipe, at_once, recover
-from rankfall.identity.sentences import FEWEST, Sentences, spread
+from rankfall.identity.sentences import Sentences, spread
 from rankfall.identity.tokens import token_rates
 from rankfall.measure.context import Uninterrupted
 from rankfall.streams import stream
@@ -155,15 +155,6 @@ def test_the_guess_from_the_position_is_the_mean_embedding_there() -> None:
     states = drawn(2, 10, 3, 4)
     given = Sentences(0, torch.zeros(10, 3, dtype=torch.long), [0, 1], states, [], list)
     torch.testing.assert_close(given.by_position(), states[0, :7].mean(0).expand(1, 3, 4), rtol=1e-12, atol=0)
-
-
-def test_from_so_few_sentences_on_some_are_left_to_train_to_validate_and_to_test() -> None:
-    def least(count: int) -> int:
-        one = Sentences(0, torch.zeros(count, 3, dtype=torch.long), [0], torch.zeros(1, count, 3, 2), [], list)
-        return min(one.train, one.known - one.train, len(one.tested(0)))
-
-    assert least(FEWEST - 1) == 0
-    assert all(least(count) > 0 for count in range(FEWEST, 200))
 
 
 def test_no_sentence_is_both_known_and_tested() -> None:

@@ -72,15 +72,6 @@ def test_zero_has_no_place_on_a_logarithmic_axis(picture: Any) -> None:
     assert found.figure.axes[0].get_yscale() == "log" and drawn(found) == {"rule: above 2.5": 2.5}
 
 
-def test_the_caption_has_all_numbers_of_the_rule_in_words(picture: Any) -> None:
-    caption = picture(1.0, 2.0).caption
-    assert (
-        "deep: It is. The rule: spread above 2.5 (the last layer); spread below 0; share at 0.5; power of depth below 3."
-        in caption
-    )
-    assert "The rule" not in picture(1.0, 2.0, claim=replace(CLAIM, thresholds=())).caption
-
-
 def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(CLAIM, name="both", thresholds=(*within(1.0, 0.5, SHARE), Threshold(0.7, "above", SHARE)))
     monkeypatch.setattr(chart, "claims", lambda: (CLAIM, both))
@@ -99,31 +90,3 @@ def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.Mo
             level.name
         )
     assert set(wanted) < {level.name for level in own.beside}
-
-
-def test_a_quantity_without_a_second_name_is_the_one_of_values(picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was written below the axis of x, and nothing beside that of values."""
-    plain = replace(CLAIM, shown="spread", thresholds=(Threshold(2.5, "above", "spread"),))
-    table = rows(0.0, 3.0).assign(quantity="spread")
-    monkeypatch.setattr(figure, "declared_claims", lambda: (plain,))
-    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is.", "extends": ""}])
-    (panel,) = figure.evidence({"evidence": table, "claims": verdicts}.__getitem__).figure.axes
-    assert (panel.get_ylabel(), panel.get_xlabel()) == ("spread", "")
-
-
-def test_values_that_are_missing_are_counted_in_the_caption(picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mean over two of three seeds was one over seeds."""
-    assert "without a number" not in picture(0.0, 3.0).caption
-    table = rows(0.0, 3.0, math.nan)
-    monkeypatch.setattr(figure, "declared_claims", lambda: (CLAIM,))
-    verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is.", "extends": ""}])
-    found = figure.evidence({"evidence": table, "claims": verdicts}.__getitem__)
-    assert "Without a number: deep 1 of 3 values." in found.caption
-
-
-def test_the_caption_explains_only_marks_that_are_drawn(picture: Any) -> None:
-    """Dashed lines and crosses were explained where there are none."""
-    caption = picture(0.0, 3.0).caption
-    assert "dotted lines are what rules compare with" in caption
-    assert "dashed" not in caption and "crosses" not in caption
-    assert "dotted" not in picture(0.0, 3.0, claim=replace(CLAIM, thresholds=CLAIM.thresholds[2:])).caption

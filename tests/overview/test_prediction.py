@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from cells_table import cell as row_of_cell
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
@@ -13,35 +14,14 @@ from rankfall.overview.prediction.measure import deal_folds, prediction
 from rankfall.overview.prediction.outcomes import chosen_rates, fate, largest_depths, over_chance, steps_to
 from rankfall.overview.prediction.predictors import of_network
 from rankfall.report.conform import conform
-from rankfall.report.schema import CELL_COLUMNS
-from rankfall.report.variants import USUAL
-
-USED = {"float": 0.0, "int": 1, "text": "none", "bool": True}
 
 
 def cell(architecture: str, seed: int, lr: float, accuracy: float, **fields: Any) -> dict[str, Any]:
-    """A row of the table of cells; `lr` 0: at birth."""
-    row = {column.name: USED[column.type] for column in CELL_COLUMNS} | USUAL
-    row |= {
-        "norm_placement": "post",
-        "block": "attention",
-        "architecture": architecture,
-        "seed": seed,
-        "task": "sorting",
-    }
-    row |= {
-        "depth": 2,
-        "status": "done",
-        "reason": "",
-        "lr": lr,
-        "epochs": 4 if lr else 0,
-        "training": f"lr {lr}" if lr else "birth",
-    }
-    row |= {"steps": 100 if lr else 0, "seconds": 0.0, "step_ms": math.nan, "threads": 1, "together": 2, "chance": 0.2}
-    row["attainable"] = None
-    row |= {"train_loss": 0.0, "train_accuracy": 0.0, "test_loss": 0.0, "test_accuracy": accuracy} | fields
-    about = (row["task"], architecture, row["depth"], seed, lr)
-    return row | {"key": "-".join(map(str, about))}
+    """Return a row of the table of cells; `lr` 0: at birth."""
+    trained = {"lr": lr, "epochs": 4 if lr else 0, "training": f"lr {lr}" if lr else "birth", "steps": 100 if lr else 0}
+    ends = {"chance": 0.2, "attainable": None, "test_accuracy": accuracy}
+    key = "-".join(map(str, ("sorting", architecture, 2, seed, lr)))
+    return row_of_cell(key, architecture, seed, depth=2, **trained | ends | fields)
 
 
 def test_the_rate_is_chosen_by_the_seeds_of_the_selection_alone() -> None:
@@ -214,8 +194,6 @@ def test_predictors_by_hand() -> None:
     [
         (lambda cells: cells[cells.epochs > 0], "left at birth"),
         (lambda cells: cells[cells.epochs == 0], "no network of this run is trained"),
-        (lambda cells: cells[cells.seed != 3], r"selection: \[3\] must be some, and not all"),
-        (lambda cells: cells.assign(chance=math.nan), "networks on sorting have no accuracy over chance"),
         (lambda cells: pd.concat([cells, cells[cells.lr == 0.9].head(1)]), "trained twice at lr 0.9"),
     ],
 )

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from births import analysis, ended, networks, one
 
-from rankfall.overview.prediction_scores.figure import prediction_scores
 from rankfall.overview.prediction_scores.rows import DESIGN
-from rankfall.overview.prediction_scores.sentence import say_prediction
 
 
 def test_networks_without_any_to_learn_from_have_no_score() -> None:
@@ -17,18 +15,6 @@ def test_networks_without_any_to_learn_from_have_no_score() -> None:
         assert set(rows.value_reason) - {"all networks end alike: there is no pair to put in order"} == {
             "all networks are of one fold: there is none to learn from"
         }
-
-
-def test_why_architectures_of_a_fold_each_have_no_order() -> None:
-    row = one(
-        analysis(networks(architectures=8)),
-        task="all",
-        outcome="largest_depth",
-        kind="alone",
-        over=DESIGN,
-        predictor="residual",
-    )
-    assert np.isnan(row.value) and row.value_reason.startswith("networks of one fold end alike, or are one alone")
 
 
 @pytest.mark.parametrize("share", [0.1, 1 / 3, 0.9])
@@ -89,20 +75,3 @@ def test_of_few_architectures_nothing_is_decided() -> None:
     found = ended(found.assign(over_chance=np.where(found.architecture == "net11", 0.9, 0.1)))
     rows = analysis(found)
     assert set(rows[rows.outcome == "trains"].verdict) == {"", "undecided"}
-
-
-@pytest.mark.long
-def test_what_is_said_is_of_the_tasks_that_have_it() -> None:
-    found = networks(tasks=("a", "b", "c"))
-    alike = ended(found.assign(over_chance=np.where(found.task == "c", 0.9, found.over_chance)))
-    for table, where in ((alike, "mean over 2 of 3 tasks; "), (found, "mean over 3 tasks; ")):
-        rows = analysis(table)
-        assert f"({where}" in prediction_scores(lambda name, rows=rows: rows).caption  # type: ignore[misc]
-        assert f"({where}" in say_prediction(lambda name, rows=rows: rows)[0]  # type: ignore[misc]
-    single = analysis(networks())
-    assert "(a; 240 networks" in say_prediction(lambda name: single)[0]
-
-
-def test_a_caption_without_an_interval_says_so() -> None:
-    rows = analysis(networks()).assign(low=None, high=None)
-    assert "nan" not in prediction_scores(lambda name: rows).caption

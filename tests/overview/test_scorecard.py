@@ -1,58 +1,18 @@
 """Guards the settings, the means over seeds and the reasons of the scorecard."""
 
-import math
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from score_rows import row as score_row
+from cells_table import cell
 
-from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.scorecard.measure import mean, say_lost, say_reasons, scorecard
-from rankfall.report import style, tables
-from rankfall.report.conform import conform
+from rankfall.overview.scorecard.measure import say_lost, say_reasons, scorecard
 from rankfall.report.headlines import by_name, headlines
 from rankfall.report.ranking import find_extreme, shade
 from rankfall.report.schema import CELL_COLUMNS
-from rankfall.report.settings import PARTS, find_setting, name_settings, rows_at, settings_in
-from rankfall.report.variants import BY_TASK, DESIGN, USUAL
-
-USED = {"float": 0.0, "int": 1, "text": "none", "bool": True}
-
-
-def cell(key: str, architecture: str, seed: int, **fields: Any) -> dict[str, Any]:
-    """A row of the table of cells: what is not said is as in every other row."""
-    row = {column.name: USED[column.type] for column in CELL_COLUMNS} | USED_DESIGN
-    row |= {
-        "key": key,
-        "architecture": architecture,
-        "seed": seed,
-        "task": "sorting",
-        "training": "init",
-        "epochs": 0,
-        "depth": 6,
-    }
-    row |= {
-        "status": "done",
-        "reason": "",
-        "steps": 0,
-        "seconds": 0.0,
-        "step_ms": math.nan,
-        "threads": 1,
-        "together": 2,
-        "chance": 0.25,
-        "attainable": 0.85,
-        "attainable_reason": "",
-        "test_accuracy": 0.25,
-    }
-    row |= dict.fromkeys(("train_loss", "train_accuracy", "test_loss"), 0.0)
-    return row | fields
-
-
-USED_DESIGN = {**USUAL, "norm_placement": "post", "block": "attention"}
+from rankfall.report.settings import find_setting, name_settings, rows_at
 
 
 def lines(values: dict[str, list[float]], cells: list[dict[str, Any]]) -> pd.DataFrame:
@@ -187,13 +147,6 @@ def test_every_field_of_a_cell_that_differs_is_in_a_label_or_a_variant() -> None
         assert len({(row["variant"], row["setting"]) for row in rows}) == 2, column.name
 
 
-def test_a_mean_over_seeds_of_two_kinds_of_processors_says_so() -> None:
-    cells = [cell(f"a{seed}", "one", seed, processor=f"X {kind}, family {kind}") for seed, kind in enumerate((6, 6, 7))]
-    rows = rows_of(cells=[*cells, cell("b", "two", 0, processor="Y, family 6")])
-    assert rows["one", ""]["processors"] == "from 2 kinds of processors (family 6; family 7)"
-    assert rows["two", ""]["processors"] is None
-
-
 def test_a_table_of_several_settings_is_not_ranked() -> None:
     rows = pd.DataFrame(scores_of(cells=CELLS, residuals=lines(VALUES, CELLS)))
     setting = find_setting(rows, FLAT, "here")
@@ -205,14 +158,6 @@ def test_a_table_of_several_settings_is_not_ranked() -> None:
         find_setting(rows, "sorting, init, depth 3", "here")
 
 
-def test_which_setting_is_shown_where_none_is_asked_for() -> None:
-    rows = pd.DataFrame(scores_of(cells=CELLS, residuals=lines(VALUES, CELLS)))
-    assert settings_in(rows, [by_name("residual_last")])[0].label == FLAT  # both architectures
-    alone = rows[rows.architecture == "falls"]
-    assert settings_in(alone, [by_name("residual_last")])[0].label == "sorting, init, depth 6"  # untrained, the deepest
-    assert settings_in(alone, [by_name("own_share")])[0].label == SHORT
-
-
 def test_variants_that_the_grid_makes_are_rows_of_their_own() -> None:
     cells = [
         cell("a", "one", 0),
@@ -222,17 +167,6 @@ def test_variants_that_the_grid_makes_are_rows_of_their_own() -> None:
     rows = rows_of(cells=cells)
     assert set(rows) == {("one", ""), ("one", "normaliser l2"), ("one", "position none, init normal")}
     assert rows["one", ""]["normaliser"] == "softmax"
-
-
-def test_variants_that_differ_in_options_alone_have_names_of_their_own() -> None:
-    cells = [cell("a", "one", 0)]
-    cells += [cell(f"b{i}", "one", 0, init=f"normal(deviation={i})") for i in (0.02, 0.1)]
-    cells += [cell(f"c{i}", "one", 0, norm="none", init=f"normal(deviation={i})") for i in (0.1, 0.3)]
-    variants = {variant for _, variant in rows_of(cells=cells)}
-    assert variants == {
-        *("", "init normal 0.02", "init normal 0.1"),
-        *("norm none, init normal 0.1", "norm none, init normal 0.3"),
-    }
 
 
 def order(**fields: Any) -> dict[str, Any]:
@@ -276,28 +210,6 @@ def test_order_of_the_same_components_with_the_same_options() -> None:
         assert rows[name]["block_order"] is None and "no block" in rows[name]["block_order_reason"]
 
 
-def test_every_column_of_a_cell_is_design_setting_or_neither() -> None:
-    names = {column.name for column in CELL_COLUMNS if not column.provenance}
-    assert {*PARTS, *DESIGN, *BY_TASK} | {"key", "seed", "status", "reason", "architecture"} == names
-    assert not set(PARTS) & {*DESIGN, *BY_TASK}
-    assert {headline.table for headline in headlines()} == set(components.names("headline"))
-
-
-@pytest.mark.long
-def test_table_and_figure(tmp_path: Path) -> None:
-    rows = scores_of(cells=CELLS, residuals=lines(VALUES, CELLS))
-    tables.write("scorecard", rows, tmp_path / "scorecard.parquet")
-    with style.apply_style():
-        picture = components.load("figure", "scorecard")(
-            lambda name: tables.read_frame(tmp_path / f"{name}.parquet", name), setting=FLAT
-        )
-        style.save(picture, tmp_path / "scorecard.png")
-    written = {text.get_text() for text in picture.figure.axes[0].texts}
-    assert "0.125±0.106" in written and "–" in written
-    assert FLAT in picture.figure.get_suptitle() and FLAT in picture.caption
-    assert "0 of 2 end with a residual of at least 0.5. 2 other settings are in the table." in picture.caption
-
-
 def test_seeds_of_an_architecture_share_its_readings() -> None:
     cells = [cell(f"a{seed}", "one", seed, epochs=3, training="short") for seed in range(5)]
     timed = [
@@ -308,42 +220,8 @@ def test_seeds_of_an_architecture_share_its_readings() -> None:
     assert row["cost_ms_each"] == "0=1.0 1=2.0 2=6.0" and row["cost_ms_deviation"] == pytest.approx(7**0.5)
 
 
-def test_a_tie_is_no_order_of_shades() -> None:
-    """Four that tie within their deviations were shaded from the least to the most."""
-    values = {
-        "a": "0=0.88 1=0.92 2=0.85",
-        "b": "0=0.88 1=0.87 2=0.89",
-        "c": "0=0.86 1=0.84 2=0.88",
-        "d": "0=0.2 1=0.21 2=0.19",
-    }
-    made = [score_row(name, residual_last=0.5, residual_last__each=each) for name, each in values.items()]
-    rows = conform("scorecard", made).to_pandas()
-    shades = shade(rows, by_name("residual_last"), settings_in(rows)[0]).tolist()
-    assert shades[0] == shades[1] == shades[2] > shades[3]
-
-
 def test_nothing_is_scored_without_cells() -> None:
     assert scores_of() == [] == scores_of(cells=[])
-
-
-@pytest.mark.parametrize("why", ["", float("nan"), None])
-def test_a_seed_without_a_number_and_without_a_reason_has_the_tables(why: Any) -> None:
-    found = pd.DataFrame(
-        {"status": ["done", "done"], "number": [1.0, float("nan")], "why": ["", why], "reason": "", "chance": 0.1}
-    )
-    said = mean(by_name("accuracy"), found)
-    assert said["_reason"] == "its rows have no such number (in 1 of 2 seeds)" and said[""] is None
-    told = mean(by_name("accuracy"), found.assign(why="too few"))
-    assert told["_reason"] == "too few (in 1 of 2 seeds)"
-
-
-def test_a_component_without_a_number_has_its_rows_reason() -> None:
-    one = cell("a", "softmax", 0, residual="none", norm="none", position="none")
-    other = order(order=1.0, block="skip")  # of which the column is one of numbers
-    (row,) = scores_of(cells=[one], orders=[other, order(order=math.nan, reason="depends on the draw")])
-    assert row["order"] is None and row["order_reason"] == "depends on the draw"
-    (row,) = scores_of(cells=[one], orders=[other, order(order=math.nan)])
-    assert row["order_reason"] == "it has no number"
 
 
 def test_a_reason_is_said_of_the_seeds_that_have_it() -> None:
@@ -352,9 +230,5 @@ def test_a_reason_is_said_of_the_seeds_that_have_it() -> None:
     assert say_lost(ended) == "3 diverged of 3 seeds: at step 4 (2 of them)"
     assert say_lost(ended[:2]) == "2 diverged of 2 seeds: at step 4"
     assert say_reasons(["still 0.29"], 1) == "still 0.29"
-    assert say_reasons(["still 0.29", "still 0.29"], 3) == "still 0.29 (in 2 of 3 seeds)"
-    assert say_reasons(["still 0.29", "still 0.32"], 2) == "still 0.29 to 0.32 (in 2 of 2 seeds)"
-    assert say_reasons(["a", "b"], 2) == "a (in 1 of 2 seeds; in 1 more b)"
     below = [f"at layer 6 it is {value} of 0.5" for value in ("0.3", "0.25", "0.31")]
     assert say_reasons([*below, "none"], 5) == "at layer 6 it is 0.25 to 0.31 of 0.5 (in 3 of 5 seeds; in 1 more none)"
-    assert say_reasons(["a", "b", "c"], 3) == "a (in 1 of 3 seeds; in 2 more for other reasons)"

@@ -4,13 +4,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from helpers import config
 from identity_rows import DEPTH, cells, rates
 
 from rankfall.errors import RankfallError
 from rankfall.overview.together.figure import spearman, together
 from rankfall.report import style
-from rankfall.run.plan import make_plan
 
 
 def tables() -> dict[str, pd.DataFrame]:
@@ -73,10 +71,3 @@ def test_networks_that_a_table_has_not_are_left_out() -> None:
         RankfallError, match="no network of task 'sorting' is in all of the tables residuals, token_identity"
     ):
         together(found.__getitem__)
-
-
-def test_a_table_that_no_measure_makes_is_said_in_one_line() -> None:
-    with pytest.raises(RankfallError) as caught:
-        make_plan(config(measures={"residuals": {}, "token_identity": {}}, figures={"together": {}}))
-    assert "drawn from table 'attention_identity', which no measure of this configuration makes" in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from rankfall import components
 from rankfall.design import Architecture, Component
 from rankfall.nets.network import Shape, build
 from rankfall.position.attainable import attainable, find_reads
@@ -153,12 +152,3 @@ def test_a_normaliser_of_a_users_own_that_reads_behind_the_mask_has_no_ceiling(
 
 def test_a_norm_over_tokens_reads_all() -> None:
     assert find_reads(architecture("causal", norm=Component("column")), 3) == [frozenset(range(3))] * 3
-
-
-def test_every_task_of_classes_gives_a_share_or_a_reason() -> None:
-    for name in components.names("task"):
-        described = components.describe("task", name)
-        assert described is not None
-        options = {option: about.default for option, about in described.options.items()}
-        best, why = attainable(Component(name, options), architecture())
-        assert (best is None) == bool(why)

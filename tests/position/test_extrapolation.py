@@ -104,13 +104,6 @@ def test_every_length_against_a_loop_over_tokens(times: float) -> None:
         assert row["loss_trained"] == pytest.approx(sum(loss for loss, _ in then) / len(then), rel=1e-10)
 
 
-def test_architectures_of_a_seed_have_the_same_places_hidden() -> None:
-    one, other = hidden(context()), hidden(context(position="none", width=16, sentinels="bos"))
-    for name in ("seen", "places", "wanted"):
-        assert torch.equal(getattr(one, name), getattr(other, name))
-    assert not torch.equal(one.places[0], one.places[1])
-
-
 def test_where_what_is_seen_does_not_grow_neither_does_the_accuracy_change() -> None:
     """Attention to oneself alone: length makes no difference, at any number of windows at once."""
     made = context(position="none", depth=1)

@@ -9,7 +9,6 @@ import pytest
 from helpers import cells
 from matplotlib.colors import to_hex
 
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.position.probe import figure as module
 from rankfall.position.probe.measure import probe as measured
@@ -77,30 +76,6 @@ def test_trained_networks_stand_in_their_square_at_the_trained_length(read: Call
     row = shown.loc[index]
     assert (row.normaliser, row.position, row["mask"], row.sentinels) == ("l2", "toeplitz", "local(window=2)", "none")
     assert seeds == (2, 3)
-
-
-def test_networks_that_cannot_be_are_grey(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
-    tables.write("probe", measured(Context(), **CHOICE | {"attentions": ["linear"]}), tmp_path / "probe.parquet")
-    grey = shades(module.probe(read)).count(module.UNKNOWN)
-    assert grey == int(read("probe").untrained_rows.isna().sum()) == 10  # a local mask, or a position in the scores
-
-
-def test_what_theory_leaves_open_does_not_differ_from_it(read: Callable[[str], pd.DataFrame]) -> None:
-    """Such squares were framed and counted as contradictions, and trained networks there as forbidden to find places."""
-    table = read("probe")
-    open_rows = table.assign(theory_rows=pd.array([None] * len(table), dtype="Int64"), agreement="theory undecided")
-    picture = module.probe(lambda name: open_rows if name == "probe" else read(name))
-    count = len(table)
-    assert f"theory and random weights agree in 0, theory is undecided in {count}." in picture.caption
-    assert "Trained (3 seeds), 2 of 3 networks find the places where theory is undecided." in picture.caption
-    assert "theory and random weights differ" not in [text.get_text() for text in picture.figure.legends[0].get_texts()]
-
-
-def test_what_is_not_there_is_an_error(read: Callable[[str], pd.DataFrame]) -> None:
-    with pytest.raises(RankfallError, match="no row has tokens 32; there is: 8"):
-        module.probe(read, tokens=32)
-    with pytest.raises(RankfallError, match="attentions gau"):
-        module.probe(read, attentions=["gau"])
 
 
 def test_fewer_places_than_theory_allows_are_no_contradiction(read: Callable[[str], pd.DataFrame]) -> None:

@@ -22,7 +22,6 @@ from rankfall.train.data import Data
 from rankfall.train.fit import fit
 
 N, SEEDS = 6, 2
-TASKS = {"probe": {"length": N, "lengths": [4, 9], "train": 20}}
 TRAINING = {"lr": 5e-3, "batch": 1, "schedule": "cosine", "objective": {"name": "prefixes", "shortest": 4}}
 NETWORK = {
     "depth": 2, "heads": 2, "width": 16, "mlp": "gelu", "norm_placement": "pre", "init": {"name": "normal", "deviation": 0.2}

@@ -10,7 +10,7 @@ import pytest
 
 from rankfall.design import Architecture, Component
 from rankfall.position.refinement import Sight, layers
-from rankfall.position.sight import Undecided, declarations, labels, sight
+from rankfall.position.sight import Undecided, labels, sight
 
 
 def numbered(states: Sequence[Hashable]) -> list[int]:
@@ -113,23 +113,10 @@ def test_what_scores_and_values_see_is_what_components_declare(
             )
 
 
-def test_what_a_decision_takes_on_trust_is_named() -> None:
-    assert declarations(design(position="rope")) == [
-        "ROWS = 'one' of normaliser 'softmax'", "TOUCHES = ('queries',) of position 'rope'", "SEES = 'offsets' of position 'rope'"
-    ]  # fmt: skip
-    assert declarations(design(normaliser="urpe"))[:2] == [
-        "ROWS = 'free' of normaliser 'urpe'",
-        "SEES = 'offsets' of normaliser 'urpe'",
-    ]
-    assert declarations(design(attention="linear"))[0] == "ROWS = 'one' of attention 'linear'"
-
-
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
         ('TOUCHES = ("scores",)', "does not say what of places it depends on (SEES)"),
-        ('SEES = "offsets"', "does not say where it acts (TOUCHES)"),
-        ('TOUCHES = ("scores", "keys")\nSEES = "offsets"', "acts on keys"),
         ('TOUCHES = ("states",)\nSEES = "offsets"', "acts on states, but sees offsets"),
         ('TOUCHES = ("values",)\nSEES = "distances"', ""),
     ],

@@ -36,7 +36,6 @@ def asked_of(
         ({"accuracy": 0.75, "rows": 8, "theory": None, "untrained": 4}, AGAINST, "rows allow no more than 0.50"),
         ({"accuracy": 0.5, "rows": 4, "theory": None, "untrained": 4}, OPEN, "a part says nothing"),
         ({"accuracy": 0.875, "rows": 8, "theory": 8}, AGREE, ""),
-        ({"accuracy": 1.0, "rows": 8, "theory": 8, "asked": 6}, AGREE, ""),
         ({"accuracy": 0.125, "rows": 1, "theory": 1, "length": 9}, AGREE, ""),
         ({"accuracy": 0.5, "rows": 8, "theory": 9, "length": 9, "untrained": 9}, SHORT, "longer than any trained on (8)"),
         ({"accuracy": 0.5, "rows": 8, "theory": 8, "untrained": 7}, SHORT, "only 7 rows are distinct where theory allows 8"),

@@ -1,26 +1,18 @@
 """What a figure says of networks that it does not draw: one seed of an architecture diverged, all of another, and no caption is silent."""
 
 import itertools
-import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
-from matplotlib.text import Text
 
 from rankfall import components
-from rankfall.position.conflict import figure as conflict
-from rankfall.report import lines, style
-from rankfall.report.account import account, describe_missing
+from rankfall.report import style
+from rankfall.report.account import describe_missing
 from rankfall.report.coincide import coincide
-from rankfall.report.colours import BLUE, ORANGE
 from rankfall.report.looks import looks
-from rankfall.report.selection import select_asked
 
 WHOLE, WARM, COLD = "net_whole", "net_warm", "net_cold"
 LABELS = {WHOLE: "Complete", WARM: "Warm", COLD: "Frozen"}
@@ -29,22 +21,19 @@ LAYERS = range(3)
 TASK = "places(length=8, repeated=null, rho=0.5, symbols=10, test=9, train=90)"
 Row = dict[str, Any]
 MADE_OF = {"attention": "multihead", "normaliser": "softmax", "position": "none", "mask": "none", "sentinels": "none"}
-LINES_OF = dict.fromkeys(
-    ("decomposition", "cell_influence"), "training"
-)  # figures of one architecture have a line a training
 
 
-def networks(axis: str = "architecture") -> Iterator[Row]:
+def networks() -> Iterator[Row]:
     for name, seed in itertools.product((WHOLE, WARM, COLD), SEEDS):
         lost = name == COLD or (name == WARM and seed == 1)
-        yield {"key": f"{name} {seed}", "task": "places", "task_component": TASK, "architecture": "net", "training": "short",
+        yield {"key": f"{name} {seed}", "task": "places", "task_component": TASK, "architecture": name, "training": "short",
                "depth": 2, "width": 8, "heads": 2, "seed": seed, "status": "diverged" if lost else "done", "reason": "",
-               **MADE_OF} | {axis: name}  # fmt: skip
+               **MADE_OF}  # fmt: skip
 
 
 def rows(made: Callable[[float], Iterable[Row]]) -> pd.DataFrame:
     """As tables have them: what was measured of networks that are done, and one row of each that is not."""
-    found = [about | row for about in networks(LINES_OF.get(made.__name__, "architecture"))
+    found = [about | row for about in networks()
              for row in (made(0.05 * about["seed"]) if about["status"] == "done" else [{}])]  # fmt: skip
     return pd.DataFrame(found).convert_dtypes()
 
@@ -81,18 +70,6 @@ def paths(off: float) -> Iterator[Row]:
         }
 
 
-def circle(off: float) -> Iterator[Row]:
-    for step, token in itertools.product(range(3), (0, 1)):
-        yield {
-            "step": step,
-            "token": token,
-            "x": 0.3 * (1 - 2 * token),
-            "y": off,
-            "distance": 0.6 / (step + 1),
-            "error": off,
-        }
-
-
 def extrapolation(off: float) -> Iterator[Row]:
     for length in (8, 16):
         yield {"trained_length": 8, "length": length, "times": length / 8, "accuracy": 0.02 + off, "kept": 0.02 + off, "loss": 1.0,
@@ -106,19 +83,6 @@ def token_identity(off: float) -> Iterator[Row]:
                "low": 0.9, "high": 1.0, "rate_reason": ""} | trained  # fmt: skip
 
 
-def attention_identity(off: float) -> Iterator[Row]:
-    for layer in (1, 2):
-        yield {
-            "quantity": "rank",
-            "left_out": "nothing",
-            "attention_head": 1,
-            "tolerance": 1e-6,
-            "tokens": 8,
-            "layer": layer,
-            "value": 2.0,
-        }
-
-
 def attribution(off: float) -> Iterator[Row]:
     for layer, (quantity, method) in itertools.product(
         (1, 2), (("own share", "jacobian"), ("not first", "norms"), ("distance 1", "jacobian"))
@@ -127,85 +91,19 @@ def attribution(off: float) -> Iterator[Row]:
                "median": 0.3, "low": 0.1, "lower": 0.2, "upper": 0.4, "high": 0.5, "value_reason": ""}  # fmt: skip
 
 
-def offsets(off: float) -> Iterator[Row]:
-    for head, offset in itertools.product((1, 2), (-1, 0, 1)):
-        yield {"which": "B", "layer": None, "of_head": head, "offset": offset, "value": 0.1 * offset * head + off}
-
-
-def decomposition(off: float) -> Iterator[Row]:
-    for length in LAYERS:
-        yield {"term": "paths", "length": length, "output_share": 0.3 + off, "norm_share": 0.4, "accuracy_alone": 0.02 + off,
-               "accuracy_without": 0.97 + off / 4, "accuracy": 0.9, "error": 0.0}  # fmt: skip
-
-
-def cell_influence(off: float) -> Iterator[Row]:
-    for layer, place in itertools.product((1, 2), (1, 2, 3)):
-        yield {"layer": layer, "place": place, "places": 3, "share": (0.2 + off) * place / 2, "value_reason": ""}
-
-
-def probe_trained(off: float) -> Iterator[Row]:
-    yield {"length": 8, "beyond": False, "passes": off == 0}
-
-
-def untrained() -> dict[str, pd.DataFrame]:
-    """Tables without cells that figures of cells read too."""
-    probe = {"depth": 2, "tokens": 8, "untrained_rows": 1, "theory_rows": 8, "agreement": "agree", "reason": ""}
-    order = {"block": "attention alone", "quantity": "res", "biases": True, "heads": 2, "order": 3.0}
-    places = [
-        {"network": network, "position": position, "source": source, "alpha": alpha, "depth": 24, "length": 3, "seed": 0, "place": place}
-        | {"quantity": "agreement" if place is None else "share", "share": 0.3, "spearman": 0.9, "distance": 0.1}
-        | {"from_squares": 0.1, "fitted": 0.3}
-        for source, network, position, alpha in (("jacobian", "attention", "none", 0.3), ("jacobian", "pre-norm", "none", None),
-                                                 ("averaging", "none", None, 0.3), ("in squares", "none", None, 0.3))
-        for place in (1, 2, 3, None)
-    ]  # fmt: skip
-    return {
-        "probe": pd.DataFrame([MADE_OF | probe]),
-        "orders": pd.DataFrame([MADE_OF | order]),
-        "influence": pd.DataFrame(places),
-    }
-
-
 def tables() -> dict[str, pd.DataFrame]:
-    made = (
-        residuals,
-        law,
-        training,
-        paths,
-        circle,
-        extrapolation,
-        token_identity,
-        attention_identity,
-        attribution,
-        offsets,
-        decomposition,
-        cell_influence,
-        probe_trained,
-    )
-    found = {one.__name__: rows(one) for one in made}
+    found = {
+        made.__name__: rows(made)
+        for made in (residuals, law, training, paths, extrapolation, token_identity, attribution)
+    }
     cells = pd.DataFrame(list(networks())).assign(chance=0.125)
-    return (
-        found
-        | untrained()
-        | {"cells": cells, "datasets": pd.DataFrame([{"task": "places", "split": "test", "length": 8}])}
-    )
+    return found | {"cells": cells, "datasets": pd.DataFrame([{"task": "places", "split": "test", "length": 8}])}
 
 
 FIGURES: dict[str, Row] = {
-    "residuals": {}, "law": {}, "sweep": {"lines": ["architecture"]}, "curves": {}, "paths": {}, "circle": {}, "extrapolation": {},
-    "token_identity": {}, "together": {}, "attribution": {}, "offsets": {}, "rho": {},
-    "conflict": {"times": 2}, "decomposition": {}, "influence": {}, "probe": {},
+    "residuals": {}, "law": {}, "sweep": {"lines": ["architecture"]}, "curves": {}, "paths": {}, "extrapolation": {}, "token_identity": {},
+    "attribution": {},
 }  # fmt: skip
-CUT = (
-    "curves",
-    "paths",
-    "extrapolation",
-    "token_identity",
-    "together",
-    "rho",
-    "conflict",
-    "decomposition",
-)  # at the ends of a share
 
 
 @pytest.fixture(scope="module", params=FIGURES)
@@ -221,11 +119,6 @@ def test_seeds_are_counted_by_line_and_what_diverged_is_named(picture: style.Pic
     assert "1 of 3 networks of Warm (diverged)" in said and "all 3 networks of Frozen (diverged)" in said, said
 
 
-def test_a_label_stands_wherever_its_name_would(picture: style.Picture) -> None:
-    texts = [text.get_text() for text in picture.figure.findobj(Text)]
-    assert not [text for text in [*texts, picture.caption] if any(name in text for name in LABELS)]
-
-
 def test_no_band_leaves_the_range_of_its_quantity(picture: style.Picture) -> None:
     """Means of .02 and .97 with deviations of .04: all quantities here but the law, offsets and ranks are shares or sizes."""
     for panel in picture.figure.axes:
@@ -237,79 +130,6 @@ def test_no_band_leaves_the_range_of_its_quantity(picture: style.Picture) -> Non
                 low, high = path.vertices[:, 1].min(), path.vertices[:, 1].max()  # type: ignore[index]
                 assert low >= 0, about
                 assert high <= 1 or not any(word in about for word in ("accuracy", "rate", "own share")), about
-
-
-@pytest.fixture
-def cuts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was drawn beyond the ends of its quantity while a figure was made."""
-    found: list[Any] = []
-    note = lines.note_cut
-
-    def noted(artist: Any, x: Any, y: Any, bounds: lines.Bounds) -> None:
-        note(artist, x, y, bounds)
-        low, high = ((-math.inf, math.inf)[at] if end is None else end for at, end in enumerate(bounds))
-        if np.min(y) < low - 1e-6 or np.max(y) > high + 1e-6:
-            found.append(artist)
-
-    for module in (lines, conflict):
-        monkeypatch.setattr(module, "note_cut", noted)
-    return found
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_caption_says_where_bands_were_cut(name: str, cuts: list[Any]) -> None:
-    """They were cut in silence."""
-    draw = components.load("figure", name)
-    said = [draw(given.__getitem__, **FIGURES[name]).caption for given in (tables(), calm())]
-    assert bool(cuts) == ("where the quantity ends, and is cut there." in said[0]), said[0]
-    assert "is cut there" not in said[1]
-    assert "standard deviation" not in said[1], said[1]  # of one seed there is none
-    assert bool(cuts) == (name in CUT), cuts
-
-
-def test_a_share_of_the_output_may_be_negative_and_one_of_norms_may_not() -> None:
-    """Bands were cut at the lowest mean that was drawn, `where the quantity ends`."""
-    table = tables()["decomposition"]
-    away = table.assign(output_share=table.output_share - 0.32, norm_share=0.02 + 0.03 * (table.seed - 1))
-    picture = components.load("figure", "decomposition")({**tables(), "decomposition": away}.__getitem__)
-    assert "would go below 0" in picture.caption and "below -" not in picture.caption, picture.caption
-    bands = {tuple(band.get_facecolor()[0, :3]): band for band in picture.figure.axes[0].collections}
-    lows = {colour: min(path.vertices[:, 1].min() for path in band.get_paths()) for colour, band in bands.items()}
-    assert lows[to_rgb(BLUE)] < -0.03 and lows[to_rgb(ORANGE)] == 0
-
-
-def test_an_exponent_is_counted_among_those_that_have_one() -> None:
-    """`3 in 0 of 11 architectures (none)` was said of 13, of which two have no centred form."""
-    table = tables()["law"].query("architecture == @WHOLE")
-    plain = table.assign(architecture="plain", key="p" + table.key, method="float64", exponent=float("nan"))
-    read = {**tables(), "law": pd.concat([table.assign(exponent=1.0), plain])}
-    said = components.load("figure", "law")(read.__getitem__).caption
-    assert "The local exponent of the last layer is 3 in none of 1 architecture that has one; at the last" in said, said
-    read["law"] = plain
-    assert (
-        "No architecture has a local exponent; at the last"
-        in components.load("figure", "law")(read.__getitem__).caption
-    )
-
-
-def calm() -> dict[str, pd.DataFrame]:
-    """The same with one seed, whose lines have no bands."""
-    return {
-        name: table[table.seed == 0] if "key" in table and "seed" in table else table
-        for name, table in tables().items()
-    }
-
-
-def test_marks_of_layers_are_whole_numbers(picture: style.Picture) -> None:
-    for panel in picture.figure.axes:
-        if panel.get_xlabel() in ("layer", "epoch", "step", "path length (layers)"):
-            assert all(float(mark).is_integer() for mark in panel.get_xticks()), panel.get_xlabel()
-
-
-def test_an_architecture_that_diverged_wholly_may_be_asked_for_by_name() -> None:
-    found = components.load("figure", "residuals")(tables().__getitem__, architectures=[COLD, WHOLE])
-    assert f"all 3 networks of {COLD} (diverged)" in found.caption
 
 
 def test_networks_are_counted_at_their_own_last_layer() -> None:
@@ -360,82 +180,6 @@ def test_a_caption_names_no_winner_among_those_that_tie(name: str, source: str, 
     )
 
 
-def ends_of(rows: dict[str, list[float]], panels: dict[str, str]) -> dict[str, pd.DataFrame]:
-    """A law of these residuals (log10) at the last layer, a seed each; `panels`: of each name, its task."""
-    found = [
-        {"key": f"{name} {seed}", "task": panels.get(name, "places"), "architecture": name, "training": "short", "depth": 2, "seed": seed,
-         "status": "done", "layer": layer, "sample": 0, "log10_residual": -1.0 if layer == 0 else value, "floor": False}
-        for name, values in rows.items() for seed, value in enumerate(values) for layer in ((0, 2) if value < 0 else (0,))
-    ]  # fmt: skip
-    return {"law": pd.DataFrame(found)}
-
-
-@pytest.mark.long
-def test_a_sweep_names_all_that_tie_and_compares_within_a_panel() -> None:
-    """The lowest of all panels was named alone, whatever the others were and however near."""
-
-    def said(rows: dict[str, list[float]], **panels: str) -> str:
-        by = {"panels": ["task"]} if panels else {}
-        caption: str = components.load("figure", "sweep")(
-            ends_of(rows, panels).__getitem__, lines=["architecture"], **by
-        ).caption
-        return caption
-
-    near = {"a": [-8.0, -9.0], "b": [-8.3, -8.9], "c": [-3.0, -3.6]}
-    assert (
-        "The residual is smallest in b and a (10^-8.6 to 10^-8.5, a tie) and largest in c (10^-3.3) at layer 2."
-        in said(near)
-    )
-    assert "The residual is in a (10^-8.5) at layer 2." in said({"a": near["a"]})
-    assert "at layer 2, of the 2 of 3 lines that reach it." in said(near | {"c": [0.0, 0.0]})
-    tasks = said(near, a="one", b="two", c="two")
-    assert (
-        "The residual is in a (10^-8.5) at layer 2 (one); smallest in b (10^-8.6) and largest in c (10^-3.3) at layer 2 (two)."
-        in tasks
-    )
-    many = {f"{name}{task}": values for task in range(5) for name, values in near.items()}
-    many_said = said(many, **{name: f"task {name[1:]}" for name in many})
-    assert (
-        "smallest, or ties with the smallest, most often in a0, a1, a2, a3, a4, b0, b1, b2, b3 and b4: 1 of 5 panels."
-        in many_said
-    )
-
-
-def test_networks_of_two_tasks_are_not_one_line() -> None:
-    """Influences of the first architecture were averaged over its tasks, under the name of one."""
-    given = tables()
-    other = given["cell_influence"].query("training == @WHOLE").assign(task="copy")
-    both = pd.concat([given["cell_influence"], other.assign(key="o" + other.key, share=9.0)])
-    draw = components.load("figure", "influence")
-    alone, mixed = (draw((given | {"cell_influence": one}).__getitem__) for one in (given["cell_influence"], both))
-    assert mixed.caption == alone.caption and mixed.numbers.equals(alone.numbers)
-    assert "on copy" in [panel.get_title(loc="left") + panel.get_title() for panel in draw(
-        (given | {"cell_influence": both}).__getitem__, task="copy").figure.axes][2].replace("\n", " ")  # fmt: skip
-
-
-@pytest.mark.long
-def test_a_correlation_has_its_deviation_or_says_why_there_is_none() -> None:
-    given = tables()
-    draw = components.load("figure", "together")
-    assert "none, since one of them never changes (short)" in draw(given.__getitem__).caption.replace(
-        "nan", "not a number"
-    )
-    falls = given["token_identity"].assign(
-        rate=lambda rows: rows.rate - 0.1 * rows.layer * (1 + (rows.seed == 0) * (1 - rows.layer))
-    )
-    said = draw((given | {"token_identity": falls}).__getitem__).caption
-    assert re.search(r"over layers and architectures: 0\.\d\d ± 0\.\d\d \(short\)", said), said
-
-
-def test_nothing_is_said_where_all_is_drawn() -> None:
-    table = tables()["residuals"].query("architecture == @WHOLE")
-    found = account(table, table, ["architecture"], "value")
-    assert (found.seeds, found.left_out) == ("3 seeds", "")
-    one = table[table.seed == 0]
-    assert account(one, one, ["architecture"]).seeds == "1 seed"
-    assert len(select_asked(table, {"seed": [0, 2]}, training="short", architecture=[])) == 6
-
-
 def test_lines_on_each_other_are_named_and_others_are_not() -> None:
     table = pd.DataFrame(
         [{"line": line, "x": x, "y": y, "panel": panel} for panel in "pq" for x in range(3)
@@ -469,13 +213,3 @@ def test_of_networks_of_two_depths_the_deepest_are_drawn(name: str, source: str)
     depth = table.depth.iloc[0] - 1
     assert f"Not drawn: 3 networks of depth {depth} of {WHOLE} (another depth is drawn)" in deep.caption
     assert "another depth" not in alone.caption
-
-
-def test_curves_are_of_networks_that_are_trained() -> None:
-    """Of as many untrained networks, whose training is first by the alphabet, it drew a point each."""
-    table = tables()["training"].query("architecture == @WHOLE")
-    none = table[table.epoch == table.epoch.min()].assign(training="a", epoch=0, key="n" + table.key)
-    read = {**tables(), "training": pd.concat([none, table])}
-    assert f"(training {table.training.iloc[0]})" in components.load("figure", "curves")(read.__getitem__).caption
-    read["training"] = none
-    assert "(training a)" in components.load("figure", "curves")(read.__getitem__).caption

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from in_browser import Opened, browser
 
-from rankfall.overview.evidence import chart
 from rankfall.report import tables
-from rankfall.report.claim import Threshold
 from rankfall.report.page.build import Given, page
 
 pytestmark = pytest.mark.slow
@@ -59,19 +56,9 @@ EVIDENCE += [
     for x in (1.0, 2.0) for seed in (0, 1)
 ]  # fmt: skip
 
-FAR = "far, by layer"
-EVIDENCE += [
-    {"claim": "first", "quantity": FAR, "line": "a", "x": x, "seed": 0, "value": value, "value_reason": None}
-    for x, value in ((1.0, 0.0), (2.0, 1.0), (3.0, 1e5))
-]  # fmt: skip
-
-
-RULE = (Threshold(2.75, "above", "spread, by layer"), Threshold(0.25, "below", "share, by layer"))
-
 
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
-    monkeypatch.setattr(chart, "claims", lambda: (SimpleNamespace(name="first", thresholds=RULE),))
+def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
     rows: dict[str, list[dict[str, Any]]] = {"cells": [], "claims": CLAIMS, "evidence": EVIDENCE}
     for name, of in rows.items():
         tables.write(name, of, tmp_path / f"{name}.parquet")
@@ -106,10 +93,7 @@ def test_verdicts_are_filtered_and_searched(opened: Opened) -> None:
     assert shown(opened) == []
 
 
-@pytest.mark.parametrize("drawn", [False, True], ids=["before the chart is drawn", "after"])
-def test_a_claim_leads_to_its_numbers(opened: Opened, drawn: bool) -> None:
-    if drawn:
-        opened.chart("evidence")
+def test_a_claim_leads_to_its_numbers(opened: Opened) -> None:
     opened.page.locator("#claims-table tbody tr").first.get_by_role("button", name="chart").click()
     box = opened.chart("evidence")
     assert box.locator('[data-choose="claim"]').input_value() == "second"
@@ -134,34 +118,3 @@ def test_a_claim_leads_to_its_rows_with_their_seeds_and_to_its_figure(opened: Op
     assert opened.page.locator("#cell-body tbody tr").count() == 4 and "4 rows" in opened.page.text_content(
         "#cell-body .hint"
     )
-
-
-@pytest.mark.parametrize(("claim", "named"), [("first", ["rule: above 2.75"]), ("second", [])])
-def test_a_rule_is_a_line_of_its_own_claim(opened: Opened, claim: str, named: list[str]) -> None:
-    box = opened.chart("evidence")
-    box.locator('[data-choose="claim"]').select_option(claim)
-    box.locator('[data-choose="quantity"]').select_option("spread, by layer")
-    opened.page.wait_for_timeout(500)
-    texts = box.locator(".view svg text").all_text_contents()
-    assert [one for one in texts if one.startswith("rule")] == named
-    assert ("Grey, dotted: rule: above." in box.locator("[role=status]").first.text_content()) == bool(named)
-
-
-def test_nothing_is_wider_than_a_phone(browser: Any, opened: Opened) -> None:
-    opened.page.set_viewport_size({"width": 375, "height": 812})
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 375
-
-
-@pytest.mark.parametrize(
-    ("quantity", "places"), [("spread, by layer", {1.0, 2.0, 3.0}), (FAR, {0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5})]
-)
-def test_axes_have_the_values_themselves(opened: Opened, quantity: str, places: set[float]) -> None:
-    box = opened.chart("evidence")
-    box.locator('[data-choose="claim"]').select_option("first")
-    box.locator('[data-choose="quantity"]').select_option(quantity)
-    opened.page.wait_for_timeout(500)
-    texts = box.locator(".view svg .role-axis text").all_text_contents()
-    assert "layer" in texts and quantity.split(",")[0] in texts and not [one for one in texts if "10^" in one]
-    numbers = {float(one.replace(",", "")) for one in texts if one.replace(",", "").replace(".", "").isdigit()}
-    assert places <= numbers and max(numbers) <= max(places)
-    assert "only elsewhere" not in box.locator("[role=status]").first.text_content()

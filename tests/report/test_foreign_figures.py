@@ -1,6 +1,5 @@
 """Normalisers from a user's own file through measures and figures: no crash, no floor drawn as a line, no line missing in silence."""
 
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -32,7 +31,12 @@ OWN: dict[str, Any] = {
     "single": "mylab:single",  # for which there is no centred form
     "plain": "softmax",
 }
-ALONE = {"depth": 8, "heads": 2, "width": 8, "norm": "none", "residual": "none", "position": "none"}
+ALONE = {"depth": 6, "heads": 2, "width": 8, "norm": "none", "residual": "none", "position": "none"}
+SMALL: dict[str, dict[str, Any]] = {
+    "law": {"samples": 2},
+    "paths": {"counts": [2], "repeats": 1},
+    "residuals": {"samples": 2, "best": False},
+}
 Read = Callable[[str], pd.DataFrame]
 
 
@@ -55,12 +59,13 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Read:
             network.initialise([0])
             about = cell_columns(cell, {"status": "done", "reason": "", "device": "cpu", "stack": "s"})
             for name, found in rows.items():
-                options = {"counts": [2], "repeats": 1} if name == "paths" else {"samples": 2} if name == "law" else {}
-                made = components.load("measure", name)(Context(network.requires_grad_(False), DATA, [cell]), **options)
+                made = components.load("measure", name)(
+                    Context(network.requires_grad_(False), DATA, [cell]), **SMALL[name]
+                )
                 found += [about | {key: value for key, value in row.items() if key != "member"} for row in made]
         rows["orders"] = components.load("measure", "orders")(
-            Context(), normalisers=list(OWN.values()), positions=["none"], masks=["none", "causal"], sentinels=["none"],
-            blocks=["column norm", "skip"], heads=[1, 2], draws=3,
+            Context(), normalisers=list(OWN.values()), positions=["none"], masks=["none"], sentinels=["none"],
+            blocks=["column norm"], heads=[1, 2], draws=3,
         )  # fmt: skip
     del sys.modules["mylab"]
     for name, found in rows.items():
@@ -83,42 +88,25 @@ def test_law(read: Read, tmp_path: Path) -> None:
     table = read("law")
     method = table.groupby("architecture").method.agg(lambda found: "/".join(sorted(set(found))))
     assert method.to_dict() == dict.fromkeys(OWN, "centred") | {"single": "float64"}
-    assert table[(table.layer == 8) & (table.architecture != "single")].log10_residual.max() < -100
+    assert table[(table.layer == 6) & (table.architecture != "single")].log10_residual.max() < -100
     assert not table[table.method == "centred"].floor.any()
     picture = drawn("law", read, tmp_path)
     (legend,) = picture.figure.legends
     assert set(OWN) <= {text.get_text() for text in legend.texts}
     clear = table[(table.architecture == "single") & ~table.floor]
-    assert len(line(picture.figure.axes[0], colour("single"))) == clear.layer.nunique() < 9
+    assert len(line(picture.figure.axes[0], colour("single"))) == clear.layer.nunique() < 7
     assert [one for one in picture.figure.axes[0].lines if one.get_marker() == "X"]
     assert "1 seed" in picture.caption and picture.numbers is not None
     about = picture.numbers.groupby("architecture")[["method", "why"]].first()
     assert about.method.to_dict() == method.to_dict()
     assert about.why["single"].startswith("mylab:single computes in single precision")
-    ends = picture.numbers[(picture.numbers.layer == 8) & (picture.numbers.quantity == "log10_residual")]
+    ends = picture.numbers[(picture.numbers.layer == 6) & (picture.numbers.quantity == "log10_residual")]
     assert set(OWN) - {"single"} <= set(ends.architecture)  # equal rows have no residual
-
-
-def test_floor_is_what_float64_does_not_resolve(read: Read) -> None:
-    table = read("law")
-    single = table[table.architecture == "single"]
-    assert single[single.layer == 8].floor.all()
-    assert not single[single.layer == 0].floor.any()
-    clear = single[~single.floor & (single.layer > 0)]
-    assert clear.log10_residual.min() > -15
-
-
-def test_sweep(read: Read, tmp_path: Path) -> None:
-    picture = drawn("sweep", read, tmp_path, lines=["normaliser"])
-    assert re.search(
-        r"Lines end with a cross .*: rounding noise of a plain float64 pass \(\d+ values\)", picture.caption
-    )
-    assert [one for one in picture.figure.axes[0].lines if one.get_marker() == "X"]
 
 
 def test_orders(read: Read, tmp_path: Path) -> None:
     table = read("orders")
-    res = table[(table.quantity == "res") & (table.heads == 2) & (table["mask"] == "none") & table.biases]
+    res = table[(table.quantity == "res") & (table.heads == 2) & table.biases]
     found = res[res.block == "attention alone"].set_index("normaliser").order
     for name in ("mylab:sparsemax", "mylab:soft(temperature=0.5)", "mylab:Differential", "softmax"):
         assert found[name] == pytest.approx(3, abs=0.05), name
@@ -133,17 +121,15 @@ def test_orders(read: Read, tmp_path: Path) -> None:
     why = picture.numbers[picture.numbers.normaliser == "mylab:single"].reason
     assert why.str.startswith("depends on the draw").any()
     alone = drawn("orders", read, tmp_path / "one", heads=1)
-    assert "entries (–) have no order, for reasons that the table says." in alone.caption and alone.numbers is not None
+    assert alone.numbers is not None
     assert alone.numbers[alone.numbers.normaliser == "mylab:Differential"].reason.str.contains("RuntimeError").all()
-    with pytest.raises(RankfallError, match="figure orders: no entry has 3 heads; there is: 1, 2"):
-        drawn("orders", read, tmp_path, heads=3)
 
 
 @pytest.mark.long
 def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
     picture = drawn("paths", read, tmp_path)
     style.save(picture, tmp_path / "all.png")
-    assert picture.numbers is not None and set(picture.numbers.panel) == {f"{name}, raw, 8 layers" for name in OWN}
+    assert picture.numbers is not None and set(picture.numbers.panel) == {f"{name}, raw, 6 layers" for name in OWN}
     picture = drawn("residuals", read, tmp_path)
     assert picture.numbers is not None and set(picture.numbers.architecture) == set(OWN)
     assert "rows that are equal to the last digit are drawn at the smallest value there is" in picture.caption
@@ -154,22 +140,7 @@ def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
 def test_what_is_asked_for_and_is_not_there_is_refused_with_what_there_is(
     name: str, read: Read, tmp_path: Path
 ) -> None:
-    for options, there in (
-        (
-            {"architectures": ["attention"]},
-            "architecture attention; there is: cool, differential, plain, single, sparse",
-        ),
-        ({"task": "sorting"}, "task sorting; there is: own"),
-    ):
-        with pytest.raises(RankfallError, match=f"^figure {name}: no finished cell has {there}$"):
-            drawn(name, read, tmp_path, **options)
+    with pytest.raises(RankfallError, match=f"^figure {name}: no finished cell has task sorting; there is: own$"):
+        drawn(name, read, tmp_path, task="sorting")
     with pytest.raises(RankfallError, match=f"^figure {name}: its table has no finished cell"):
         drawn(name, lambda table: read(table).iloc[:0], tmp_path)
-
-
-def test_only_what_is_drawn_is_in_the_numbers(read: Read, tmp_path: Path) -> None:
-    whole = read("law")
-    other = whole[whole.architecture == "plain"].assign(task="other", key="another")
-    picture = drawn("law", lambda _: pd.concat([whole, other]), tmp_path, architectures=["plain", "sparse"])
-    assert picture.numbers is not None and set(picture.numbers.architecture) == {"plain", "sparse"}
-    assert " on own, " in picture.caption

@@ -33,12 +33,3 @@ def test_it_is_put_together_once_and_again_where_it_is_broken(tmp_path: Path, mo
         kept.write_text(broken)
         assert bundle() == f"script {len(made)}" and kept.read_text().endswith(f"script {len(made)}")
     assert len(made) == 5
-
-
-def test_where_nothing_can_be_kept_it_is_put_together_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "rankfall").write_text("a file where the folder would be")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: "script")
-    assert library.bundle() == "script"

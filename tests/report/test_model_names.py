@@ -3,22 +3,12 @@
 import pytest
 from pandas import DataFrame
 
-from rankfall.report.looks import looks
 from rankfall.report.model_names import name_measurements, name_models
 
 
 def test_a_model_is_named_by_its_last_part_unless_two_end_alike() -> None:
     assert name_models(["google/bert", "me/own/"]) == {"google/bert": "bert", "me/own/": "own"}
     assert name_models(["google/bert", "me/bert"]) == {"google/bert": "google/bert", "me/bert": "me/bert"}
-
-
-def test_labels_are_of_whole_names_and_of_last_parts() -> None:
-    with looks({"google/bert": "BERT"}, {}):
-        assert name_models(["google/bert", "me/own"]) == {"google/bert": "BERT", "me/own": "own"}
-        assert name_models(["google/bert", "me/bert"]) == {"google/bert": "BERT", "me/bert": "me/bert"}
-    with looks({"bert": "BERT"}, {}):
-        assert name_models(["google/bert"]) == {"google/bert": "BERT"}
-        assert len(set(name_models(["google/bert", "me/bert"]).values())) == 2
 
 
 ROW = {
@@ -33,10 +23,8 @@ ROW = {
         ({}, ["x, init"]),
         ({"phase": "pretrained"}, ["x, init", "x, pretrained"]),
         ({"definition": "bare"}, ["x, init", "x, init (bare)"]),
-        ({"length": 64}, ["x, init (8 tokens)", "x, init (64 tokens)"]),
         ({"text": "random", "dtype": "float32"}, ["x, init (text zipf, float64)", "x, init (text random, float32)"]),
         ({"model": "b/x"}, ["a/x, init", "b/x, init"]),
-        ({"model": "b/y", "length": 64}, ["x, init", "y, init"]),
     ],
 )
 def test_measurements_that_differ_have_names_that_differ(other: dict[str, object], names: list[str]) -> None:

@@ -2,38 +2,26 @@
 
 import base64
 import json
-import random
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 from page_tables import LAYERS, about, cell_rows, charted_page, frames, made_page
 
 from rankfall import components
-from rankfall.commands.page import links_from
 from rankfall.report import tables
-from rankfall.report.headlines import headlines
-from rankfall.report.looks import looks
 from rankfall.report.page import build
-from rankfall.report.page.behind import behind
-from rankfall.report.page.build import Given, draw, lines_of, page
+from rankfall.report.page.build import Given, page
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import findings
-from rankfall.report.page.glossary import say_architecture, say_training, terms
 from rankfall.report.page.opening import choose_findings
 from rankfall.report.page.pack import finite, pack, share_values, unpack
 from rankfall.report.page.rows import chart_rows, encode, select_missing
-from rankfall.report.page.sections import write_links
-from rankfall.report.page.specs import spec
-from rankfall.report.page.words import WORDS
-from rankfall.report.published_numbers import published_numbers
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.variants import number_variants
@@ -69,19 +57,6 @@ def decoded(data: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(
         {name: [one["of"][place] for place in one["values"]] if "of" in one else one["values"] for name, one in data["columns"].items()}
     )  # fmt: skip
-
-
-@pytest.mark.long
-def test_fifty_random_numbers_of_charts_equal_their_rows(text: str, folder: Path) -> None:
-    main, tables = block(text, "main"), frames(folder / "tables", COUNT)
-    cells = decoded(main["cells"])
-    chart = next(one for one in main["charts"] if one["name"] == "residual")
-    rows, table = decoded(chart["data"]), tables["residuals"]
-    assert len(rows) == (COUNT - 1) * LAYERS  # the one that diverged has none
-    for place in random.Random(1).sample(range(len(rows)), 50):
-        key, layer, value = cells.key[rows.cell[place]], rows.layer[place], rows.value[place]
-        (own,) = table[(table.key == key) & (table.layer == layer)].value
-        assert own == value
 
 
 def test_the_scorecard_and_the_tables_are_in_the_page_as_they_are(text: str, folder: Path) -> None:
@@ -146,16 +121,8 @@ def test_findings_are_computed(folder: Path) -> None:
     )
     assert "at least 0.5 is left at the last layer of 2 of 2 with skip connections and of 0 of 2 without." in fastest
     assert re.search(r"layer (2\.\d|3): [^;]*SAN", said["At which layer does the residual fall below 0.1?"])
-    assert (
-        'Of SAN+skip and net <3> & "more" no seed falls below it'
-        in said["At which layer does the residual fall below 0.1?"]
-    )
     assert "Of 8 kinds of attention layer, 2 cube" in said["Which attention loses rank, and how fast?"]
     assert said["Do published numbers hold?"].startswith("1 of 3 comparisons do")
-
-
-def test_no_finding_without_its_table() -> None:
-    assert findings(lambda name: None) == []
 
 
 class Tags(HTMLParser):
@@ -197,12 +164,6 @@ def test_every_table_has_a_chart() -> None:
     assert len({chart.name for chart in charts()}) == len(charts())
 
 
-def test_what_names_an_axis_is_a_menu() -> None:
-    named = {chart.name for chart in charts() if chart.named_by}
-    assert named == {"training", "evidence", "states", "attention_weights", "prediction_scores"}
-    assert all(chart.named_by in ("", *chart.choose) for chart in charts())
-
-
 @pytest.mark.long
 def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
     text, drawn = charted_page(tmp_path)
@@ -216,13 +177,6 @@ def test_each_chart_has_the_rows_of_its_table(tmp_path: Path) -> None:
         xs = [None] * len(rows) if chart["kind"] == "points" else rows[chart["x"]]
         assert sorted(zip(lines, xs, rows[chart["measured"]])) == sorted(drawn.pop(chart["name"])), chart["name"]
     assert drawn == {}
-
-
-@pytest.mark.parametrize("kind", ["lines", "points", "grid"])
-def test_titles_with_quotes_are_what_they_are(kind: str) -> None:
-    chart = next(one for one in charts() if one.kind == kind)
-    said = json.dumps(spec(replace(chart, x_title="x", y_title='y "quoted"', value_title="v", line="a_line")))
-    assert 'y \\"quoted\\"' in said and not re.search('"@(x|y|value|line)@"', said)
 
 
 def test_networks_at_different_settings_are_told_apart() -> None:
@@ -244,12 +198,6 @@ def test_repeats_are_averaged_within_a_network() -> None:
     assert row.accuracy == pytest.approx(0.3)
 
 
-def test_every_study_has_a_headline_and_a_chart() -> None:
-    """But claims, which are of no architecture."""
-    assert {one.study for one in headlines()} == set(STUDIES) - {"claims"}
-    assert {chart.study for chart in charts()} == set(STUDIES)
-
-
 def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> None:
     """The mean of the networks' numbers is the scorecard's, and the rows' places are those of its table."""
     made, tables = block(text, "behind"), frames(folder / "tables", COUNT)
@@ -264,22 +212,6 @@ def test_what_a_number_is_made_of_gives_the_number(text: str, folder: Path) -> N
     rows = residuals.loc[made["residual_last"]["rows"]]
     assert set(rows.training) == {"init", "short"} and len(rows) == (COUNT - 1) * LAYERS
     assert [tables["orders"].order[place] for place in made["order"]["rows"]] == scores.order.tolist()
-
-
-def test_only_networks_that_were_measured_are_behind_a_number(folder: Path) -> None:
-    tables = frames(folder / "tables", COUNT)
-    left_out = tables["cells"].key[0]
-    fewer = tables["residuals"][tables["residuals"].key != left_out]
-    found = behind(tables | {"residuals": fewer}, number_variants(tables["cells"]))["residual_last"]["networks"]
-    assert found["rows"] == COUNT - 1 and 0 not in found["columns"]["cell"]["values"]
-
-
-def test_tables_without_a_chart_are_named() -> None:
-    assert (
-        build.say_uncharted(["cells", "residuals", "my_table", "another"])
-        == "No chart of this page is drawn from another, my_table."
-    )
-    assert build.say_uncharted(["cells", "residuals", "scorecard"]) == ""
 
 
 def test_numbers_stand_beside_what_they_are_compared_with(tmp_path: Path) -> None:
@@ -319,136 +251,9 @@ def test_values_that_a_table_lacks_are_told_with_their_reason() -> None:
     assert (lacking.layer, lacking.why) == (2, "beyond float64")
 
 
-def test_what_is_possible_is_said_of_every_chart_of_shares_and_distances() -> None:
-    """Bands of residuals, distances and shares ended below 0."""
-    free = {chart.name for chart in charts() if chart.kind == "lines" and chart.within[0] is None}
-    known = {
-        "law",
-        "model_law",
-        "decomposition",
-        "offsets",
-        "states",
-        "evidence",
-    }  # logarithms, and what may be negative
-    assert free == known
-    assert all(chart.better for chart in charts() if chart.kind == "grid")
-
-
-def test_every_name_is_in_the_glossary(text: str, folder: Path) -> None:
-    """Names of the run, and every word with two capitals that charts, headlines, findings or the default configuration use."""
-    cells = frames(folder / "tables", COUNT)["cells"]
-    known = {(term.kind, term.name) for term in terms(cells)}
-    for kind in ("architecture", "task", "training"):
-        assert {(kind, name) for name in cells[kind]} <= known
-    names = {name for _, name in known} | {part for _, name in known for part in re.split(r"[^A-Za-z0-9]+", name)}
-    said = [chart.text + chart.title + chart.y_title for chart in charts()] + [
-        one.meaning + one.title for one in headlines()
-    ]
-    said += [found.answer for found in findings(frames(folder / "tables", COUNT).get)]
-    config = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
-    words = {
-        word for part in [*said, *config["architectures"]] for word in re.findall(r"[A-Za-z]*[A-Z]{2}[A-Za-z]*", part)
-    }
-    assert {"SAN", "RPE"} <= words and {word.removesuffix("s") for word in words} <= names
-    for target in set(re.findall(r'href="#(term-[^"]+)"', text)):
-        assert f'id="{target}"' in text
-
-
-def test_an_architecture_of_ones_own_is_explained_by_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mylab.py").write_text(
-        '"""Weights that sharpen with depth. And more."""\n\ndef sharp(logits):\n    return logits\n'
-    )
-    monkeypatch.chdir(tmp_path)
-    rows = [row | {"architecture": "mine", "normaliser": "mylab:sharp"} for row in cell_rows(2)]
-    found = {(term.kind, term.name): term.meaning for term in terms(pd.DataFrame(rows))}
-    assert "normaliser mylab:sharp" in found["architecture", "mine"] and "no MLPs" in found["architecture", "mine"]
-    assert found["normaliser", "mylab:sharp"] == "Weights that sharpen with depth."
-    assert "float32" in say_training(
-        pd.DataFrame([cell_rows(6)[5]]).assign(dtype="float32", optimizer="adam", schedule="constant")
-    )
-
-
-def test_a_name_explains_no_architecture() -> None:
-    """A SAN that was redefined with skips and MLPs was still called attention alone."""
-    rows = [row | {"architecture": "SAN", "residual": "add", "mlp": "gelu"} for row in cell_rows(2)]
-    found = {(term.kind, term.name): term.meaning for term in terms(pd.DataFrame(rows))}
-    said = found["architecture", "SAN"]
-    assert "residual add" in said and "mlp gelu" in said and "alone" not in said
-    assert said == say_architecture(pd.DataFrame([row | {"architecture": "any"} for row in rows]))
-    assert not any("without" in WORDS[word] or "alone" in WORDS[word] for word in ("SAN", "skip", "norm", "causal"))
-
-
-def test_equal_shares_of_a_model_are_of_all_its_tokens() -> None:
-    """Only some of the tokens of a text are asked for their share."""
-    chart = next(one for one in charts() if one.name == "model_own_share")
-    row = {
-        "model": "m",
-        "layer": 1,
-        "method": "jacobian",
-        "quantity": "own share",
-        "value": 0.5,
-        "samples": 1,
-        "tokens": 4,
-        "length": 64,
-    }
-    about = dict.fromkeys(chart.choose, "x") | row
-    table = pd.DataFrame([about | {"kept_tokens": "all"}, about | {"kept_tokens": "without first"}])
-    assert chart_rows(chart, table).equal_shares.tolist() == [1 / 64, 1 / 63]
-
-
 def test_the_opening_has_three_findings_with_their_uncertainty(text: str, folder: Path) -> None:
     found = findings(frames(folder / "tables", COUNT).get)
     chosen = choose_findings(found)
     assert len(chosen) == 3 and chosen[0].study == "rank" and re.search(r"±|seeds|a tie", chosen[0].answer)
     first = text[text.index('id="story"') : text.index("</dl>")]
     assert first.count("<dt>") == 3 and 'id="opening"' in text
-
-
-def test_published_numbers_and_the_page_link_to_their_papers(text: str) -> None:
-    """Of every source of the published numbers; the page names those alone that its own rows name."""
-    assert all(value["source_link"].startswith("https://") for value in published_numbers())
-    links = text[text.index('id="links"') :]
-    assert '<a href="https://example.org/attention">Nobody 2020</a>: On attention' in links
-    assert "Dong" not in links[: links.index("</section>")]
-
-
-def test_the_page_has_the_labels_of_the_configuration(folder: Path) -> None:
-    with looks({"SAN": "attention by itself", "sorting": "to sort"}, {"SAN": "#123456"}):
-        main = block(made_page(folder, COUNT), "main")
-    cells, scores = decoded(main["cells"]), decoded(main["scorecard"])
-    assert {"attention by itself"} <= set(cells.label) & set(scores.architecture) and "SAN" not in set(cells.label)
-    assert set(cells.setting) == set(scores.setting) == {one["label"] for one in main["settings"]}
-    assert all(setting.startswith("to sort, ") for setting in cells.setting)
-    assert main["colours"]["attention by itself"] == "#123456"
-
-
-def test_the_page_links_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "index.md").write_text("")
-    monkeypatch.chdir(tmp_path)
-    found = links_from(Path("results/report"))
-    assert found == {"The documentation": "../../docs/index.md"}
-    assert '<a href="../../docs/index.md">The documentation</a>' in write_links([], found)
-
-
-def test_charts_of_models_and_components_have_the_labels_of_the_configuration(folder: Path) -> None:
-    rows = [
-        {"model": model, "phase": "init", "definition": "clean", "text": "zipf", "length": 8, "dtype": "float64", "variant": "SAN",
-         "layer": layer, "seed": 0, "centre": "mean", "metric": "composite", "value": 0.5 - 0.1 * layer, "value_reason": ""}
-        for model in ("google/bert", "me/own") for layer in (0, 1)
-    ]  # fmt: skip
-    chart = next(one for one in charts() if one.name == "models")
-    names = {"google/bert": "BERT", "SAN": "attention alone"}
-    with looks(names, {}):
-        shown = draw(chart, pd.DataFrame(rows), {})
-    assert set(decoded(shown["data"]).model) == {"BERT", "own"} and set(decoded(shown["data"]).variant) == {
-        "attention alone"
-    }
-    assert dict(lines_of(pd.DataFrame({"label": [], "architecture": []}), [shown])) == {
-        "attention alone": "SAN"
-    }  # of that one's colour
-    with looks({"softmax": "Gibbs"}, {}):
-        orders = draw(
-            next(one for one in charts() if one.name == "orders"), frames(folder / "tables", COUNT)["orders"], {}
-        )
-    assert set(decoded(orders["data"]).normaliser) == {"Gibbs", "l2"}

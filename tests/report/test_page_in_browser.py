@@ -3,14 +3,12 @@
 Chromium is the system's, driven by Playwright. Where it is not installed these tests are skipped, unless RANKFALL_BROWSER=required.
 """
 
-import random
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import page_tables
 import pytest
 from in_browser import SIZES, Opened, browser
 from page_tables import LAYERS, charted_page, frames, made_page
@@ -94,23 +92,6 @@ def written(value: Any) -> str:
     return str(value).removesuffix(".0")
 
 
-def test_fifty_random_numbers_equal_their_rows(opened: Opened, folder: Path) -> None:
-    table = frames(folder / "tables", COUNT)["residuals"]
-    box = opened.chart("residual")
-    box.locator("[data-mode]").select_option("each")
-    opened.settle("residual")
-    shown = []
-    for place in range(2):  # both trainings
-        box.locator("[data-choose=training]").select_option(index=place)
-        opened.settle("residual")
-        shown += opened.downloaded("#chart-residual [data-save]")
-    assert len(shown) == (COUNT - 1) * LAYERS
-    for row in random.Random(2).sample(shown, 50):
-        (own,) = table[(table.key == row["cells"]) & (table.layer == int(row["layer"]))].value
-        assert float(row["value"]) == own
-        assert row["architecture"] == table[table.key == row["cells"]].architecture.iloc[0]
-
-
 def test_means_and_deviations_over_seeds(opened: Opened, folder: Path) -> None:
     table = frames(folder / "tables", COUNT)["residuals"]
     opened.chart("residual").locator("[data-choose=training]").select_option("init")
@@ -182,17 +163,6 @@ def test_a_point_leads_to_the_provenance_of_its_networks(opened: Opened) -> None
     assert not opened.page.locator("#cell").is_visible()
 
 
-def test_the_same_without_a_mouse(opened: Opened) -> None:
-    box = opened.chart("residual")
-    box.locator("summary").focus()
-    opened.page.keyboard.press("Enter")
-    box.locator(".numbers td button").first.focus()
-    opened.page.keyboard.press("Enter")
-    opened.page.locator("#cell .cells button").first.focus()
-    opened.page.keyboard.press("Enter")
-    opened.page.locator("#cell .snippet").wait_for()
-
-
 INIT = "sorting, init, depth 6"
 
 
@@ -243,63 +213,6 @@ def test_a_number_of_the_scorecard_leads_to_its_rows_and_they_to_its_networks(op
     page.keyboard.press("Shift+Tab")
     page.locator("#cell .back").click()
     assert page.locator("#cell .rows tbody tr").count() == 5 * LAYERS and not page.locator("#cell .back").is_visible()
-
-
-def test_a_number_of_components_leads_to_its_row(opened: Opened, folder: Path) -> None:
-    opened.page.locator("#scorecard-table [data-number=order][data-row=SAN]").click()
-    opened.page.locator("#cell .rows").wait_for()
-    (row,) = opened.downloaded("#cell [data-rows]")
-    assert (row["normaliser"], row["position"], row["mask"], float(row["order"])) == ("softmax", "none", "none", 3.0)
-
-
-def test_the_name_of_an_architecture_says_what_it_is_made_of(opened: Opened) -> None:
-    opened.page.locator("#scorecard-table [data-made='SAN+skip']").click()
-    said = opened.page.locator("#cell").inner_text()
-    assert re.search(r"residual\s+add", said) and "what turns scores into attention weights" in said
-    assert re.search(r"residual at the last layer\s+0\.\d+", said) and "5 networks" in said
-    opened.page.locator("#cell .cells button", has_text="SAN+skip · seed 3").click()
-    opened.page.locator("#cell .snippet").wait_for()
-
-
-def test_one_is_no_plural(opened: Opened) -> None:
-    said = opened.page.evaluate(
-        "[[1, 'layers'], [2.5, 'layers'], [1, 'ms'], [3, '']].map((one) => window.rankfall.inUnits(...one))"
-    )
-    assert said == ["1 layer", "2.5 layers", "1 ms", "3"]
-
-
-def test_a_number_that_a_seed_lacks_says_which(opened: Opened) -> None:
-    diverged = opened.page.evaluate("window.rankfall.cells.find((cell) => cell.status === 'diverged')")
-    opened.page.locator(f"#scorecard-table [data-number=over_chance][data-row='{diverged['label']}']").first.click()
-    opened.page.locator("#cell .networks").wait_for()
-    assert opened.page.locator("#cell .networks tbody tr").count() == 5
-    (said,) = opened.page.locator("#cell .networks tbody tr", has_text="none").all_inner_texts()
-    assert "diverged" in said and diverged["key"][:12] in said
-
-
-STOPS = """() => [...document.querySelectorAll("a[href], button, select, input, summary, [tabindex]")]
-    .filter((one) => one.tabIndex >= 0 && one.checkVisibility())"""
-
-
-def test_the_keyboard_stops_once_at_a_chart_and_once_at_a_table(opened: Opened) -> None:
-    """There were 766 stops, and no point of a chart was among them."""
-    opened.charts()
-    for holder in (
-        "#scorecard-table",
-        "#published-table",
-        "#downloads table",
-        "#chart-residual .chips",
-        "#chart-residual .view",
-    ):
-        inside = opened.page.locator(holder).evaluate(
-            f"(node) => ({STOPS})().filter((one) => node.contains(one)).length"
-        )
-        assert inside == 1, holder
-    assert opened.page.evaluate(f"({STOPS})().length") < 100
-    opened.page.locator("#scorecard-table thead button").first.focus()
-    for key in ("ArrowDown", "ArrowRight"):
-        opened.page.keyboard.press(key)
-    assert opened.page.evaluate("document.activeElement.dataset.number")
 
 
 def test_points_of_a_chart_are_reached_by_arrow_keys(opened: Opened) -> None:
@@ -372,30 +285,6 @@ def test_a_click_on_lines_that_lie_on_each_other_opens_all_of_them(opened: Opene
     assert opened.page.locator("#cell .meeting h3", has_text="SAN+skip").count() == 1
 
 
-def test_bands_end_where_values_do(opened: Opened) -> None:
-    """A band of residuals went below 0."""
-    opened.chart("residual")
-    wide = "const { value } = panel.chart.data.columns; value.values.forEach((_, at) => { value.values[at] = at % 5 ? 0.01 : 2; });"
-    opened.page.evaluate(AGAIN, ["residual", wide])
-    panel = "window.rankfall.panels.find((one) => one.chart.name === 'residual')"
-    found = opened.page.evaluate(f"{panel}.shownMarks.map((one) => [one.mean - one.deviation, one.low])")
-    assert min(plain for plain, _ in found) < 0 and min(low for _, low in found) == 0
-
-
-def test_lines_of_other_choices_are_named_and_lead_there(opened: Opened) -> None:
-    """A network of another depth vanished without a word."""
-    box = opened.chart("residual")
-    opened.page.evaluate(
-        AGAIN, ["residual", "for (const cell of cells) if (cell.label === 'transformer') cell.depth = 3"]
-    )
-    other = box.locator("[data-elsewhere=transformer]")
-    assert "depth 3" in other.inner_text()
-    other.click()
-    assert (
-        box.locator("[data-choose=depth]").input_value() == "3" and box.locator("[data-line=transformer]").count() == 1
-    )
-
-
 def test_values_that_there_are_not_are_named_with_their_reason(opened: Opened) -> None:
     box = opened.chart("residual")
     gone = (
@@ -406,63 +295,6 @@ def test_values_that_there_are_not_are_named_with_their_reason(opened: Opened) -
     box.locator("[data-choose=training]").select_option("init")
     said = box.locator("[role=status]").first.inner_text()
     assert "2 values of SAN cannot be drawn: beyond the range of float64." in said
-
-
-def test_no_axis_has_a_label_twice(opened: Opened) -> None:
-    """One read 0, 1, 1."""
-    box = opened.chart("residual")
-    few = "const { value } = panel.chart.data.columns; value.values.forEach((_, at) => { value.values[at] = at % 2; });"
-    for change in ("", few):
-        if change:
-            opened.page.evaluate(AGAIN, ["residual", change])
-        for axis in box.locator(".view svg .role-axis").all():
-            labels = [text for text in axis.locator(".role-axis-label text").all_text_contents() if text]
-            assert len(set(labels)) == len(labels)
-
-
-@pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_few_layers_have_a_mark_each(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str) -> None:
-    """Networks of two blocks: the axis read 0, 1, 1, 2, 2."""
-    monkeypatch.setattr(page_tables, "LAYERS", 3)
-    (tmp_path / "index.html").write_text(made_page(tmp_path, 20))
-    found = Opened(browser, tmp_path / "index.html", size)
-    marks = {
-        title: [text for text in axis.locator(".role-axis-label text").all_text_contents() if text]
-        for axis in found.chart("residual").locator(".view svg .role-axis").all()
-        for title in axis.locator(".role-axis-title").all_text_contents()
-    }
-    assert marks["layer"] == ["0", "1", "2"]
-    assert all(len(set(labels)) == len(labels) for labels in marks.values())
-    found.context.close()
-
-
-def test_nothing_is_scrolled_sideways(browser: Any, folder: Path) -> None:
-    """At each width the scorecard has the columns that there is room for, and the others can be chosen."""
-    for size in SIZES:
-        found = Opened(browser, folder / "report" / "index.html", size)
-        table = found.page.locator("#scorecard-table")
-        numbers = set()
-        options = found.page.locator("#score-part option").all_inner_texts()
-        for part in options if len(options) > 1 else [None]:
-            if part:
-                found.page.locator("#score-part").select_option(part)
-            numbers |= set(
-                table.evaluate("(node) => [...node.querySelectorAll('[data-number]')].map((one) => one.dataset.number)")
-            )
-            inside = """(node) => node.getBoundingClientRect().right <= document.documentElement.clientWidth
-                && node.scrollWidth <= node.parentElement.clientWidth
-                && [...node.querySelectorAll("td button, th button")].every((one) => one.scrollWidth <= one.clientWidth + 1)"""
-            assert table.evaluate(inside), (size, part)
-        assert {"residual_last", "order", "halving_depth"} <= numbers
-        found.context.close()
-
-
-def test_squares_are_bluer_where_more_is_kept(opened: Opened) -> None:
-    """Yellow was collapse in the chart of orders, and success in that of places."""
-    blue = "([better, value]) => window.rankfall.shades(better)[value]"
-    assert opened.page.evaluate(blue, ["low", 0]) == opened.page.evaluate(blue, ["high", 1])
-    box = opened.chart("orders")
-    assert "less is better" in " ".join(box.locator(".view svg text").all_text_contents())
 
 
 def test_verdicts_are_filtered(opened: Opened) -> None:
@@ -488,77 +320,6 @@ def test_tables_are_downloaded_whole(opened: Opened, folder: Path) -> None:
     assert [row["status"] for row in opened.downloaded("[data-csv=residuals]")].count("diverged") == 1
     href = opened.page.locator("a[aria-label='residuals as Parquet']").get_attribute("href")
     assert (folder / "report" / href).resolve() == (folder / "tables" / "residuals.parquet").resolve()
-
-
-def test_a_menu_of_nothing_but_none_is_hidden(opened: Opened) -> None:
-    """Settings that only trained networks have: for the untrained there is nothing to choose."""
-    box = opened.chart("residual")
-    label = box.locator("label", has=opened.page.locator("[data-choose=apart]"))
-    assert label.count() == 0
-    wider = (
-        "for (const cell of cells) if (cell.training === 'short') cell.apart = cell.seed < 2 ? 'width 32' : 'width 64'"
-    )
-    opened.page.evaluate(AGAIN, ["residual", wider])
-    for training, shown in (("init", False), ("short", True)):
-        box.locator("[data-choose=training]").select_option(training)
-        assert label.is_visible() == shown, training
-
-
-def test_what_cannot_be_chosen_is_said(opened: Opened) -> None:
-    assert "Everywhere task: sorting, depth: 6." in opened.chart("residual").locator("[role=status]").first.inner_text()
-
-
-def test_no_two_lines_share_a_colour(opened: Opened) -> None:
-    """However many there are: 12 spare colours are not enough for 60 lines that would all be of one colour."""
-    opened.chart("residual")
-    drawn = opened.page.evaluate(
-        """() => {
-            const lines = ["SAN", ...Array.from({ length: 59 }, (_, at) => `made up ${at}`)];
-            return Object.values(window.rankfall.paint(lines));
-        }"""
-    )
-    assert len(set(drawn)) == 60 and all(re.fullmatch("#[0-9a-fA-F]{6}", one) for one in drawn)
-
-
-def test_the_axis_says_which_metric_is_shown(opened: Opened) -> None:
-    box = opened.chart("training")
-    for metric in ("loss", "accuracy"):
-        box.locator("[data-choose=metric]").select_option(metric)
-        opened.settle("training")
-        assert metric in box.locator(".view svg text").all_text_contents(), metric
-
-
-def test_nothing_of_a_chart_is_cut_off_on_a_phone(browser: Any, tmp_path: Path) -> None:
-    """Titles of axes are folded, and a grid of many columns is scrolled instead of squeezed."""
-    text, _ = charted_page(tmp_path)
-    (tmp_path / "index.html").write_text(text)
-    found = Opened(browser, tmp_path / "index.html", "small")
-    cut = """(view) => {
-        const svg = view.querySelector("svg").getBoundingClientRect();
-        return [...view.querySelectorAll("svg .role-axis-title text, svg .role-axis-label text")].filter((one) => {
-            const box = one.getBoundingClientRect();
-            return box.left < svg.left - 1 || box.right > svg.right + 1 || box.top < svg.top - 1 || box.bottom > svg.bottom + 1;
-        }).map((one) => one.textContent);
-    }"""
-    for name in found.charts():
-        assert found.chart(name).locator(".view").evaluate(cut) == [], name
-    wide = (  # 20 columns, and nothing to choose
-        "const { chart } = panel; chart.data.rows = 20;"
-        "for (const name of Object.keys(chart.data.columns)) chart.data.columns[name] = { values: Array(20).fill(1) };"
-        "chart.data.columns[chart.x].values = Array.from({ length: 20 }, (_, at) => at);"
-    )
-    found.page.evaluate(AGAIN, ["probe", wide])
-    view = found.chart("probe").locator(".view")
-    assert view.locator("svg").bounding_box()["width"] >= 20 * 30
-    assert view.get_attribute("tabindex") == "0"  # to be scrolled without a mouse
-    found.context.close()
-
-
-def test_light_and_dark(opened: Opened) -> None:
-    paper = "getComputedStyle(document.body).backgroundColor"
-    light = opened.page.evaluate(paper)
-    opened.page.locator("#theme").click()
-    assert opened.page.evaluate(paper) != light
 
 
 def test_axe_finds_nothing_serious(browser: Any, folder: Path) -> None:

@@ -26,7 +26,7 @@ CONFIG = {
             "task": ["sorting", "words"],
             "architecture": ["served", "skip", "gated"],
             "training": ["init", "short"],
-            "seed": [0, 3],
+            "seed": 3,
         }
     ],
 }
@@ -46,7 +46,7 @@ def record(cell: Cell) -> dict:
 
 @pytest.mark.parametrize(
     ("engine", "cell"),
-    [(engine, cell) for engine, plan in ENGINES.items() for cell in plan.cells],
+    [*(("auto", cell) for cell in PLAN.cells), ("plain", ENGINES["plain"].cells[0])],
     ids=lambda one: one if isinstance(one, str) else "-".join([*one.labels, str(one.seed)]),
 )
 def test_the_snippet_is_of_this_cell(engine: str, cell: Cell) -> None:
@@ -55,11 +55,6 @@ def test_the_snippet_is_of_this_cell(engine: str, cell: Cell) -> None:
     again = make_plan(load(text))
     assert [one.key for one in again.cells] == [cell.key]
     assert again.cells[0].labels == cell.labels
-
-
-def test_an_engine_makes_another_key() -> None:
-    keys = [{cell.key for cell in plan.cells} for plan in ENGINES.values()]
-    assert keys[0] - keys[1] and keys[0] & keys[1]
 
 
 def test_what_is_known_of_a_cell() -> None:

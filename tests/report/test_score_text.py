@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,7 @@ from score_rows import row
 from rankfall import cli
 from rankfall.report import tables
 from rankfall.report.conform import conform
-from rankfall.report.headlines import by_name
-from rankfall.report.score_text import as_latex, as_lines, escape, say_seeds
+from rankfall.report.score_text import as_latex, as_lines
 
 CHANCE = {"accuracy__chance": 0.125}
 ROWS = [
@@ -45,19 +42,6 @@ def test_a_table_for_latex(scores: pd.DataFrame) -> None:
         r"chance &  & 0.13 &  &  \\",
     ]
     assert "flat" not in text and "mean ± deviation over 3 seeds" in text.splitlines()[0]
-
-
-def test_nothing_of_a_name_is_markup() -> None:
-    letters = '\\&%$#_{}~^<>"|'
-    assert re.sub(r"\\[&%$#_{}]|\\text[a-z]+\{\}", "", escape(letters)) == ""
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex")
-def test_it_compiles(scores: pd.DataFrame, tmp_path: Path) -> None:
-    body = as_latex(scores)
-    text = rf"\documentclass{{article}}\usepackage[T1]{{fontenc}}\usepackage{{booktabs}}\begin{{document}}{body}\end{{document}}"
-    (tmp_path / "t.tex").write_text(text)
-    subprocess.run(["pdflatex", "-interaction=batchmode", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True)
 
 
 def test_lines_are_by_setting(scores: pd.DataFrame) -> None:
@@ -93,12 +77,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     with_labels = [*words, "--config", str(own), "--setting", "sorting, long, depth 2"]
     assert cli.main(with_labels) == 0
     assert "flat_net & more" in capsys.readouterr().out
-    assert cli.main([*with_labels, "--latex"]) == 0
-    assert r"flat\_net \& more" in capsys.readouterr().out
     for wrong, said in (
         (["--columns", "residual"], "there is no number 'residual'; allowed: order, "),
         (["--setting", "sorting, long, depth 3"], "there is no setting 'sorting, long, depth 3'; there is: "),
-        (["--setting", "x", "--csv"], "--setting is for `rankfall table scorecard`, on the screen or as LaTeX"),
     ):
         assert cli.main([*words, *wrong]) == 2
         assert said in capsys.readouterr().err
@@ -112,33 +93,8 @@ def test_a_setting_whose_networks_have_all_diverged_says_so() -> None:
         for name in "ab"
     ]
     scores = conform("scorecard", gone).to_pandas()
-    for text in ("\n".join(as_lines(scores)), as_latex(scores)):
-        assert f"a: {why}" in text and f"b: {why}" in text and "Empty" not in text
-
-
-def test_seeds_are_said_where_they_differ() -> None:
-    def of(name: str, accuracy: int, own: int) -> dict[str, Any]:
-        return row(name, accuracy=0.5, own_share=0.5) | {"accuracy_seeds": accuracy, "own_share_seeds": own}
-
-    def said(*rows: dict[str, Any]) -> str:
-        return say_seeds(conform("scorecard", list(rows)).to_pandas(), [by_name("accuracy"), by_name("own_share")])
-
-    assert said(of("a", 5, 5), of("b", 5, 5)) == "mean ± deviation over 5 seeds"
-    assert said(of("a", 5, 5), of("b", 3, 3), of("c", 5, 5)) == "mean ± deviation over 5 seeds (b 3)"
-    by_column = "mean ± deviation over 5 seeds (own share at the last layer 3)"
-    assert said(of("a", 5, 3), of("b", 5, 3), of("c", 5, 3)) == by_column
-    assert (
-        said(of("a", 5, 5), of("b", 5, 4), of("c", 5, 5))
-        == "mean ± deviation over 5 seeds (own share at the last layer of b 4)"
-    )
-    assert said(of("a", 1, 1)) == "of one seed"
-
-
-def test_a_column_asked_for_twice_is_written_once_and_no_row_begins_with_an_option() -> None:
-    scores = conform("scorecard", [row("*D*", accuracy=0.5), row("[x]", accuracy=0.25)]).to_pandas()
-    text = as_latex(scores, ["accuracy", "accuracy"])
-    assert text.count("test accuracy") == 1
-    assert "{}*D* &" in text and "{}[x] &" in text  # LaTeX reads a star or a bracket behind \\ as its option
+    text = "\n".join(as_lines(scores))
+    assert f"a: {why}" in text and f"b: {why}" in text and "Empty" not in text
 
 
 def test_a_share_of_what_a_mask_leaves_stands_beside_an_accuracy() -> None:
@@ -154,7 +110,6 @@ def test_a_share_of_what_a_mask_leaves_stands_beside_an_accuracy() -> None:
     values = {name[0]: name[1] for name in lines if len(name) > 1}
     assert values["causal"] == "0.57±0.01 (92%)" and values["all"] == values["own"] == "0.57±0.01"
     assert "in brackets, the share of the 0.62 that the mask leaves attainable: causal" in "\n".join(as_lines(found))
-    assert r"$0.57 \pm 0.01 (92\%)$" in as_latex(found, ["accuracy"])
 
 
 def test_what_decimals_would_make_a_zero_is_written_with_its_power() -> None:
@@ -163,14 +118,3 @@ def test_what_decimals_would_make_a_zero_is_written_with_its_power() -> None:
     scores = conform("scorecard", [row(name, residual_last=value) for name, value in values.items()]).to_pandas()
     text = "\n".join(as_lines(scores))
     assert re.search(r"a +2\.0e-6\n +b +1\.0e-4\n +c +floor\n +d +0\.250\n", text) and "0.000" not in text
-    latex = as_latex(scores)
-    assert r"a & $2.0 \times 10^{-6}$ \\" in latex and "c & floor" in latex
-
-
-def test_readings_of_a_cost_are_no_seeds() -> None:
-    """A column of costs stood under "no number of networks", or under "over 4 seeds" where each had six readings."""
-    costs = [row(name, cost_ms=5.2, accuracy=0.5) | {"cost_ms_seeds": 6} for name in ("a", "b")]
-    scores = conform("scorecard", costs).to_pandas()
-    said = "\n".join(as_lines(scores, ["cost_ms"]))
-    assert "median ± deviation over 6 readings" in said and "no number of networks" not in said
-    assert "mean ± deviation over 3 seeds; processor time" in "\n".join(as_lines(scores, ["accuracy", "cost_ms"]))

@@ -6,17 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
-from matplotlib.text import Text
 
 from rankfall import components
 from rankfall.rank.paths.figure import paths
 from rankfall.report import style
-from rankfall.report.colours import FIXED, OTHERS, SERIES, colour, colours
-from rankfall.report.lines import LETTER, fit_title, lines, summary
-
-ROOT = Path(__file__).parents[2]
-SHIPPED = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "presets").glob("*.yaml"))]
+from rankfall.report.colours import FIXED, OTHERS, colour, colours
+from rankfall.report.lines import lines, summary
 
 
 def table() -> pd.DataFrame:
@@ -38,16 +33,6 @@ def test_a_colour_follows_from_the_name_alone() -> None:
     assert not set(OTHERS) & set(FIXED.values())
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_architectures_have_colours_of_their_own(path: Path) -> None:
-    names = yaml.safe_load(path.read_text()).get("architectures", {})
-    found = [name for name in names if colour(name) in OTHERS]
-    assert not found, "give them a colour in report/colours.py"
-    alone = [name for name in names if not name.startswith((*SERIES, "attention", "published"))]
-    rank = {colour(name) for name in alone}
-    assert len(rank) >= len(alone) - 5  # studies share colours, never figures
-
-
 def test_lines_of_one_figure_have_colours_of_their_own() -> None:
     """12 colours of names are not enough for 60, `SAN` and `attention` share one where they do not meet, and other settings always do."""
     names = ["SAN", "attention", "MLM-softmax", "GAU-softmax", *(f"mine {number}" for number in range(60))]
@@ -67,28 +52,6 @@ def test_lines_of_one_figure_have_colours_of_their_own() -> None:
 )  # fmt: skip
 def test_a_power_of_ten_can_be_read(log10: float, said: str) -> None:
     assert style.power(log10) == said
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_titles_of_panels_do_not_meet(shared: bool) -> None:
-    """Four panels a row, with labels of the axis at the first or at each; a long title has two lines."""
-    titles = [f"attention+skip, norm layer {number}" for number in range(4)]
-    many = pd.concat([table().assign(panel=title) for title in titles])
-    with style.apply_style():
-        grid = lines(
-            many, "x", "y", "architecture", {"SAN": "#000000"}, col="panel", col_order=titles, shared=(True, shared)
-        )
-        grid.set(ylabel="|res(X)| / |X|")
-        grid.figure.set_layout_engine("constrained")
-        grid.figure.canvas.draw()
-        words = [one for one in grid.figure.findobj(Text) if "norm layer" in one.get_text()]
-        boxes = sorted((one.get_window_extent() for one in words), key=lambda box: box.x0)
-    ends = [box.x1 for box in boxes]
-    assert (
-        len(boxes) == 4
-        and all(end < after.x0 for end, after in zip(ends, boxes[1:]))
-        and ends[-1] <= grid.figure.bbox.x1
-    )
 
 
 def test_panels_need_no_order() -> None:
@@ -146,19 +109,3 @@ def test_figures_are_drawn_without_torch() -> None:
     )
     assert done.stdout.strip() == "False"
     assert paths.__module__ in names
-
-
-@pytest.mark.parametrize(
-    ("title", "lines"),
-    [
-        ("soft, short", 1),
-        ("softmax, converged, 6 layers", 2),
-        ("a label without a comma that is as long as a sentence, short", 4),
-        ("x" * 45 + ", short", 4),
-    ],
-)
-def test_a_title_has_as_many_lines_as_it_needs(title: str, lines: int) -> None:
-    """Of 36 panels titles lay on each other."""
-    found = fit_title(title, 1.4).split("\n")
-    assert len(found) == lines and max(map(len, found)) * LETTER <= 1.4
-    assert "".join(found).replace(" ", "") == title.replace(" ", "")

@@ -51,12 +51,9 @@ def encoder(depth, **options):
         (Beside(), ["block1", "block2", "block3"]),
         (nn.ModuleDict({"body": nn.ModuleList(Experts() for _ in range(2))}), ["body.0", "body.1"]),
         (Scattered(), ["first.inside", "second.0"]),
-        (nn.DataParallel(nn.Sequential(encoder(2), nn.Linear(8, 3))), ["0.layers.0", "0.layers.1"]),
         (torch.compile(Gpt(2)), ["transformer.h.0", "transformer.h.1"]),
-        (nn.Sequential(*(torch.compile(GptBlock(16, 2)) for _ in range(2))), ["0", "1"]),
-        (nn.ModuleList([GptBlock(16, 2)]), ["0"]),
     ],
-    ids=["nanoGPT", "encoder", "sequential", "members", "experts", "scattered", "wrapped", "compiled", "each compiled", "one"],
+    ids=["nanoGPT", "encoder", "sequential", "members", "experts", "scattered", "compiled"],
 )  # fmt: skip
 def test_blocks_are_found(model, names):
     assert list(find_blocks(model).names) == names
@@ -72,11 +69,6 @@ def test_other_stacks_are_told():
     assert find_blocks(model).others == ("encoder.layers",)
     assert "not watched: encoder.layers" in find_blocks(model).summary()
     assert find_blocks(Gpt(2)).others == find_blocks(model, "encoder.layers").others == ()
-
-
-def test_what_contains_blocks_is_known():
-    model = nn.Sequential(encoder(2), nn.Linear(8, 3))
-    assert find_blocks(model).ancestors == (model, model[0])
 
 
 @pytest.mark.parametrize(
@@ -95,12 +87,8 @@ def test_blocks_can_be_named(wanted):
     ("model", "wanted", "said"),
     [
         (nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)), None, r"no blocks .* 2 x Linear \(0\), 1 x ReLU.*blocks="),
-        (nn.ModuleList(nn.ModuleList([Experts(), GptBlock(4, 2)]) for _ in range(2)), "*", "ModuleList, which is never called"),
-        (nn.ModuleDict({"body": nn.ModuleList([nn.ModuleList([Experts(), Experts()])])}), None, "body holds lists, of which no"),
         (Gpt(2), "layers.*", "names no module of the model; there are"),
         (Gpt(2), ["h.0"], "'h.0' is not a module inside"),
-        (Gpt(2), [nn.Linear(2, 2)], "Linear is not a module inside"),
-        (Gpt(2), 3, "must be a glob"),
         ("gpt2", None, "takes a torch.nn.Module, not str"),
     ],
 )  # fmt: skip

@@ -164,27 +164,6 @@ def test_lightning(tmp_path, options):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_lightning_with_a_loop_over_blocks_and_without_the_callback():
-    from rankfall.watch import LightningCallback, watch
-
-    rows, more = [], []
-    fitted([LightningCallback(every=3, to=rows.extend)], loop=True)
-    assert sorted({row["step"] for row in rows}) == [2, 3, 6]
-
-    lightning = pytest.importorskip("lightning.pytorch")
-
-    class Plain(lightning.Callback):
-        def on_train_start(self, trainer, pl_module):
-            self.watcher = watch(pl_module, every=3, to=more.extend)
-
-        def on_train_end(self, trainer, pl_module):
-            self.watcher.close()
-
-    fitted([Plain()])
-    assert sorted({row["step"] for row in more}) == [1, 3, 6] and more[1]["gradient_queries"] > 0
-
-
-@pytest.mark.filterwarnings("ignore")
 def test_a_fit_of_lightning_is_stopped():
     from rankfall.watch import LightningCallback
 

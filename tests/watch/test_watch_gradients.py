@@ -40,9 +40,7 @@ def norm(*values):
         ("attn__q_proj", "attn__k_proj"),
         ("attention__self__query", "attention__self__key"),
         ("wq", "wk"),
-        ("SelfAttention__q", "SelfAttention__k"),
         ("to_q", "to_k"),
-        ("attention__q_lin", "attention__k_lin"),
     ],
     ids=lambda names: names[0],
 )

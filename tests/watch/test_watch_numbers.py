@@ -33,19 +33,6 @@ def test_large_states_are_looked_at_a_sample_at_a_time(monkeypatch):
     assert all(torch.allclose(parts[name], values, rtol=1e-14) and len(values) == 5 for name, values in whole.items())
 
 
-def test_rows_that_are_looked_at_are_fewer_where_there_are_many_heads():
-    from rankfall.watch.numbers import select_rows
-
-    cpu = torch.device("cpu")
-    assert [len(select_rows(*sizes, cpu)) for sizes in ((4, 200), (12, 1024), (32, 8192), (64, 2**20))] == [
-        200,
-        256,
-        16,
-        16,
-    ]
-    assert select_rows(32, 8192, cpu)[[0, -1]].tolist() == [0, 8191]
-
-
 def test_padding_is_as_if_it_were_not_there():
     x, real = random(2, 5, 4), torch.tensor([[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]]).bool()
     found, alone = state_numbers(x, real), [state_numbers(x[:1, :3], None), state_numbers(x[1:, 2:], None)]

@@ -18,15 +18,12 @@ from rankfall.watch.bands import bands_of_run
 from rankfall.watch.columns import CURVES, SCHEMA
 from rankfall.watch.page import (
     BAND_COLOURS,
-    TITLES,
     draw_bands,
     draw_layers,
     draw_steps,
     find_sentences,
     last_log,
     page_of,
-    pick_evenly,
-    spread_widely,
 )
 
 
@@ -76,16 +73,6 @@ def test_the_residual_is_drawn_in_the_bands_of_its_direction_and_depth(table):
             here = outline[outline[:, 0] == layer][:, 1]
             assert (here.min(), here.max()) == pytest.approx(one.at(layer, depth))
         assert (span.get_y(), span.get_y() + span.get_height()) == pytest.approx((one.low[-1], one.high[-1]), rel=0.2)
-    assert [text.get_text() for text in layers.get_legend().get_texts()] == ["band at birth", "band after training"]
-
-
-def test_a_run_without_a_known_direction_says_why_it_has_no_band(table, undrawn):
-    assert bands_of_run(table.assign(mask="unknown")) == (
-        [],
-        "no band: the direction of attention is not known, by which networks are compared",
-    )
-    assert "No band: the direction of attention is not known" in page_of(table.assign(mask="unknown"), "x")
-    assert "Shaded: residuals of networks" in page_of(table, "x")
 
 
 @pytest.mark.long
@@ -99,7 +86,6 @@ def test_the_page_has_every_picture_once_and_loads_nothing(table):
     assert len(names) == len(set(names))
     assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', text)) <= {*names, "main"}
     assert not re.search(r'(?:src|href)="(?:https?:)?//', text) and "@import" not in text
-    assert all(title in text for title in TITLES.values())
 
 
 def test_what_is_said_stands_in_the_table(table):
@@ -113,31 +99,6 @@ def test_what_is_said_stands_in_the_table(table):
     rounded = find_sentences(table.assign(residual_floor=True))
     assert rounded[2].startswith("That is rounding of float32")
     assert all(f"<td>{value:.4g}</td>" in last_log(table) for value in last.residual)
-
-
-def test_what_was_not_measured_has_its_reason(table, undrawn):
-    lost = table.assign(
-        **dict.fromkeys(("entropy", "largest_share", "first_share"), float("nan")),
-        attention_reason="no softmax <was> seen",
-    )
-    text = page_of(lost, "run.parquet")
-    assert text.count("No number: no softmax &lt;was&gt; seen.") == 3
-
-
-def test_axes_are_logarithmic_where_numbers_differ_much():
-    given = ([1.0, 29.0], [1.0, 31.0], [0.0, 31.0], [-1.0, 31.0], [float("nan"), 1.0, 31.0])
-    assert [spread_widely(pd.Series(one)) for one in given] == [False, True, False, False, True]
-
-
-def test_the_last_run_of_a_file_is_shown(table, undrawn):
-    both = pd.concat([table.assign(run=0, block="older"), table.assign(run=1)])
-    text = page_of(both, "run.parquet")
-    assert "The file has 2 runs; this is the last." in text and "older" not in text
-
-
-def test_of_many_layers_some_are_drawn():
-    assert pick_evenly(range(5), 13) == [0, 1, 2, 3, 4]
-    assert pick_evenly(range(25), 13) == list(range(0, 25, 2))
 
 
 def test_open_makes_the_page(run, tmp_path, monkeypatch, capsys, undrawn):

@@ -14,8 +14,7 @@ from watched import gpt, train
 import rankfall
 from rankfall.errors import RankfallError
 from rankfall.watch import read_table
-from rankfall.watch.columns import COLUMNS, CURVES, SCHEMA
-from rankfall.watch.sinks.parquet import ParquetSink
+from rankfall.watch.columns import COLUMNS, CURVES
 
 HERE = Path(__file__).parent
 
@@ -63,18 +62,6 @@ def test_a_place_that_cannot_be_written_to_is_found_at_once(tmp_path):
     watcher = rankfall.watch(gpt(), to=tmp_path / "new" / "run.parquet")
     assert read_table(tmp_path / "new" / "run.parquet").num_rows == 0
     watcher.close(quiet=True)
-
-
-def test_a_large_table_is_written_less_often(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankfall.watch.sinks.parquet.LONG", 0.0)
-    monkeypatch.setattr("rankfall.watch.sinks.parquet.PATIENCE", 1e6)
-    sink = ParquetSink(tmp_path / "run.parquet")
-    row = dict.fromkeys(SCHEMA.names) | {"step": 1}
-    sink.write([row])
-    sink.write([row | {"step": 2}])
-    assert read_table(sink.path)["step"].to_pylist() == [1]
-    sink.close()
-    assert read_table(sink.path)["step"].to_pylist() == [1, 2]
 
 
 KILLED = """
@@ -147,30 +134,6 @@ def test_wandb_needs_a_run(monkeypatch):
     monkeypatch.setattr(wandb, "run", None)
     with pytest.raises(RankfallError, match=r"there is none: call wandb.init"):
         rankfall.watch(gpt(), to="wandb")
-
-
-class FakeRun:
-    """Of wandb, by its documented rules: values without commit join the next call, and a later value of one name replaces an earlier."""
-
-    def __init__(self):
-        self.step, self.open, self.rows = 0, {}, []
-
-    def define_metric(self, *given, **options):
-        pass
-
-    def log(self, values, commit=True):
-        self.open |= values
-        if commit:
-            self.rows.append(self.open)
-            self.open, self.step = {}, self.step + 1
-
-
-@pytest.mark.parametrize("own", [True, False], ids=["the user logs", "nobody else logs"])
-def test_wandb_keeps_every_log_and_the_steps_of_the_user(own):
-    fake = FakeRun()
-    run([fake, lambda rows: fake.log({"loss": 1.0}) if own else None], every=1)
-    assert [row["rankfall/step"] for row in fake.rows] == [1, 2, 3, 4]
-    assert fake.step == 4 and all(("loss" in row) == own for row in fake.rows)
 
 
 @pytest.mark.slow

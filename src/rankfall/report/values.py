@@ -22,9 +22,6 @@ class Tables:
         self._folders = dict(folders)
         self._read: dict[tuple[str, str], DataFrame] = {}
         self._kinds: dict[str, str] = {}
-        self._first: dict[
-            str, tuple[str, bool]
-        ] = {}  # run -> its first table, and whether that was written by a planned run
 
     def lacks(self, run: str, table: str) -> str:
         """Return what is missing for a table of a run; empty if it exists."""
@@ -36,12 +33,7 @@ class Tables:
         from rankfall.report import tables
 
         if (run, table) not in self._read:
-            path = self._folders[run] / f"{table}.parquet"
-            planned = "made" in tables.about_of(tables.read(path))
-            first, as_first = self._first.setdefault(run, (table, planned))
-            if planned != as_first:
-                raise RankfallError(f"{path} and {first}.parquet: one was made by a run and one by hand: run again")
-            self._read[run, table] = tables.read_frame(path, table)
+            self._read[run, table] = tables.read_frame(self._folders[run] / f"{table}.parquet", table)
         return self._read[run, table]
 
     @property
