@@ -51,8 +51,11 @@ def check_independent(
     beside: Callable[[], Sequence[Tensor]],
     told: str,
 ) -> None:
-    """Raise `Refused` if results depend on neighbours along an axis. `whole`: results of all (K, B, ...); `alone` computes those of one
-    member or sample; `beside` computes those of all where the first member or sample has numbers that are LARGE times as large; `told`: the inputs in words."""
+    """Raise `Refused` if results depend on neighbours along an axis.
+
+    `whole`: results of all (K, B, ...); `alone` computes those of one member or sample; `beside` computes those of all where the first
+    member or sample has numbers that are LARGE times as large; `told`: the inputs in words.
+    """
     last = axis.length - 1
     wanted = [value.narrow(axis.number, last, 1) for value in whole]
     if (off := difference(alone(last), wanted)) > AGREE:
