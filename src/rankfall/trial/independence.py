@@ -29,8 +29,8 @@ class Axis:
     place: str
 
 
-MEMBER = Axis(0, MEMBERS, "the members of a stack", "member", "the first axis, K,")
-SAMPLE = Axis(1, SAMPLES, "samples", "sample", "the second axis, B,")
+MEMBER = Axis(0, MEMBERS, "the members of a stack", "member", "the first axis, K")
+SAMPLE = Axis(1, SAMPLES, "samples", "sample", "the second axis, B")
 
 
 def difference(got: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:
@@ -47,25 +47,23 @@ def check_independent(
     candidate: Candidate,
     axis: Axis,
     whole: Sequence[Tensor],
-    alone: Callable[[int], Sequence[Tensor]],
-    beside: Callable[[], Sequence[Tensor]],
+    compute: Callable[[Axis, bool], Sequence[Tensor]],
     told: str,
 ) -> None:
     """Raise `Refused` if results depend on neighbours along an axis.
 
-    `whole`: results of all (K, B, ...); `alone` computes those of one member or sample; `beside` computes those of all where the first
-    member or sample has numbers that are LARGE times as large; `told`: the inputs in words.
+    `whole`: results of all (K, B, ...); `compute(axis, alone)`: results of the last member or sample alone, or those of all where the
+    first one has numbers that are LARGE times as large; `told`: the inputs in words.
     """
     last = axis.length - 1
-    wanted = [value.narrow(axis.number, last, 1) for value in whole]
-    if (off := difference(alone(last), wanted)) > AGREE:
+    if (off := difference(compute(axis, True), [value.narrow(axis.number, last, 1) for value in whole])) > AGREE:
         raise candidate.refusal(
             f"mixes {axis.many}: {axis.one} {last} of {axis.length} differs by {off:.1e} from what it is alone, given {told}",
-            f"no operation may run over {axis.place} or depend on its length",
+            f"no operation may run over {axis.place}, or depend on its length",
         )
-    got, kept = ([value.narrow(axis.number, 1, last) for value in values] for values in (beside(), whole))
+    got, kept = ([value.narrow(axis.number, 1, last) for value in values] for values in (compute(axis, False), whole))
     if difference(got, kept) > AGREE:
         raise candidate.refusal(
             f"mixes {axis.many}: where {axis.one} 0 has numbers {LARGE:,.0f} times as large, others change, given {told}",
-            f"no operation, such as a maximum, may run over {axis.place.rstrip(',')}",
+            f"no operation, such as a maximum, may run over {axis.place}",
         )

@@ -6,6 +6,7 @@ It is called in float64, with parameters drawn separately for each member, so th
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from rankfall.nets.primitives import Initial, Sizes
 from rankfall.streams import stream
 from rankfall.trial.candidate import Candidate
 from rankfall.trial.flags import unused_generators
-from rankfall.trial.independence import AGREE, LARGE, MEMBER, SAMPLE, check_independent, difference
+from rankfall.trial.independence import AGREE, LARGE, MEMBER, SAMPLE, Axis, check_independent, difference
 from rankfall.trial.setting import MEMBERS, Surroundings
 
 NOISE = 0.1  # by which parameters that start as a constant are made to differ between members
@@ -86,8 +87,8 @@ class MapTrial:
         self.check_repeats(use, settled)
         with torch.no_grad():
             self.check_training_mode(use, settled)
-            self.check_members(use, settled)
-            self.check_samples(use, settled)
+            check_independent(self.candidate, MEMBER, settled, partial(self.run_beside, use), use.told)
+            check_independent(self.candidate, SAMPLE, settled, partial(self.run_beside, use), use.told)
         if self.setting.trained:
             self.differentiate(use, leaves, first)
         return settled
@@ -162,42 +163,34 @@ class MapTrial:
                 "drop by the training's `dropout`, which reaches attentions and blocks as `drop`, and keep no running mean",
             )
 
-    def check_members(self, use: Use, whole: Sequence[Tensor]) -> None:
-        def alone(member: int) -> Sequence[Tensor]:
-            made = self.make(self.setting.sizes(1))
-            if isinstance(made, nn.Module):
-                made.to(torch.float64).eval()
-                for name, value in made.named_parameters():
-                    value.data.copy_(self.parameters[name].data[member : member + 1])
-            return self.run(use, made, [value[member : member + 1].clone() for value in use.inputs])
-
-        def beside() -> Sequence[Tensor]:
-            """Enlarge inputs and parameters of member 0."""
-            inputs = [value.clone() for value in use.inputs]
-            numbers = [value for value in inputs if value.is_floating_point()]
-            enlarged = [value[0] for value in (*numbers, *(value.data for value in self.parameters.values()))]
-            before = [value.clone() for value in enlarged]
-            for value in enlarged:
-                value *= LARGE
-            got = self.run(use, self.whole, inputs)
-            for value, old in zip(enlarged, before):
-                value.copy_(old)
-            return got
-
-        check_independent(self.candidate, MEMBER, whole, alone, beside, use.told)
-
-    def check_samples(self, use: Use, whole: Sequence[Tensor]) -> None:
-        def alone(sample: int) -> Sequence[Tensor]:
-            return self.run(use, self.whole, [value[:, sample : sample + 1].clone() for value in use.inputs])
-
-        def beside() -> Sequence[Tensor]:
-            """Enlarge the first sample of each member."""
-            inputs = [value.clone() for value in use.inputs]
+    def run_beside(self, use: Use, axis: Axis, alone: bool) -> tuple[Tensor, ...]:
+        """Return the outputs of the last member or sample alone, or those of all beside a first one with large numbers."""
+        last = axis.length - 1
+        inputs = [(value.narrow(axis.number, last, 1) if alone else value).clone() for value in use.inputs]
+        if not alone:
             for value in filter(torch.is_floating_point, inputs):
-                value[:, 0] *= LARGE
-            return self.run(use, self.whole, inputs)
+                value.select(axis.number, 0).mul_(LARGE)
+        made = self.whole
+        if axis is MEMBER:
+            made = self.copy([last]) if alone else self.copy(range(MEMBERS), LARGE)
+        return self.run(use, made, inputs)
 
-        check_independent(self.candidate, SAMPLE, whole, alone, beside, use.told)
+    def copy(self, members: Sequence[int], factor: float = 1.0) -> Any:
+        """Return the component for these members with the same parameters, those of the first `factor` times as large."""
+        made = self.make(self.setting.sizes(len(members)))
+        if isinstance(made, nn.Module):
+            made.to(torch.float64).eval()
+            for name, value in made.named_parameters():
+                own = self.parameters[name].data[list(members)]
+                if value.shape != own.shape:
+                    shapes = (
+                        f"{tuple(self.parameters[name].shape)} for {MEMBERS} members, but {tuple(value.shape)} for one"
+                    )
+                    what = f"has a parameter {name!r} {shapes}"
+                    raise self.candidate.refusal(what, "only its first axis may follow from the number of members")
+                value.data.copy_(own)
+                value.data[0] *= factor
+        return made
 
     def differentiate(self, use: Use, leaves: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """Note the parameters that a gradient reaches, and raise if it does not come through or is not finite."""

@@ -16,7 +16,7 @@ from rankfall.streams import stream
 from rankfall.train.history import is_count, sums_of
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.trial.candidate import Candidate
-from rankfall.trial.independence import AGREE, LARGE, MEMBER, check_independent, difference
+from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference
 from rankfall.trial.setting import MEMBERS, Surroundings
 
 SYMBOLS, LENGTH, BATCH, ANSWERS = 5, 6, 4, 3  # of a batch
@@ -38,14 +38,11 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
     if not all(map(torch.equal, whole, again)):
         what = "gives another result when called again"
         raise candidate.refusal(what, "draw by the batch's seeds and place alone")
-    check_independent(
-        candidate,
-        MEMBER,
-        whole,
-        alone=lambda member: grade(candidate, targets, [member]),
-        beside=lambda: grade(candidate, targets, ALL, LARGE),
-        told=f"a module and samples with {targets}",
-    )
+
+    def compute(axis: Axis, alone: bool) -> list[Tensor]:
+        return grade(candidate, targets, ALL[-1:]) if alone else grade(candidate, targets, ALL, LARGE)
+
+    check_independent(candidate, MEMBER, whole, compute, f"a module and samples with {targets}")
     check_sums(candidate, targets)
 
 
@@ -77,12 +74,13 @@ def draw_samples(
     for member in members:
         rng, shape = stream(member, "trial", "batch"), (BATCH, LENGTH)
         if targets == "values":
-            drawn = [rng.normal(size=(*shape, channels)) for channels in (SYMBOLS, ANSWERS)]
+            x, y = (torch.from_numpy(rng.normal(size=(*shape, size))) for size in (SYMBOLS, ANSWERS))
         else:
-            drawn = [rng.integers(least, most, size=shape) for least, most in ((0, SYMBOLS), (-1, ANSWERS))]
-        x, y = (torch.from_numpy(one)[part] for one in drawn)
-        inputs.append(x)
-        wanted.append(x if targets == "hidden" else y)
+            x, y = (
+                torch.from_numpy(rng.integers(low, high, size=shape)) for low, high in ((0, SYMBOLS), (-1, ANSWERS))
+            )
+        inputs.append(x[part])
+        wanted.append((x if targets == "hidden" else y)[part])
     return Samples(torch.stack(inputs), torch.stack(wanted), list(members), place, SYMBOLS, special=2, learned=learned)
 
 

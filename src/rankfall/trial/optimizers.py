@@ -10,7 +10,7 @@ from torch import Tensor
 from rankfall.streams import stream
 from rankfall.train.members import ParameterEntry
 from rankfall.trial.candidate import Candidate
-from rankfall.trial.independence import AGREE, LARGE, MEMBER, check_independent, difference
+from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference
 from rankfall.trial.setting import MEMBERS, Surroundings
 
 ENTRIES = (
@@ -44,14 +44,11 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
             "moves a member whose learning rate and gradient are zero, which has stopped",
             "every change must be in proportion to `lr`",
         )
-    check_independent(
-        candidate,
-        MEMBER,
-        [whole],
-        alone=lambda member: [take_steps(candidate, [member])],
-        beside=lambda: [take_steps(candidate, ALL, factor=LARGE)],
-        told="gradients",
-    )
+
+    def compute(axis: Axis, alone: bool) -> list[Tensor]:
+        return [take_steps(candidate, ALL[-1:]) if alone else take_steps(candidate, ALL, LARGE)]
+
+    check_independent(candidate, MEMBER, [whole], compute, "gradients")
 
 
 def make_optimizer(candidate: Candidate) -> Any:
