@@ -124,9 +124,9 @@ def test_a_component_is_tried_once_for_what_it_is(tmp_path: Path, lab: Callable[
     run(plan_of(seed="0..3"), store)
     assert tried == []
     plan = plan_of(seed="0..99")
-    began = time.monotonic()
+    began = time.thread_time()
     assert trials.find_refused_cells(plan.cells, store, print) == {}
-    assert tried == [] and time.monotonic() - began < 0.3  # some 0.02 s: keys of 15 components
+    assert tried == [] and time.thread_time() - began < 0.3  # some 0.02 s: keys of 15 components
     run(plan_of(seed="0..3", power=3.0), store)
     assert tried == ["normaliser mylab_tried:sharp"]
     tried.clear()
