@@ -114,8 +114,8 @@ UNDONE = {
     ),
     "members of a stack are mixed": (
         "trial/independence.py",
-        "if (off := difference(alone(last), wanted)) > AGREE:",
-        "if (off := 0.0):",
+        "if (off := difference(compute(axis, True), ",
+        "if (off := 0.0 * difference(compute(axis, True), ",
         "tests/trial/test_misbehaving.py::test_is_refused_in_two_lines_that_name_it_and_the_fix",
     ),
     "a component draws random numbers of its own": (
