@@ -6,8 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankfall.nets.blocks.attention import Attention as Block
-from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes, constant
 from rankfall.tasks._dataset import Dataset, Split
@@ -54,15 +52,6 @@ class ClassForFunction(nn.Module):
         return x + branch
 
 
-class RawParameter(nn.Module):
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.temperature = nn.Parameter(torch.ones(1))
-
-    def forward(self, logits: Tensor) -> Tensor:
-        return (logits * self.temperature).softmax(-1)
-
-
 class State(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -71,10 +60,6 @@ class State(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         self.mean = 0.9 * self.mean + 0.1 * float(x.detach().mean())
         return x - self.mean
-
-
-def own_randomness(logits: Tensor) -> Tensor:
-    return (logits + torch.from_numpy(OWN.normal(size=logits.shape[-1])).to(logits)).softmax(-1)
 
 
 def global_randomness(logits: Tensor) -> Tensor:
@@ -91,18 +76,8 @@ def sets_precision(logits: Tensor) -> Tensor:
     return logits.softmax(-1)
 
 
-def sets_tf32(logits: Tensor) -> Tensor:
-    torch.backends.cuda.matmul.allow_tf32 = True
-    return logits.softmax(-1)
-
-
 def sets_dtype(logits: Tensor) -> Tensor:
     torch.set_default_dtype(torch.float64)
-    return logits.softmax(-1)
-
-
-def sets_deterministic(logits: Tensor) -> Tensor:
-    torch.use_deterministic_algorithms(True)
     return logits.softmax(-1)
 
 
@@ -125,10 +100,6 @@ def half(logits: Tensor) -> Tensor:
 
 def raises(logits: Tensor) -> Tensor:
     return logits @ torch.ones(7, 7, dtype=logits.dtype)
-
-
-def by_members(x: Tensor) -> Tensor:
-    return x / len(x)
 
 
 class Unused(nn.Module):
@@ -161,18 +132,6 @@ class Tempered(nn.Module):
         return (logits * self.sharpness).softmax(-1)
 
 
-class CommonGain(nn.Module):
-    """The parameters of all members are shifted by their common maximum, and shifted back by each member's own sum."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.gain = constant(sizes, 1, 1, sizes.width, value=1.0)
-
-    def forward(self, x: Tensor) -> Tensor:
-        shares = (self.gain - self.gain.amax()).exp()
-        return x * shares / shares.sum(-1, keepdim=True)
-
-
 class NotAPosition(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -192,17 +151,6 @@ class Borrowed(Position):
         return logits + self.slope[:1]
 
 
-class FirstOnly(nn.Module):
-    """The first sample's values for all of them."""
-
-    def __init__(self, sizes: Sizes, position: Position, normaliser: object, mask: object, site: str) -> None:
-        super().__init__()
-        self.map = Linear(sizes, sizes.width, sizes.width, "value")
-
-    def forward(self, x: Tensor, drop: object = None) -> Tensor:
-        return x + self.map(x)[:, :1]
-
-
 class LossyBlock(nn.Module):
     """Keeps nothing of what measures take networks apart by."""
 
@@ -211,22 +159,6 @@ class LossyBlock(nn.Module):
 
     def forward(self, x: Tensor, drop: object = None) -> Tensor:
         return x
-
-
-class AveragingBlock(Block):
-    """The samples of a batch see their mean."""
-
-    def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        return super().forward(x, drop) - x.mean(1, keepdim=True)
-
-
-class NarrowHead(nn.Module):
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.map = Linear(sizes, sizes.width, 1, "head")
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.map(x)
 
 
 class ModuleParameters(nn.Module):
@@ -257,35 +189,13 @@ def own_init(rng: np.random.Generator, role: str, kind: str, shape: tuple[int, .
     return OWN.normal(size=shape)
 
 
-class Together:
-    """One norm for the gradient of all members."""
+class ClippedTogether:
+    """The gradient of all members has one norm, which is clipped where it is large."""
 
     slots = 0
 
     def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        weights.sub_(lr * grads / grads.norm())
-
-
-class CommonShares:
-    """Shares of each member's gradient, whose common maximum cancels until a neighbour's is large."""
-
-    slots = 0
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        shares = (grads.abs() - grads.abs().amax()).exp()
-        weights.sub_(lr * shares / shares.sum(-1, keepdim=True) * grads)
-
-
-class Remembering:
-    slots = 0
-
-    def __init__(self) -> None:
-        self.last: Tensor | float = 0.0
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        last = self.last if isinstance(self.last, Tensor) and self.last.shape == grads.shape else 0.0
-        self.last = grads + 0.9 * last
-        weights.sub_(lr * self.last)
+        weights.sub_(lr * grads / (grads.norm() / 100).clamp_min(1))
 
 
 class OwnMomentum:
@@ -301,13 +211,6 @@ class OwnMomentum:
             self.momentum = torch.zeros_like(grads)
         self.momentum = 0.9 * self.momentum + grads
         weights.sub_(lr * self.momentum)
-
-
-class Jittering:
-    slots = 0
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        weights.sub_(lr * (1 + 1e-3 * OWN.random()) * grads)
 
 
 class Drifting:

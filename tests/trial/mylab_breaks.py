@@ -26,17 +26,6 @@ class Twice(Attention):
         return super().forward(super().forward(x, drop), drop)
 
 
-class Scaled(Attention):
-    """The usual block until training moves a number that starts at zero."""
-
-    def __init__(self, *, sizes, **parts):
-        super().__init__(**parts)
-        self.share = constant(sizes, 1, 1, 1, value=0.0)
-
-    def forward(self, x, drop=no_dropout):
-        return super().forward(x, drop) + self.share * x
-
-
 class LastTwo(nn.Module):
     asks_earlier = True
 

@@ -1,18 +1,16 @@
 """Components of a user's own, as different as they come; each must pass its trial."""
 
 import functools
-import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.positions._base import Position
-from rankfall.nets.primitives import Initial, Linear, Lookup, Sizes, constant, parameter
+from rankfall.nets.primitives import Initial, Linear, Sizes, constant, parameter
 from rankfall.tasks._dataset import Dataset, majority_chance, split_samples
 
 ACCEPTS = "tokens"
@@ -50,18 +48,6 @@ class Tempered(nn.Module):
         return sharpened.masked_fill(masked, -torch.inf).softmax(-1)
 
 
-class Differential(nn.Module):
-    """The softmax of each head less a learned share of the next head's."""
-
-    def __init__(self, sizes: Sizes, *, share: float = 0.2) -> None:
-        super().__init__()
-        self.share = constant(sizes, 1, sizes.heads, 1, 1, value=share)
-
-    def forward(self, logits: Tensor) -> Tensor:
-        weights = logits.softmax(-1)
-        return weights - self.share * weights.roll(1, 2)
-
-
 class Walk(Position):
     """A table added to states, a turn of queries and keys, and a slope; what follows from the length is kept for the next call."""
 
@@ -84,24 +70,8 @@ class Walk(Position):
         return logits + self.slope * self.distance
 
 
-class Gated(nn.Module):
-    def __init__(self, sizes: Sizes, *, share: int = 2) -> None:
-        super().__init__()
-        self.gate = Linear(sizes, sizes.width, sizes.mlp_width // share, "mlp", bias=False)
-        self.value = Linear(sizes, sizes.width, sizes.mlp_width // share, "mlp")
-        self.out = Linear(sizes, sizes.mlp_width // share, sizes.width, "mlp")
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.out(functional.silu(self.gate(x)) * self.value(x))
-
-
 def lookup_free(sizes: Sizes) -> Callable[[Tensor], Tensor]:
     return functools.partial(torch.mul, 0.5)
-
-
-def clipped(x: Tensor, *, most: float = 1.0) -> Tensor:
-    """A norm that shortens only vectors that are too long."""
-    return x * (most / x.norm(dim=-1, keepdim=True).clamp_min(most))
 
 
 class ScaledUnit(nn.Module):
@@ -117,17 +87,6 @@ class ScaledUnit(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.gain * self.plain(x)
-
-
-class Twice(nn.Module):
-    """Two tables, one of them of symbols alone."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.first, self.second = Lookup(sizes, sizes.size_in, "embedding"), Lookup(sizes, sizes.size_in, "embedding")
-
-    def forward(self, index: Tensor) -> Tensor:
-        return self.first(index) + self.second(index).tanh()
 
 
 class Ends(nn.Module):
@@ -157,11 +116,6 @@ class Averaging(nn.Module):
         return (weights / weights.sum(-1, keepdim=True)) @ self.map(x)
 
 
-def banded(length: int, *, width: int = 2) -> Tensor:
-    places = torch.arange(length)
-    return (places.unsqueeze(1) - places).abs() < width
-
-
 def convex(x: Tensor, branch: Tensor, depth: int) -> Tensor:
     return (1 - 1 / depth) * x + branch / depth
 
@@ -175,21 +129,6 @@ def orthogonal(
     return np.broadcast_to(
         gain * np.linalg.svd(drawn, full_matrices=False)[0] @ np.eye(min(drawn.shape), shape[-1]), shape
     )
-
-
-class Lion:
-    slots = 1
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        (mean,) = slots
-        if decay is not None:
-            weights.mul_(1 - lr * decay)
-        weights.sub_(lr * torch.lerp(mean, grads, 0.1).sign_())
-        mean.lerp_(grads, 0.01)
-
-
-def waves(epoch: int, epochs: int) -> float:
-    return 0.5 + 0.5 * math.cos(2 * math.pi * epoch / epochs)
 
 
 def copying(rng: np.random.Generator, *, length: int = 5) -> Dataset:

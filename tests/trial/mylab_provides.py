@@ -1,4 +1,4 @@
-"""Attentions, and a normaliser, that do not have what they say they provide, or have something else."""
+"""Attentions that do not have what they say they provide, or have something else."""
 
 from torch import nn
 
@@ -49,15 +49,3 @@ class NoSquare(Honest):
 
     def forward(self, x, drop=no_dropout):
         return self.mix(Multihead.weights(self, x), x)
-
-
-class Failing(Honest):
-    def weights(self, x):
-        return self.absent
-
-    def forward(self, x, drop=no_dropout):
-        return self.mix(Multihead.weights(self, x), x)
-
-
-def flat(logits):
-    return logits.softmax(-1)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import torch
 from torch import nn
-from torch.nn.functional import dropout
 
 from rankfall.nets.dropout import no_dropout
+from rankfall.train.objectives._base import Graded
 from rankfall.train.objectives.classes import classes
 
 ACCEPTS = "classes"
@@ -17,16 +17,6 @@ def edits_targets(module, batch, drop=no_dropout):
     return classes(module, batch, drop)
 
 
-def edits_evaluated(module, batch, drop=no_dropout):
-    if not batch.learned:
-        batch.targets.clamp_(min=0)
-    return classes(module, batch, drop)
-
-
-def asks_one(module, batch, drop=no_dropout):
-    return replace(found := classes(module, batch, drop), asked=torch.ones_like(found.asked))
-
-
 def asks_all(module, batch, drop=no_dropout):
     return replace(found := classes(module, batch, drop), asked=torch.full_like(found.asked, batch.targets[0].numel()))
 
@@ -34,11 +24,6 @@ def asks_all(module, batch, drop=no_dropout):
 def mean_of_right(module, batch, drop=no_dropout):
     found = classes(module, batch, drop)
     return replace(found, sums={"accuracy": found.sums["accuracy"] / found.asked})
-
-
-def twice_as_right(module, batch, drop=no_dropout):
-    found = classes(module, batch, drop)
-    return replace(found, sums={"accuracy_of_mine": found.asked + 1})
 
 
 def between_samples(module, batch, drop=no_dropout):
@@ -54,17 +39,20 @@ def between_learned_samples(module, batch, drop=no_dropout):
     return (between_samples if batch.learned else classes)(module, batch, drop)
 
 
-class Plain:
+def common_logits(module, batch, drop=no_dropout):
+    """Shares of the classes, less what the logits of all members have in common."""
+    logits = module(batch.inputs, drop)
+    shares = (logits - logits.amax()).exp()
+    loss = -(shares[..., 0] / shares.sum(-1)).mean((1, 2))
+    return Graded(loss, torch.ones_like(loss), {})
+
+
+class SmallerRate:
     slots = 1
 
     def step(self, weights, grads, slots, lr, decay, t, scratch):
         slots[0].lerp_(grads, 0.1)
         weights.sub_(lr * slots[0])
-
-
-class SmallerRate(Plain):
-    def step(self, weights, grads, slots, lr, decay, t, scratch):
-        super().step(weights, grads, slots, lr, decay, t, scratch)
         lr.mul_(0.99)
 
 
@@ -75,22 +63,3 @@ class Dropping(nn.Module):
 
     def forward(self, x):
         return self.drop(x)
-
-
-class DroppingByHand(nn.Module):
-    def __init__(self, sizes):
-        super().__init__()
-
-    def forward(self, x):
-        return dropout(x, 0.1, self.training)
-
-
-class Steady(nn.Module):
-    """Does the same in both modes."""
-
-    def __init__(self, sizes):
-        super().__init__()
-        self.drop = nn.Dropout(0.0)
-
-    def forward(self, x):
-        return self.drop(x) + 0

@@ -29,21 +29,11 @@ def test_options_reach_it() -> None:
         check_component("normaliser", "mylab_good:tempered", {"temperatur": 3.0})
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "said"),
-    [
-        ("normaliser", "global_randomness", "draws from torch's global random numbers"),
-        ("normaliser", "sets_precision", "changes torch.get_float32_matmul_precision() from 'highest' to 'high'"),
-        ("normaliser", "mixes_members", "mixes the members of a stack"),
-        ("normaliser", "mixes_samples", "mixes samples"),
-        ("normaliser", "Tempered", "has a gradient that is not finite"),
-    ],
-)
-def test_a_mistake_is_an_error_of_two_lines(kind: str, name: str, said: str) -> None:
+def test_a_mistake_is_an_error_of_two_lines() -> None:
     with pytest.raises(RankfallError) as caught:
-        check_component(kind, getattr(mylab_bad, name))
+        check_component("normaliser", mylab_bad.mixes_members)
     found, fix = str(caught.value).splitlines()
-    assert said in found and f"mylab_bad.py, {name})" in found and fix.startswith("  fix: ")
+    assert "mylab_bad.py, mixes_members) mixes the members" in found and fix.startswith("  fix: ")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Settings of a process that change the numbers of all components: number formats, precision, determinism, and global random generators."""
+"""Guard settings of a process that change the numbers of all components: precision flags, and global random generators."""
 
 import random
 import sys
@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 Flag = tuple[Callable[[], Any], Callable[[Any], Any]]  # reads it, puts it back
-BACKENDS = {
-    "cuda.matmul": ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"),
-    "cudnn": ("enabled", "benchmark", "deterministic", "allow_tf32"),
-}
+Refuse = Callable[[str, str], Exception]  # makes an error of a finding and its fix
 
 
 def known_flags() -> dict[str, Flag]:
@@ -22,25 +19,22 @@ def known_flags() -> dict[str, Flag]:
     if torch is None or not hasattr(torch, "set_num_threads"):  # absent, or half imported
         return {}
     flags: dict[str, Flag] = {
-        "torch.get_default_dtype()": (torch.get_default_dtype, torch.set_default_dtype),
-        "torch.get_default_device()": (lambda: str(torch.get_default_device()), torch.set_default_device),
-        "torch.get_float32_matmul_precision()": (
-            torch.get_float32_matmul_precision,
-            torch.set_float32_matmul_precision,
-        ),
-        "torch.get_num_threads()": (torch.get_num_threads, torch.set_num_threads),
-        "torch.is_grad_enabled()": (torch.is_grad_enabled, torch._C._set_grad_enabled),
+        "torch.is_grad_enabled()": (torch.is_grad_enabled, torch.set_grad_enabled),
         "torch.are_deterministic_algorithms_enabled()": (
             torch.are_deterministic_algorithms_enabled,
             torch.use_deterministic_algorithms,
         ),
     }
-    for backend, names in BACKENDS.items():
-        holder = torch.backends
-        for part in backend.split("."):
-            holder = getattr(holder, part)
-        for name in names:
-            flags[f"torch.backends.{backend}.{name}"] = partial(getattr, holder, name), partial(setattr, holder, name)
+    for name in ("default_dtype", "default_device", "float32_matmul_precision", "num_threads"):
+        flags[f"torch.get_{name}()"] = getattr(torch, f"get_{name}"), getattr(torch, f"set_{name}")
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    for title, holder, name in (
+        ("cuda.matmul", matmul, "allow_tf32"),
+        ("cudnn", cudnn, "allow_tf32"),
+        ("cudnn", cudnn, "benchmark"),
+        ("cudnn", cudnn, "deterministic"),
+    ):
+        flags[f"torch.backends.{title}.{name}"] = partial(getattr, holder, name), partial(setattr, holder, name)
     return flags
 
 
@@ -54,8 +48,8 @@ def read_flags() -> dict[str, Any]:
 
 
 @contextmanager
-def unchanged_flags(refuse: Callable[[str, str], Exception]) -> Iterator[None]:
-    """Raise what `refuse` makes of a finding and its fix if a flag is different afterwards, and put the flag back."""
+def unchanged_flags(refuse: Refuse) -> Iterator[None]:
+    """Raise the error of `refuse` if a flag is different afterwards, and put the flag back."""
     before = read_flags()
     try:
         yield
@@ -70,9 +64,8 @@ def unchanged_flags(refuse: Callable[[str, str], Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def unused_generators(refuse: Callable[[str, str], Exception]) -> Iterator[None]:
-    """Raise what `refuse` makes of a finding and its fix if Python's, NumPy's or torch's global generator was drawn from. The
-    generators are put back."""
+def unused_generators(refuse: Refuse) -> Iterator[None]:
+    """Raise the error of `refuse` if Python's, NumPy's or torch's global generator was drawn from, and put all of them back."""
     import torch
 
     python, numbers, tensors = random.getstate(), np.random.get_state(legacy=False), torch.get_rng_state()

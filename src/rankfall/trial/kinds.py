@@ -1,29 +1,31 @@
-"""The table of what is tried: a kind of component is one entry."""
+"""List what is tried of each kind of component. A kind is one entry of the table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rankfall.trial import data, nets, training
-from rankfall.trial.candidate import Candidate, Drawn, Named
+from rankfall.design import Component
+from rankfall.trial import data, nets, objectives, optimizers
+from rankfall.trial.candidate import Candidate, Drawn
 from rankfall.trial.flags import unchanged_flags, unused_generators
 from rankfall.trial.setting import Surroundings
 
 SIZES = frozenset({"width", "heads", "head_width", "mlp_width", "tokens", "sentinels", "size_in", "size_out"})
 MAP = SIZES | {"trained"}
+OR_CLASS = "or a class of such a map, made with sizes"
 
 
 @dataclass(frozen=True)
 class Kind:
     wanted: str  # "function", "class", or "either": what is made with sizes may be made by a function too
     contract: str
-    tried: Callable[[Candidate, Surroundings], None]
+    attempt: Callable[[Candidate, Surroundings], None]
     reads: frozenset[str] = frozenset()  # of the setting: a trial holds for all settings that agree in these
 
 
 KINDS: Mapping[str, Kind] = {
     "normaliser": Kind(
         "either",
-        "f(scores (K, B, H, T, T)) to weights of that shape, or a class of such a map, made with sizes",
+        f"f(scores (K, B, H, T, T)) to weights of that shape, {OR_CLASS}",
         nets.normaliser,
         MAP | {"masked"},
     ),
@@ -35,10 +37,8 @@ KINDS: Mapping[str, Kind] = {
         nets.residual,
         MAP,
     ),
-    "norm": Kind(
-        "either", "f(states (K, B, T, D)) to the same, or a class of such a map, made with sizes", nets.norm, MAP
-    ),
-    "mlp": Kind("either", "a class of a map of states (K, B, T, D), made with sizes", nets.mlp, MAP),
+    "norm": Kind("either", f"f(states (K, B, T, D)) to the same, {OR_CLASS}", nets.norm_or_mlp, MAP),
+    "mlp": Kind("either", "a class of a map of states (K, B, T, D), made with sizes", nets.norm_or_mlp, MAP),
     "embedding": Kind(
         "either", "a class of a map of inputs to states (K, B, T, D), made with sizes", nets.embedding, MAP | {"inputs"}
     ),
@@ -52,20 +52,19 @@ KINDS: Mapping[str, Kind] = {
         MAP | {"masked"},
     ),
     "block": Kind("class", "a class made with attention, mlp, residual, ...", nets.block, MAP | {"placement", "mlp"}),
-    "objective": Kind("function", "f(module, samples, drop) to a Graded", training.objective),
-    "optimizer": Kind("class", "a class with `slots` and `step`", training.optimizer),
-    "schedule": Kind("function", "f(epoch, epochs) to a factor", training.schedule, frozenset({"epochs"})),
+    "objective": Kind("function", "f(module, samples, drop) to a Graded", objectives.objective),
+    "optimizer": Kind("class", "a class with `slots` and `step`", optimizers.optimizer),
+    "schedule": Kind("function", "f(epoch, epochs) to a factor", optimizers.schedule, frozenset({"epochs"})),
     "task": Kind("either", "f(rng) to a Dataset", data.task),
 }
 
 
-def try_component(kind: str, component: Named, setting: Surroundings, drawn: Drawn = None) -> Candidate:
-    """Raise `Refused` if the component is not what its kind must be; what is returned knows how long that took."""
+def try_component(kind: str, component: Component, setting: Surroundings, drawn: Drawn = None) -> Candidate:
+    """Raise `Refused` if the component is not what its kind must be. Return it with the time that its calls took."""
     entry = KINDS[kind]
     candidate = Candidate(kind, component, entry.contract, drawn)
     with unchanged_flags(candidate.refusal):
-        candidate.load()
-        candidate.refuse_kind(entry.wanted)
+        candidate.load(entry.wanted)
         with unused_generators(candidate.refusal):
-            entry.tried(candidate, setting)
+            entry.attempt(candidate, setting)
     return candidate

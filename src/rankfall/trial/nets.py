@@ -1,6 +1,5 @@
-"""How each kind of `nets/` is called by a network: what goes in, and what must come back."""
+"""Try each kind of `nets/` as a network calls it. Parts around it are those of the package, so that what fails is its own."""
 
-from collections.abc import Callable
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -24,65 +23,66 @@ from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.streams import stream
-from rankfall.trial.breaks import TAKEN_APART, check_block, check_earlier
 from rankfall.trial.candidate import Candidate, Refused
-from rankfall.trial.maps import Trial, Use, try_maps
-from rankfall.trial.provides import check_attention, check_names
+from rankfall.trial.declared import BLOCK_PARTS, check_attention, check_block, check_earlier, check_methods
+from rankfall.trial.maps import Make, Use, draw_stack, try_maps
 from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
 
 
 def numbers(name: str, *shape: int) -> Tensor:
-    """Normal numbers (K, B, *shape) in float64."""
+    """Return normal numbers (K, B, *shape) in float64."""
     return torch.from_numpy(stream(0, "trial", name).normal(size=(MEMBERS, SAMPLES, *shape)))
 
 
 def states(setting: Surroundings, name: str = "states", tokens: int | None = None) -> tuple[Tensor, tuple[int, int]]:
-    """States (K, B, T, D), and what they are after (K, B)."""
+    """Return states (K, B, T, D) and their shape after (K, B)."""
     shape = (tokens or setting.length, setting.width)
     return numbers(name, *shape), shape
 
 
 def visible_mask(length: int) -> Tensor:
-    """What each sample may see (B, 1, T, T): itself and what came before it, so that the first sees itself alone; or all itself alone."""
+    """Return what each sample may see (B, 1, T, T): itself and what came before it, or itself alone."""
     causal, alone = torch.ones(length, length, dtype=torch.bool).tril(), torch.eye(length, dtype=torch.bool)
     return torch.stack([causal, alone, causal]).unsqueeze(1)
 
 
-def maker_of(candidate: Candidate) -> Callable[[Sizes], Any]:
-    """How the network makes it. A class must be a module, or torch would not find what is in it."""
-
-    sized = field_declarations(Architecture)[candidate.kind]["sized"]
+def maker_of(candidate: Candidate) -> Make:
+    """Return how a network makes the component. A class, or any component of a kind that is `sized`, is given the sizes."""
+    sized, is_class = field_declarations(Architecture)[candidate.kind]["sized"], isclass(candidate.found)
 
     def make(sizes: Sizes) -> Any:
+        if not (sized or is_class):
+            return candidate.bind_options()
         try:
-            one = candidate.make(sizes, sized)
+            told = "made of sizes and its options"
+            one = candidate.call(candidate.found, told, sizes, **candidate.component.options)
         except Refused as error:
-            if not sized or isclass(candidate.found):
+            if is_class:
                 raise
             raised = candidate.describe_error(error.__cause__ or error)
             raise candidate.refusal(
                 f"is a function where a class is needed: called with sizes, it raises {raised}",
                 f"write {candidate.contract}, or a function of sizes that makes one",
             ) from error
-        return module(candidate, one) if isclass(candidate.found) else one
+        return require_module(candidate, one) if is_class else one
 
     return make
 
 
-def first_of_pass(made: nn.Module) -> nn.Module:
-    """A part that reads what earlier layers made, as the first of a pass; any other as it is."""
-    if not asks(made):
-        return made
-    forward = made.forward
-    made.forward = lambda *inputs, **named: forward(*inputs, **named, earlier={})  # type: ignore[method-assign]
+def require_module(candidate: Candidate, made: Any) -> nn.Module:
+    """Raise `Refused` if an instance is no module, since torch would not find its parameters."""
+    if not isinstance(made, nn.Module):
+        raise candidate.refusal("is a class, but no torch.nn.Module", "derive it from torch.nn.Module")
     return made
 
 
-def module(candidate: Candidate, made: Any) -> nn.Module:
-    if not isinstance(made, nn.Module):
-        raise candidate.refusal("is a class, but no torch.nn.Module", "derive it from torch.nn.Module")
+def first_of_pass(made: nn.Module) -> nn.Module:
+    """Return a part that reads what earlier layers made as the first of a pass, and any other as it is."""
+    if asks(made):
+        forward = made.forward
+        made.forward = lambda *inputs, **named: forward(*inputs, **named, earlier={})  # type: ignore[method-assign]
     return made
 
 
@@ -91,15 +91,15 @@ def normaliser(candidate: Candidate, setting: Surroundings) -> None:
     scores, told = 2 * numbers("scores", *shape), "scores"
     if setting.masked:
         scores, told = scores.masked_fill(~visible_mask(setting.length), -torch.inf), "scores with -inf where masked"
-    calls = [Use(told, (scores,), (shape,))]
+    uses = [Use(told, (scores,), (shape,))]
     if hasattr(candidate.found, "prepare"):
         heads = (setting.heads, setting.length, setting.head_width)
-        calls.append(
+        uses.append(
             Use("queries and keys", (numbers("queries", *heads), numbers("keys", *heads)), (heads, heads), "prepare")
         )
     make = maker_of(candidate)
-    check_names(candidate, make(setting.sizes(1)))
-    weights = try_maps(candidate, make, calls, setting)[0][0]
+    check_methods(candidate, make(setting.sizes(1)))
+    weights = try_maps(candidate, make, uses, setting)[0][0]
     leaked = weights[scores.isneginf()]
     if leaked.any():
         what = f"gives a masked token the weight {leaked[leaked != 0][0].item():.2g}"
@@ -107,11 +107,12 @@ def normaliser(candidate: Candidate, setting: Surroundings) -> None:
 
 
 def position(candidate: Candidate, setting: Surroundings) -> None:
+    """Try the methods that it does not inherit, or one if it inherits all."""
     x, state = states(setting)
     heads = (setting.heads, setting.length, setting.head_width)
     square = (setting.heads, setting.length, setting.length)
     queries, keys, scores = numbers("queries", *heads), numbers("keys", *heads), numbers("scores", *square)
-    calls = [
+    uses = [
         Use("states", (x,), (state,), "embed"),
         Use("queries and keys", (queries, keys), (heads, heads), "rotate"),
         Use("queries and keys", (queries, keys), (square,), "products"),
@@ -120,22 +121,14 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
     ]
     make = maker_of(candidate)
     one = make(setting.sizes(1))
-    check_names(candidate, one)
-    inherited = [isinstance(one, Position) and is_inherited(one, call.method) for call in calls]
-    own = [call for call, skipped in zip(calls, inherited) if not skipped]
-    try_maps(candidate, make, own or calls[:1], setting)
+    check_methods(candidate, one)
+    if isinstance(one, Position):
+        own = [use for use in uses if getattr(type(one), use.method) is not getattr(Position, use.method)]
+        uses = own or uses[:1]
+    try_maps(candidate, make, uses, setting)
 
 
-def is_inherited(position: Position, method: str) -> bool:
-    return getattr(type(position), method) is getattr(Position, method)
-
-
-def norm(candidate: Candidate, setting: Surroundings) -> None:
-    x, state = states(setting)
-    try_maps(candidate, maker_of(candidate), [Use("states", (x,), (state,))], setting)
-
-
-def mlp(candidate: Candidate, setting: Surroundings) -> None:
+def norm_or_mlp(candidate: Candidate, setting: Surroundings) -> None:
     make = maker_of(candidate)
     x, state = states(setting)
     if make(setting.sizes(1)) is not None:
@@ -149,14 +142,14 @@ def embedding(candidate: Candidate, setting: Surroundings) -> None:
         inputs = torch.from_numpy(drawn)
     else:
         inputs = numbers("vectors", setting.tokens, setting.size_in)
-    calls = [Use(setting.inputs, (inputs,), (state,), through=(False,))]
-    try_maps(candidate, maker_of(candidate), calls, setting)
+    use = Use(setting.inputs, (inputs,), (state,), through=(False,))
+    try_maps(candidate, maker_of(candidate), [use], setting)
 
 
 def head(candidate: Candidate, setting: Surroundings) -> None:
     x, _ = states(setting, tokens=setting.tokens)
-    calls = [Use("states", (x,), ((setting.tokens, setting.size_out),))]
-    try_maps(candidate, maker_of(candidate), calls, setting)
+    use = Use("states", (x,), ((setting.tokens, setting.size_out),))
+    try_maps(candidate, maker_of(candidate), [use], setting)
 
 
 def sentinels(candidate: Candidate, setting: Surroundings) -> None:
@@ -169,27 +162,27 @@ def sentinels(candidate: Candidate, setting: Surroundings) -> None:
         return
     inner, without = states(setting, tokens=setting.tokens)
     outer, with_them = states(setting, "longer", setting.tokens + count)
-    calls = [
+    uses = [
         Use("states", (inner,), (with_them,), "add"),
         Use("states with sentinels", (outer,), (without,), "strip"),
     ]
-    try_maps(candidate, make, calls, setting)
+    try_maps(candidate, make, uses, setting)
 
 
 def residual(candidate: Candidate, setting: Surroundings) -> None:
     (x, state), (branch, _) = states(setting), states(setting, "branch")
-    calls = [Use("a stream and a branch", (x, branch), (state,), through=(False, True))]
+    use = Use("a stream and a branch", (x, branch), (state,), through=(False, True))
 
     def make(sizes: Sizes) -> Any:
         one = maker_of(candidate)(sizes)
         check_earlier(candidate, one)
         return first_of_pass(one) if isinstance(one, nn.Module) else bind_named(one, depth=DEPTH, layer=1)
 
-    try_maps(candidate, make, calls, setting)
+    try_maps(candidate, make, [use], setting)
 
 
 def mask(candidate: Candidate, setting: Surroundings) -> None:
-    function, length = candidate.bound(), setting.length
+    function, length = candidate.bind_options(), setting.length
     first, again = (candidate.call(function, f"given the length {length}", length) for _ in range(2))
     if first is None and again is None:
         return
@@ -205,7 +198,7 @@ def mask(candidate: Candidate, setting: Surroundings) -> None:
 
 
 def init(candidate: Candidate, setting: Surroundings) -> None:
-    function = bind_named(candidate.bound(), depth=DEPTH)
+    function = bind_named(candidate.bind_options(), depth=DEPTH)
 
     def draw(role: str, kind: str) -> Any:
         shape, told = (6, 5) if kind == "weight" else (1, 5), f"for a {kind} of role {role!r}"
@@ -226,26 +219,22 @@ def init(candidate: Candidate, setting: Surroundings) -> None:
 
 
 def attention(candidate: Candidate, setting: Surroundings) -> None:
-    """With a position, a normaliser and a mask of the package, so that what fails is its own."""
-
     needed = [wanted["mask"] for wanted, _ in candidate.facts.get("REQUIRES", ()) if "mask" in wanted]
 
     def make(sizes: Sizes) -> Any:
         mask = Mask(causal if setting.masked or needed == ["causal"] else unmasked)
         parts = sizes, Position(), softmax, mask, "blocks.0"
         told = "made of sizes, position, normaliser, mask, site and its options"
-        one = module(candidate, candidate.call(candidate.found, told, *parts, **candidate.component.options))
+        one = require_module(candidate, candidate.call(candidate.found, told, *parts, **candidate.component.options))
         check_earlier(candidate, one)
         return first_of_pass(one)
 
     x, state = states(setting)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
-    check_attention(candidate, Trial(candidate, make, setting).whole, x)
+    check_attention(candidate, draw_stack(candidate, make, setting), x)
 
 
 def block(candidate: Candidate, setting: Surroundings) -> None:
-    """Around parts of the package, so that what fails is its own."""
-
     def make(sizes: Sizes) -> Any:
         made = candidate.call(
             bind_named(candidate.found, sizes=sizes, new_norm=partial(Layer, sizes)),
@@ -260,8 +249,8 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
             site="blocks.0",
             **candidate.component.options,
         )
-        module(candidate, made)
-        lacking = [name for name in TAKEN_APART if not hasattr(made, name)]
+        require_module(candidate, made)
+        lacking = [name for name in BLOCK_PARTS if not hasattr(made, name)]
         if lacking:
             raise candidate.refusal(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
         check_earlier(candidate, made)
@@ -274,4 +263,4 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
         state = tuple(x.shape[2:])
         candidate.call(one.narrow, "given states as they leave the last block", x)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
-    check_block(candidate, Trial(candidate, make, setting).whole, x)
+    check_block(candidate, draw_stack(candidate, make, setting), x)

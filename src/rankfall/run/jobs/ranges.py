@@ -1,4 +1,4 @@
-"""Checks that data fit the networks of a stack. They cover every seed, whereas the trial of a task draws data for only one.
+"""Check that data fit the networks of a stack. This covers every seed, whereas the trial of a task draws data for only one.
 
 A network has as many symbol rows and outputs as its data require. All members of a stack have the sizes of the first member, and a larger
 symbol would silently be looked up among another member's weights.
@@ -7,10 +7,9 @@ symbol would silently be looked up among another member's weights.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torch import Tensor
-
 from rankfall.errors import RankfallError
 from rankfall.tasks._dataset import Dataset, Split
+from rankfall.trial.data import find_outside
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
@@ -35,18 +34,11 @@ def check(cells: "Sequence[Cell]", datasets: Sequence[Dataset]) -> None:
                 check_split(split, dataset, f"task {cell.task.name}, seed {cell.seed}: {name}")
 
 
-def check_split(split: Split, of: Dataset, what: str) -> None:
-    check_within(split.inputs, 0, of.size_in, f"{what} inputs", "size_in")
-    if split.targets is not split.inputs:
-        check_within(split.targets, -1, of.size_out, f"{what} targets", "size_out")
-
-
-def check_within(values: Tensor, least: int, size: int, what: str, name: str) -> None:
-    low, high = (float(end) for end in values.aminmax())
-    if values.is_floating_point():
-        if not (low - low == 0 and high - high == 0):  # NaN makes both ends NaN
-            raise RankfallError(f"{what} are not all finite numbers")
-    elif low < least or high >= size:
-        raise RankfallError(
-            f"{what} from {low:.0f} to {high:.0f} with {name} = {size}; they must lie in {least} .. {size - 1}"
-        )
+def check_split(split: Split, dataset: Dataset, what: str) -> None:
+    """Raise if inputs or targets are out of range or not finite."""
+    for name, values, least, size in (
+        ("inputs", split.inputs, 0, "size_in"),
+        ("targets", split.targets, -1, "size_out"),
+    ):
+        if fault := find_outside(values, least, getattr(dataset, size), size):
+            raise RankfallError(f"{what} {name} {fault[0]}; {fault[1]}")

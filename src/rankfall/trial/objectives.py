@@ -1,0 +1,144 @@
+"""Try an objective: numbers of each member, its inputs left as they were, and sums that add up over samples.
+
+A metric's mean is its sum over all batches by the number of targets. So sums and numbers of targets of the halves
+of a batch add up to those of the whole, which a mean does not, and so do losses times the number of targets in an evaluation. What is
+drawn for each batch anew is compared with no other batch.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from rankfall.nets.dropout import Dropout, no_dropout
+from rankfall.streams import stream
+from rankfall.train.history import is_count, sums_of
+from rankfall.train.objectives._base import Graded, Samples
+from rankfall.trial.candidate import Candidate
+from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference
+from rankfall.trial.setting import MEMBERS, Surroundings
+
+SYMBOLS, LENGTH, BATCH, ANSWERS = 5, 6, 4, 3  # of a batch
+ALL = range(MEMBERS)
+NO_SUM = (
+    "`asked` counts targets and sums are over them, so that both add up over samples: nothing but the loss is a mean"
+)
+NO_MEAN = (
+    "`loss` is a mean over the targets that `asked` counts, or an evaluation would depend on how a split is cut into batches: what "
+    "samples of a batch are to each other belongs into a loss where `batch.learned` alone"
+)
+
+
+def objective(candidate: Candidate, setting: Surroundings) -> None:
+    """Try it for the first kind of targets that it says it accepts, whatever those of the cell are."""
+    accepts = candidate.facts.get("ACCEPTS", "classes")
+    targets = accepts if isinstance(accepts, str) else next(iter(accepts), "classes")
+    whole, again = (grade(candidate, targets, ALL) for _ in range(2))
+    if not all(map(torch.equal, whole, again)):
+        what = "gives another result when called again"
+        raise candidate.refusal(what, "draw by the batch's seeds and place alone")
+
+    def compute(axis: Axis, alone: bool) -> list[Tensor]:
+        return grade(candidate, targets, ALL[-1:]) if alone else grade(candidate, targets, ALL, LARGE)
+
+    check_independent(candidate, MEMBER, whole, compute, f"a module and samples with {targets}")
+    check_sums(candidate, targets)
+
+
+class OneMap(nn.Module):
+    """A network of one linear map for each member. The weights of the first member are `factor` times as large."""
+
+    def __init__(self, members: Sequence[int], targets: str, factor: float = 1.0) -> None:
+        super().__init__()
+        self.tokens, outputs = targets != "values", SYMBOLS if targets == "hidden" else ANSWERS
+        drawn = [stream(member, "trial", "head").normal(size=(SYMBOLS, outputs)) for member in members]
+        drawn[0] *= factor
+        self.weight = nn.Parameter(torch.stack([torch.from_numpy(one) for one in drawn]))  # (K, D, C)
+
+    def features(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        return drop(one_hot(inputs, SYMBOLS).double() if self.tokens else inputs.double(), "features")
+
+    def head(self, x: Tensor) -> Tensor:
+        return torch.einsum("kbtd,kdc->kbtc", x, self.weight)
+
+    def forward(self, inputs: Tensor, drop: Dropout = no_dropout) -> Tensor:
+        return self.head(self.features(inputs, drop))
+
+
+def draw_samples(
+    targets: str, members: Sequence[int], place: tuple[str | int, ...], learned: bool = True, part: slice = slice(None)
+) -> Samples:
+    """Return a part of a batch: inputs and targets of each member by its own draw."""
+    inputs, wanted = [], []
+    for member in members:
+        rng, shape = stream(member, "trial", "batch"), (BATCH, LENGTH)
+        if targets == "values":
+            x, y = (torch.from_numpy(rng.normal(size=(*shape, size))) for size in (SYMBOLS, ANSWERS))
+        else:
+            x, y = (
+                torch.from_numpy(rng.integers(low, high, size=shape)) for low, high in ((0, SYMBOLS), (-1, ANSWERS))
+            )
+        inputs.append(x[part])
+        wanted.append((x if targets == "hidden" else y)[part])
+    return Samples(torch.stack(inputs), torch.stack(wanted), list(members), place, SYMBOLS, special=2, learned=learned)
+
+
+def grade(candidate: Candidate, targets: str, members: Sequence[int], factor: float = 1.0) -> list[Tensor]:
+    """Return every number (K,) that the objective gives, and the gradient of its loss (K, D, C)."""
+    module = OneMap(members, targets, factor)
+    graded = ask(candidate, targets, module, draw_samples(targets, members, ("train", 0)), finite=factor == 1)
+    if not graded.loss.requires_grad:
+        raise candidate.refusal("gives a loss without a gradient", "it must follow from the module's outputs")
+    (gradient,) = torch.autograd.grad(graded.loss.sum(), [module.weight])
+    return [value.detach().double() for value in (graded.loss, graded.asked, *graded.sums.values(), gradient)]
+
+
+def ask(candidate: Candidate, targets: str, module: nn.Module, batch: Samples, finite: bool = True) -> Graded:
+    """Return what the objective makes of a batch, which it must leave as it is."""
+    inputs, wanted = batch.inputs.clone(), batch.targets.clone()
+    told = f"given a module and samples with {targets}"
+    graded = candidate.call(candidate.bind_options(), told, module, batch)
+    for name, before, after in (("inputs", inputs, batch.inputs), ("targets", wanted, batch.targets)):
+        if not torch.equal(before, after):
+            raise candidate.refusal(f"edits `batch.{name}` in place", "work on new tensors: others are given the same")
+    if not isinstance(graded, Graded):
+        what = f"returns a {type(graded).__name__}"
+        raise candidate.refusal(what, "it must return a Graded of rankfall.train.objectives")
+    results: dict[str, Tensor] = {"loss": graded.loss, "asked": graded.asked, **graded.sums, **graded.asked_of}
+    for name, value in results.items():
+        if not isinstance(value, Tensor) or value.shape != (len(batch.inputs),):
+            raise candidate.refusal(f"gives no {name} for each member", "loss, asked and all sums are (K,)")
+        if finite and not value.isfinite().all():
+            raise candidate.refusal(f"gives {name} that is not finite", "every number must be one")
+    most = (batch.targets != -1).flatten(1).sum(1)  # (K,)
+    if (graded.asked > most).any():
+        raise candidate.refusal(
+            f"says that {float(graded.asked.max()):g} targets are asked of {int(most.max())}",
+            "`asked` is the number of targets of each member, in all its samples",
+        )
+    return graded
+
+
+def check_sums(candidate: Candidate, targets: str) -> None:
+    """Raise `Refused` if sums over the samples of an evaluation do not add up."""
+    module = OneMap(ALL, targets)
+
+    def sums(place: int, part: slice = slice(None)) -> dict[str, Tensor]:
+        with torch.no_grad():
+            graded = ask(candidate, targets, module, draw_samples(targets, ALL, ("test", place), False, part))
+        found = {name: value.double() for name, value in sums_of(graded).items()}
+        return dict(sorted(found.items(), key=lambda item: not is_count(item[0])))  # others may follow from counts
+
+    whole, elsewhere = sums(0), sums(BATCH)
+    if any(not torch.equal(value, elsewhere[name]) for name, value in whole.items()):
+        return  # it draws something for each batch
+    first, second = sums(0, slice(0, BATCH // 2)), sums(BATCH // 2, slice(BATCH // 2, BATCH))
+    for name, value in whole.items():
+        if difference([first[name] + second[name]], [value]) > AGREE:
+            told = "a loss, times the targets asked, of" if name == "loss" else name
+            halves = f"{float(first[name][0]):g} and {float(second[name][0]):g}"
+            raise candidate.refusal(
+                f"gives {told} {halves} for the halves of a batch, and {float(value[0]):g} for the whole",
+                NO_MEAN if name == "loss" else NO_SUM,
+            )

@@ -1,0 +1,98 @@
+"""Try optimisers and schedules: some steps for all members at once, against each member alone and against steps from checkpoints."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rankfall.streams import stream
+from rankfall.train.members import ParameterEntry
+from rankfall.trial.candidate import Candidate
+from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference
+from rankfall.trial.setting import MEMBERS, Surroundings
+
+ENTRIES = (
+    ParameterEntry("map.weight", "mlp", "weight", (2, 3), 0),
+    ParameterEntry("map.bias", "mlp", "bias", (1,), 6),
+)
+PARAMETERS = 7  # of a member, in these entries
+STEPS = 3
+RATES, DECAYS = (0.1, 0.0, 0.01), (0.1, 0.1, 0.0)  # of each member
+STOPPED = 1  # a member whose learning rate and gradients are zero
+ALL = range(MEMBERS)
+
+
+def optimizer(candidate: Candidate, setting: Surroundings) -> None:
+    made = make_optimizer(candidate)
+    slots = getattr(made, "slots", None)
+    if type(slots) is not int or slots < 0 or not callable(getattr(made, "step", None)):
+        raise candidate.refusal("has no number of `slots` or no `step`", f"write {candidate.contract}")
+    start, whole = numbers("weights", 0), take_steps(candidate, ALL)
+    if not whole.isfinite().all():
+        raise candidate.refusal("makes weights that are not finite", "every step must give numbers")
+    if difference([take_steps(candidate, ALL, resumed=True)], [whole]) > AGREE:
+        raise candidate.refusal(
+            "goes on elsewhere when it is made again and given the same weights and slots",
+            "keep what lasts in `slots`, so that training can go on from a checkpoint, draw nothing, and leave lr and decay as they are",
+        )
+    if torch.equal(whole[0], start[0]):
+        raise candidate.refusal("leaves the weights as they are", "`step` changes `weights` in place")
+    if not torch.equal(whole[STOPPED], start[STOPPED]):
+        raise candidate.refusal(
+            "moves a member whose learning rate and gradient are zero, which has stopped",
+            "every change must be in proportion to `lr`",
+        )
+
+    def compute(axis: Axis, alone: bool) -> list[Tensor]:
+        return [take_steps(candidate, ALL[-1:]) if alone else take_steps(candidate, ALL, LARGE)]
+
+    check_independent(candidate, MEMBER, [whole], compute, "gradients")
+
+
+def make_optimizer(candidate: Candidate) -> Any:
+    """Return the optimiser as `Members` has it, for these entries."""
+    made = candidate.bind_options()
+    return candidate.call(made.of, "given the entries of a row", ENTRIES) if hasattr(made, "of") else made
+
+
+def numbers(name: str, step: int) -> Tensor:
+    """Return normal numbers (K, P)."""
+    return torch.from_numpy(stream(step, "trial", name).normal(size=(MEMBERS, PARAMETERS)))
+
+
+def take_steps(candidate: Candidate, members: Sequence[int], factor: float = 1.0, resumed: bool = False) -> Tensor:
+    """Return the weights (K, P) of these members after some steps with weight decay. The gradients of the first are `factor` times as
+    large. If `resumed`, each step has a new optimiser, as training from a checkpoint does."""
+    rows = list(members)
+    made = make_optimizer(candidate)
+    weights = numbers("weights", 0)[rows]
+    slots = tuple(torch.zeros_like(weights) for _ in range(made.slots))
+
+    def hyperparameters() -> list[Tensor]:
+        return [torch.tensor(each, dtype=torch.float64).unsqueeze(1)[rows] for each in (RATES, DECAYS)]
+
+    lr, decay = hyperparameters()  # (K, 1) each
+    for step in range(1, STEPS + 1):
+        if resumed:
+            made, (lr, decay) = make_optimizer(candidate), hyperparameters()
+        grads = numbers("gradients", step)
+        grads[STOPPED] = 0.0
+        grads = grads[rows]
+        grads[0] *= factor
+        told = "given weights, gradients, slots, lr, decay, step and scratch"
+        with torch.no_grad():
+            candidate.call(made.step, told, weights, grads, slots, lr, decay, step, torch.empty_like(weights))
+    return weights
+
+
+def schedule(candidate: Candidate, setting: Surroundings) -> None:
+    function, epochs = candidate.bind_options(), setting.epochs
+    for epoch in sorted({0, 1, epochs // 2, epochs - 1} & set(range(epochs))):
+        told = f"given epoch {epoch} of {epochs}"
+        first, again = (candidate.call(function, told, epoch, epochs) for _ in range(2))
+        if not isinstance(first, int | float) or not math.isfinite(first):
+            raise candidate.refusal(f"returns {str(first)[:40]} {told}", "it must return a finite number")
+        if first != again:
+            raise candidate.refusal(f"gives another result when called again, {told}", "keep nothing between calls")
