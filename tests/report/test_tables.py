@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from page_tables import cell_rows, residual_rows
 
+from rankfall import cli
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report import conform as conforming
@@ -20,7 +21,7 @@ from rankfall.report.cell_columns import cell_columns
 from rankfall.report.compare import differences, equal
 from rankfall.report.conform import conform
 from rankfall.report.docs import document
-from rankfall.report.schema import CELL_COLUMNS, Column, Table
+from rankfall.report.schema import CELL_COLUMNS, Column, Table, table_names
 
 ROOT = Path(__file__).parents[2]
 
