@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -240,3 +241,42 @@ def test_a_number_beyond_its_column_is_refused(changes, said):
     assert len(conform("residuals", [row])) == 1
     with pytest.raises(RankfallError, match=re.escape(said)):
         conform("residuals", [row | changes])
+
+
+OWN = """
+def measure(context):
+    return []
+"""
+
+
+@pytest.fixture
+def own_table(tmp_path, monkeypatch):
+    """Return the name of a table whose columns no file declares."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "inferred_lab").mkdir()
+    (tmp_path / "inferred_lab" / "plain.py").write_text(OWN)
+    return "inferred_lab.plain"
+
+
+def test_a_table_without_declaration_has_the_columns_of_its_rows(own_table, tmp_path):
+    paths = [tmp_path / f"{part}.parquet" for part in range(2)]
+    cells = [cell_columns(a_cell(f"k{seed}", seed), {"status": "done"}) for seed in range(2)]
+    tables.write(own_table, [cells[0] | {"layer": layer, "kept": layer, "kind": "mean"} for layer in (2, 1)], paths[0])
+    tables.write(own_table, [cells[1] | {"layer": 1, "kept": 0.5, "all": True}], paths[1])
+    tables.combine(own_table, paths, tmp_path / "whole.parquet")
+    whole = tables.read_frame(tmp_path / "whole.parquet", own_table)
+    assert whole[["seed", "layer", "kept"]].values.tolist() == [[0, 1, 1.0], [0, 2, 2.0], [1, 1, 0.5]]
+    assert list(whole.kind.fillna("")) == ["mean", "mean", ""] and whole["all"].tolist()[2] is True
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"kept": float("nan")}, "has a NaN"),
+        ({"kept": np.zeros(2)}, "values of type list"),
+        ({"kept": object()}, "holds no plain values"),
+    ],
+)
+def test_rows_that_no_table_can_hold_are_refused(own_table, row, message):
+    with pytest.raises(RankfallError, match=message):
+        conform(own_table, [cell_columns(a_cell(), {"status": "done"}) | row])

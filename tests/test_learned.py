@@ -1,0 +1,130 @@
+"""Guards what is learned of a user's components by calling them, and when it is learned anew."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rankfall import components
+from rankfall.errors import RankfallError
+from rankfall.learned import learn
+from rankfall.run.config.rules import task_facts
+
+LAB = '''
+import torch
+from rankfall import Dataset, Linear, Position, split_samples
+from helper_lab import SCALE
+
+
+def parity(rng, *, train: int = 20, test: int = 5, length: int = 12):
+    bits = torch.from_numpy(rng.integers(2, size=(train + test, length)))
+    return Dataset(split_samples(bits, bits.cumsum(1) % 2, train), size_in=2, size_out=2)
+
+
+def regression(rng):
+    points = torch.from_numpy(rng.normal(size=(20, 6, 3)))
+    return Dataset(split_samples(points, points.sum(-1, keepdim=True), 15), size_in=3, size_out=1)
+
+
+def needy(rng, *, length: int):
+    return parity(rng, length=length)
+
+
+class Mixing(torch.nn.Module):
+    """Scores, a normaliser and a mask, but neither heads of its own nor positions in queries."""
+
+    def __init__(self, sizes, position, normaliser, mask, site):
+        super().__init__()
+        self.query = Linear(sizes, sizes.width, sizes.width, "query")
+        self.position, self.normaliser, self.mask = position, normaliser, mask
+
+    def weights(self, x):
+        scores = self.position.bias((self.query(x) @ x.transpose(-1, -2)).unsqueeze(2) * SCALE)
+        return self.normaliser(scores.masked_fill(~self.mask(x.shape[2], x.device), -torch.inf))
+
+    def forward(self, x, drop):
+        return self.weights(x).squeeze(2) @ x
+
+
+class Distance(Position):
+    def __init__(self, sizes):
+        super().__init__()
+
+    def bias(self, logits):
+        places = torch.arange(logits.shape[-1], dtype=logits.dtype)
+        return logits - (places.unsqueeze(1) - places).abs()
+
+
+class Table(Position):
+    """One vector a place, of the trained length alone; and a term that depends on the scores themselves."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.places = torch.arange(sizes.length * 1.0).unsqueeze(1)
+
+    def embed(self, x):
+        return x + self.places[: x.shape[2]]
+
+    def bias(self, logits):
+        return 2 * logits
+
+
+class Two:
+    def __init__(self, sizes):
+        self.width = sizes.width
+
+    def add(self, x):
+        return torch.cat([x[:, :, :1], x[:, :, :1], x], 2)
+
+    def strip(self, x):
+        return x[:, :, 2:]
+'''
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of a user's module, which imports another one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "helper_lab.py").write_text("SCALE = 0.5\n")
+    (tmp_path / "learn_lab.py").write_text(LAB)
+    return tmp_path / "learn_lab.py"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "name", "facts"),
+    [
+        ("task", "parity", {"INPUTS": "tokens", "TARGETS": "classes"}),
+        ("task", "regression", {"INPUTS": "vectors", "TARGETS": "values"}),
+        ("attention", "Mixing", {"PROVIDES": ["weights"], "OFFERS": ["scores"], "IGNORES": ["heads", "head_width"]}),
+        ("position", "Distance", {"TOUCHES": ["scores"], "ADMITS": "any", "PROVIDES": ["bias by offset"]}),
+        ("position", "Table", {"TOUCHES": ["states", "scores"], "ADMITS": "trained", "PROVIDES": []}),
+        ("sentinels", "Two", {"COUNT": 2}),
+    ],
+)
+def test_what_calling_a_component_shows(lab: Path, kind: str, name: str, facts: dict[str, object]) -> None:
+    assert dict(components.facts_of(kind, f"learn_lab:{name}")) == facts
+
+
+@pytest.mark.long
+def test_it_is_learned_again_when_a_file_that_it_imports_changes(lab: Path) -> None:
+    def learned() -> tuple[dict[str, object], set[int]]:
+        found = learn("task", "learn_lab:parity", lab)
+        return dict(found.facts), {path.stat().st_mtime_ns for path in (lab.parent / "cache").rglob("learned/*.json")}
+
+    first = learned()
+    assert learned() == first  # from the cache, whose file stays as it was
+    os.utime(lab)
+    assert learned() == first
+    (lab.parent / "helper_lab.py").write_text("SCALE = 0.25\n")
+    assert learned()[1] != first[1]
+
+
+@pytest.mark.long
+def test_a_declaration_takes_precedence_and_a_failure_says_why(lab: Path) -> None:
+    with pytest.raises(RankfallError, match=r"must say INPUTS = .*shows nothing, TypeError: needy\(\) missing"):
+        task_facts("learn_lab:needy", "tasks.mine")
+    lab.write_text(LAB + '\nINPUTS = "tokens"\nTARGETS = "hidden"\n')
+    assert task_facts("learn_lab:parity", "tasks.mine")["TARGETS"] == "hidden"
