@@ -69,6 +69,32 @@ class Table(Position):
         return 2 * logits
 
 
+class Usual(torch.nn.Module):
+    """As the block `attention`, written anew."""
+
+    def __init__(self, *, attention, mlp, residual, mlp_residual, norm1, norm2, placement, site):
+        super().__init__()
+        self.attention, self.mlp, self.residual, self.mlp_residual = attention, mlp, residual, mlp_residual
+        self.norm1, self.norm2, self.placement = norm1, norm2, placement
+
+    def mix(self, x, drop):
+        return self.attention(self.norm1(x), drop)
+
+    def forward(self, x, drop):
+        x = self.residual(x, self.mix(x, drop))
+        return self.mlp_residual(x, self.mlp(self.norm2(x)))
+
+
+class Twice(Usual):
+    def mix(self, x, drop):
+        return self.attention(super().mix(x, drop), drop)
+
+
+class Half(Usual):
+    def mix(self, x, drop):
+        return super().mix(x, drop) / 2
+
+
 class Two:
     def __init__(self, sizes):
         self.width = sizes.width
@@ -98,10 +124,17 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("task", "parity", {"INPUTS": "tokens", "TARGETS": "classes"}),
         ("task", "regression", {"INPUTS": "vectors", "TARGETS": "values"}),
-        ("attention", "Mixing", {"PROVIDES": ["weights"], "OFFERS": ["scores"], "IGNORES": ["heads", "head_width"]}),
+        (
+            "attention",
+            "Mixing",
+            {"PROVIDES": ["weights"], "OFFERS": ["scores"], "IGNORES": ["heads", "head_width"], "BREAKS": []},
+        ),
         ("position", "Distance", {"TOUCHES": ["scores"], "ADMITS": "any", "PROVIDES": ["bias by offset"]}),
         ("position", "Table", {"TOUCHES": ["states", "scores"], "ADMITS": "trained", "PROVIDES": []}),
         ("sentinels", "Two", {"COUNT": 2}),
+        ("block", "Usual", {"BREAKS": []}),
+        ("block", "Twice", {"BREAKS": ["blocks", "weights", "heads", "values"]}),
+        ("block", "Half", {"BREAKS": ["blocks"]}),
     ],
 )
 def test_what_calling_a_component_shows(lab: Path, kind: str, name: str, facts: dict[str, object]) -> None:

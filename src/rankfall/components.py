@@ -256,7 +256,9 @@ def _describe_external(kind: str, name: str, location: Location, mtime: int, siz
         by_default: dict[str, Any] = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
         return replace(declared, facts={**by_default, **declared.facts})
     wanted = LEARNED.get(kind, ())
-    if kind == "normaliser" and not declared.is_class:  # a function has neither `prepare` nor `factors`
+    if (
+        kind in ("normaliser", "residual") and not declared.is_class
+    ):  # a function has no methods, and asks for nothing more
         wanted = ()
     if all(fact in declared.facts or fact in declared.computed for fact in wanted):
         return declared

@@ -21,10 +21,12 @@ from rankfall.disk import StoreError, atomic, cache_home
 
 LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that a call shows
     "task": ("INPUTS", "TARGETS"),
-    "attention": ("PROVIDES", "OFFERS", "IGNORES"),
+    "attention": ("PROVIDES", "OFFERS", "IGNORES", "BREAKS"),
     "position": ("TOUCHES", "ADMITS", "PROVIDES"),
     "normaliser": ("TOUCHES", "PROVIDES"),
     "sentinels": ("COUNT",),
+    "block": ("BREAKS",),
+    "residual": ("BREAKS",),
 }
 SECONDS = 120  # for importing and calling a component
 

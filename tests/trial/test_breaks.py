@@ -17,8 +17,22 @@ BAD = [
 ]
 
 
+def declare(monkeypatch: pytest.MonkeyPatch, breaks: tuple[str, ...]) -> None:
+    """Make components declare BREAKS. What a user's component does not declare is learned (`learned.py`)."""
+
+    def declaring(*given: object) -> Candidate:
+        candidate = Candidate(*given)  # type: ignore[arg-type]
+        candidate.facts = {"BREAKS": breaks}
+        return candidate
+
+    monkeypatch.setattr(kinds, "Candidate", declaring)
+
+
 @pytest.mark.parametrize(("kind", "name", "what"), BAD)
-def test_what_measures_cannot_take_apart_must_say_so(kind: str, name: str, what: str) -> None:
+def test_a_component_that_declares_too_little_is_refused(
+    kind: str, name: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(monkeypatch, ())
     with pytest.raises(Refused) as refused:
         try_component(kind, Component(name=f"mylab_breaks:{name}"), Surroundings())
     said = str(refused.value)
@@ -26,7 +40,7 @@ def test_what_measures_cannot_take_apart_must_say_so(kind: str, name: str, what:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "said"),
+    ("kind", "name", "breaks"),
     [
         ("block", "Usual", ()),
         ("block", "Doubled", ("blocks",)),
@@ -34,11 +48,8 @@ def test_what_measures_cannot_take_apart_must_say_so(kind: str, name: str, what:
         ("residual", "LastTwo", ("blocks",)),
     ],
 )
-def test_what_says_so_passes(kind: str, name: str, said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    def saying(*given: object) -> Candidate:
-        candidate = Candidate(*given)  # type: ignore[arg-type]
-        candidate.facts = {"BREAKS": said}
-        return candidate
-
-    monkeypatch.setattr(kinds, "Candidate", saying)
+def test_a_component_that_declares_it_passes(
+    kind: str, name: str, breaks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(monkeypatch, breaks)
     try_component(kind, Component(name=f"mylab_breaks:{name}"), Surroundings())

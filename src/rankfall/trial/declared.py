@@ -2,6 +2,7 @@
 and PROVIDES, which measures use when networks are trained.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -47,24 +48,28 @@ def check_earlier(candidate: Candidate, made: Any) -> None:
 
 def check_block(candidate: Candidate, made: Any, x: Tensor) -> None:
     """Raise `Refused` if a block does not put its parts together as the block `attention` does, and does not say so. `x`: its input."""
+    names, why = find_breaks(made, x, lambda state: candidate.call(made, "given states", state))
+    if names:
+        require_breaks(candidate, *names, why=why)
+
+
+def find_breaks(made: Any, x: Tensor, call: Callable[[Tensor], Any]) -> tuple[tuple[str, ...], str]:
+    """Return what of a network a block breaks, and why. `x`: its input (K, B, T, D) or wider; `call`: the block itself, perhaps timed."""
     calls: list[Any] = []
     hook = made.attention.register_forward_pre_hook(lambda *given: calls.append(given))
     with torch.no_grad():
         try:
-            got: Any = candidate.call(made, "given states", x.clone())
+            got = call(x.clone())
         finally:
             hook.remove()
         if len(calls) != 1:
-            why = f"calls its attention {len(calls)} times in a layer"
-            require_breaks(candidate, "blocks", *ATTENTION_MAPS, why=why)
-            return
+            return ("blocks", *ATTENTION_MAPS), f"calls its attention {len(calls)} times in a layer"
         if hasattr(made, "widen"):
-            why = "passes on a wider state than vectors (`widen`)"
-            require_breaks(candidate, "blocks", *ATTENTION_MAPS, why=why)
-            return
+            return ("blocks", *ATTENTION_MAPS), "passes on a wider state than vectors (`widen`)"
         usual = Attention(**{name: getattr(made, name) for name in BLOCK_PARTS}, site="blocks.0")(x.clone())
     if got.shape != usual.shape or difference([got], [usual]) > AGREE:
-        require_breaks(candidate, "blocks", why="does something else with its parts than the block `attention`")
+        return ("blocks",), "does something else with its parts than the block `attention`"
+    return (), ""
 
 
 def check_methods(candidate: Candidate, made: Any) -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 import sysconfig
 from collections.abc import Callable
+from functools import partial
 from inspect import isclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,19 @@ from torch import Tensor, nn
 
 from rankfall import components
 from rankfall.errors import describe_error
+from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.earlier import asks
+from rankfall.nets.masks._mask import Mask
+from rankfall.nets.masks.none import none as no_mask
+from rankfall.nets.mlps.gelu import Gelu
+from rankfall.nets.network import bind_named
+from rankfall.nets.normalisers.softmax import softmax
+from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import HOOKS, Position
 from rankfall.nets.primitives import Sizes
+from rankfall.nets.residuals.add import add
+from rankfall.trial.declared import find_breaks
 
 MEMBERS, SAMPLES, TOKENS, LONGER = 2, 2, 6, 11
 SIZES = Sizes(
@@ -65,6 +75,7 @@ def learn_attention(attention: Any) -> dict[str, Any]:
         "PROVIDES": provided,
         "OFFERS": [offered for method, offered in OFFERED.items() if method in called],
         "IGNORES": [name for name in ("normaliser", "mask", "heads", "head_width") if name not in called],
+        "BREAKS": ["blocks"] if asks(net) else [],
     }
 
 
@@ -86,6 +97,24 @@ def learn_normaliser(normaliser: Any) -> dict[str, Any]:
         "TOUCHES": ["lengths"] if hasattr(normaliser, "prepare") else [],
         "PROVIDES": ["factors by offset"] if hasattr(normaliser, "factors") else [],
     }
+
+
+def learn_block(block: Any) -> dict[str, Any]:
+    """Find whether a block puts its parts together as the block `attention` does."""
+    parts: dict[str, Any] = dict.fromkeys(("residual", "mlp_residual"), partial(add, depth=SIZES.depth))
+    parts |= {"norm1": Layer(SIZES), "norm2": Layer(SIZES), "mlp": Gelu(SIZES), "placement": "pre", "site": "blocks.0"}
+    attention = Multihead(SIZES, Position(), softmax, Mask(no_mask), "blocks.0")
+    made = bind_named(block, sizes=SIZES, new_norm=partial(Layer, SIZES))(attention=attention, **parts)
+    x = fill(made).normal_(generator=torch.Generator().manual_seed(1))
+    x = made.widen(x) if hasattr(made, "widen") else x
+    earlier: dict[str, Any] = {"earlier": {}} if asks(made) else {}
+    breaks, _ = find_breaks(made, x, lambda state: made(state, no_dropout, **earlier))
+    return {"BREAKS": list(breaks) or (["blocks"] if asks(made) else [])}
+
+
+def learn_residual(residual: Any) -> dict[str, Any]:
+    """Find whether a residual reads what earlier layers made."""
+    return {"BREAKS": ["blocks"] if asks(residual(SIZES)) else []}
 
 
 def learn_sentinels(sentinels: Any) -> dict[str, Any]:
@@ -186,6 +215,8 @@ LEARN: dict[str, Callable[[Any], dict[str, Any]]] = {
     "position": learn_position,
     "normaliser": learn_normaliser,
     "sentinels": learn_sentinels,
+    "block": learn_block,
+    "residual": learn_residual,
 }
 
 
