@@ -40,16 +40,12 @@ GOOD = {
     "empty entry": ("measures/paths", None),
 }
 BAD = {
-    "unknown section": ("taks", {}),
     "unknown field": ("architectures/san/normalizer", "softmax"),
     "unknown axis": ("grid/0/dept", [1]),
     "text": ("architectures/san/depth", "three"),
     "negative": ("architectures/san/width", -1),
-    "zero learning rate": ("trainings/short/lr", 0),
     "null component": ("architectures/san/mask", None),
     "empty axis": ("grid/0/depth", []),
-    "unknown exclude field": ("grid/0/exclude", [{"sed": 3}]),
-    "placement": ("architectures/san/norm_placement", "before"),
 }
 
 
