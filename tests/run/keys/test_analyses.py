@@ -107,39 +107,3 @@ def test_an_analysis_is_of_the_module_and_not_of_its_text_alone(lab: Lab) -> Non
     assert imported() == [["analyses_a.here.leaf"], ["analyses_b.leaf"]]
     (inside / "__init__.py").rename(lab.folder / "analyses_a" / "here.py")
     inside.rmdir()
-
-
-@pytest.mark.parametrize("harm", ["cut", "changed", "not text", "a folder"])
-def test_a_cache_file_that_is_not_whole_counts_as_none(lab: Lab, harm: str) -> None:
-    """Nothing of it is used: not one digest, though it still reads as JSON."""
-    right, content = lab.found(), lab.file.read_text()
-    place = content.index('["') + 2  # of the first file's digest
-    if harm == "cut":
-        lab.file.write_text(content[: len(content) // 2])
-    elif harm == "changed":
-        lab.file.write_text(content[:place] + ("0" if content[place] != "0" else "1") + content[place + 1 :])
-    elif harm == "not text":
-        lab.file.write_bytes(b"\xff\xfe")
-    else:
-        path = lab.file
-        path.unlink()
-        path.mkdir()
-    assert lab.found()[1:] == right[1:]
-    if lab.file.is_dir():
-        lab.file.rmdir()
-    assert lab.found()[1:] == right[1:] and lab.found()[0] == 0
-
-
-def test_what_other_code_has_analysed_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rankfall.run.keys import analyses
-
-    texts = dict.fromkeys(analyses.ANALYSES, b"text")
-    monkeypatch.setattr(analyses, "text_of", texts.get)
-    path = analyses._path.__wrapped__
-    names = [path()]
-    for name in analyses.ANALYSES:
-        monkeypatch.setitem(texts, name, b"edited")
-        names.append(path())
-    monkeypatch.setattr(analyses.sys, "version", "3.99")
-    names.append(path())
-    assert len({*names}) == len(names) and None not in names

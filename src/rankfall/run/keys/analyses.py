@@ -96,6 +96,6 @@ def _to_json(found: Analysis) -> Written:
 
 
 def _read(entry: Written) -> Analysis:
-    digest, sure, maybe, starred, listed, dynamic, reads_text, needed = entry
+    digest, sure, maybe, starred, listed, dynamic, needed = entry
     calls = [(line, text) for line, text in dynamic]
-    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, reads_text, needed)
+    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, needed)
