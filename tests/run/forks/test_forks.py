@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from helpers import config
 import rankfall
 from rankfall.report import tables
 from rankfall.run.forks.client import ADDRESS, THREADS, run_in_fork
-from rankfall.run.forks.start import FEWEST, Forks, start, sweep
+from rankfall.run.forks.start import Forks
 
 pytestmark = pytest.mark.long
 
@@ -144,44 +143,6 @@ def test_a_signal_is_passed_on(run: Run) -> None:
     assert not alive(worker)
 
 
-SLOW_SERVER = """
-import os, socket, sys, time
-from rankfall.run.forks import server
-
-def fork(real=os.fork):
-    process = real()
-    time.sleep(0.5 * (process == 0))  # the new process is late, as on a busy machine
-    return process
-
-os.fork = fork
-for number in server.PASSED_ON:
-    server.signal.signal(number, server.signal.SIG_IGN)
-server.Server(socket.socket(fileno=int(sys.argv[1])), "late_job", iter([lambda: time.sleep(1)])).run()
-"""
-EARLY = """
-import os, signal, threading
-from rankfall.run.forks.client import run_in_fork
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()  # while the server imports, before it has forked
-raise SystemExit(run_in_fork([]))
-"""
-
-
-def test_a_signal_is_passed_on_that_comes_before_the_work_begins(tmp_path: Path) -> None:
-    """A process that was just forked still ignores what the server ignores; it must not lose it."""
-    (tmp_path / "late_job.py").write_text("import time\ndef main(words):\n    time.sleep(2)\n    return 3\n")
-    path = os.pathsep.join([str(tmp_path), str(Path(rankfall.__file__).parents[1])])
-    environment = os.environ | {"PYTHONPATH": path, ADDRESS: str(tmp_path / "forks")}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(environment[ADDRESS])
-        listening.listen()
-        command = [sys.executable, "-c", SLOW_SERVER, str(listening.fileno())]
-        about: dict[str, Any] = {"env": environment, "cwd": tmp_path}
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listening.fileno()], **about)
-    job = subprocess.run([sys.executable, "-c", EARLY], **about, timeout=60)
-    server.communicate(timeout=60)
-    assert job.returncode == -signal.SIGTERM
-
-
 def test_whoever_kills_the_job_kills_its_work(run: Run) -> None:
     job, worker = run.waiting()
     job.kill()
@@ -224,13 +185,6 @@ def test_a_job_with_other_settings_does_its_own_work(run: Run, monkeypatch: pyte
     assert run_in_fork(words) is None
 
 
-def test_a_few_jobs_are_worth_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(ADDRESS, raising=False)
-    assert start(Path("config.json"), 1, ["table"] * (FEWEST - 1)) is None and ADDRESS not in os.environ
-    monkeypatch.setenv(ADDRESS, "")
-    assert start(Path("config.json"), 1, ["table"] * 100) is None
-
-
 def test_a_server_whose_run_is_gone_removes_its_folder(tmp_path: Path) -> None:
     """SIGKILL leaves the run no time for it; its server ends when the run's end of a pipe does."""
     code = (
@@ -245,31 +199,3 @@ def test_a_server_whose_run_is_gone_removes_its_folder(tmp_path: Path) -> None:
         command = [sys.executable, "-c", code, str(listening.fileno())]
         subprocess.run(command, env=environment, input=b"", pass_fds=[listening.fileno()], check=True)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_start_removes_dead_sockets_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    def bound(name: str) -> socket.socket:
-        (tmp_path / name).mkdir()
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        made.bind(str(tmp_path / name / "forks"))
-        return made
-
-    bound("rankfall-dead").close()
-    bound("rankfall-with-more").close()
-    (tmp_path / "rankfall-with-more" / "notes.txt").touch()
-    bound("others-dead").close()
-    (tmp_path / "rankfall-file").mkdir()
-    (tmp_path / "rankfall-file" / "forks").touch()
-    (tmp_path / "rankfall-empty").mkdir()
-    with bound("rankfall-bound"), bound("rankfall-listening") as listening:
-        listening.listen()
-        sweep()
-        left = {path.name for path in tmp_path.iterdir()}
-        listening.setblocking(False)
-        with pytest.raises(BlockingIOError):  # nobody has come by
-            listening.accept()
-    assert left == {f"rankfall-{name}" for name in ("with-more", "file", "empty", "bound", "listening")} | {
-        "others-dead"
-    }

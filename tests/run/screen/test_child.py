@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rankfall.run.screen.child import Child, group
+from rankfall.run.screen.child import Child
 from rankfall.run.screen.driver import Driver
 from rankfall.run.screen.state import RunState
 
@@ -123,10 +123,3 @@ def test_events_are_taken_whole(tmp_path: Path) -> None:
     assert list(child.new_events()) == [{"event": "b"}, {"event": "e"}]
     child.close()
     assert not child.event_file.exists()
-
-
-def test_the_processes_of_a_group_are_found() -> None:
-    child = Child([sys.executable, "-c", "import time; time.sleep(60)"], {})
-    assert group(child.process.pid) in ({child.process.pid}, set())  # nothing, where there is no /proc
-    child.close()
-    assert child.code(30) is not None

@@ -92,21 +92,3 @@ def test_a_run_elsewhere_that_falls_silent_is_not_waited_for(
 def test_without_a_run_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["status", "--watch", "--config", "none.yaml", "--results", str(tmp_path)]) == 2
     assert "no run of these results has begun" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("change", [{"run": 3}, {"how": None, "pid": "x"}, {"later": 1}, "[]", '{"run"', ""])
-def test_a_record_that_cannot_be_read_is_not_called_missing(
-    change: dict[str, Any] | str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`later`: a field that only another version of Rankfall knows."""
-    begun(tmp_path, os.getpid())
-    path = record.file_of(tmp_path)
-    about = json.loads(path.read_text())
-    if isinstance(change, dict) and "later" in change:
-        about["run"] |= change
-    path.write_text(change if isinstance(change, str) else json.dumps(about | change))
-    config = tmp_path / "config.yaml"
-    config.write_text(json.dumps({"name": "x"}))
-    assert cli.main(["status", "--watch", "--config", str(config), "--results", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert "is damaged, or of another version" in error and error.count("\n") == 1
