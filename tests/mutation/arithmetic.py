@@ -6,8 +6,9 @@
 
 Each edit is made in a copy of the checkout, and the tests of its room run there until one fails: those that name the edited function
 first. An edit that no test notices is either a missing test or the same number computed in another way; the latter are listed with the
-reason in `equivalent.csv`. A campaign of a hundred edits or more fails where less than 95% of the others are noticed. Few edits say less: of 30 a suite that notices 95% misses three or more one time in five. So what fails a
-sample is a number of survivors that a suite which notices 90% would reach less than one time in twenty: seven of 30.
+reason in `equivalent.csv`. A campaign of a hundred edits or more fails where less than 95% of the others are noticed. Few edits say less:
+of 30 a suite that notices 95% misses three or more one time in five. So what fails a sample is a number of survivors that a suite which
+notices 90% would reach less than one time in twenty: seven of 30.
 """
 
 from __future__ import annotations
