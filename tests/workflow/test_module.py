@@ -81,9 +81,3 @@ def test_another_workflow_runs_it_as_a_module(tmp_path):
     (plan,) = (folder / "results/smoke/plan").glob("*/config.json")
     assert json.loads(plan.read_text())["name"] == "smoke"
     assert "Nothing to be done" in snakemake(folder)
-
-
-@pytest.mark.slow
-def test_the_file_in_workflow_alone_is_the_whole_workflow():
-    said = snakemake(ROOT, "-s", "workflow/Snakefile", "-n", "--configfile", "workflow/presets/smoke.yaml", "--nolock")
-    assert "rule all:" in said or "Nothing to be done" in said
