@@ -98,12 +98,6 @@ def test_a_start_that_fits_none_or_several_is_refused(
     assert said in error and len(error.splitlines()) == 1
 
 
-def test_a_folder_without_a_store_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert show(tmp_path, "abc") == 2
-    assert "pass --results FOLDER" in capsys.readouterr().err
-    assert not (tmp_path / "store").exists()
-
-
 def test_the_commit_is_of_a_package_that_git_tracks(tmp_path: Path) -> None:
     """Not of the repository that a virtual environment happens to lie in."""
 
