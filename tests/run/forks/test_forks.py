@@ -121,16 +121,10 @@ def test_the_work_is_done_by_another_process_which_has_imported_the_libraries(ru
     job.communicate()
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["data", "--task", "sortin", "--out", "x"], "error: task: 'sortin' has no cells"),
-        (["data", "--out", "x"], "the following arguments are required: --task"),
-    ],
-)
-def test_errors_are_told_alike(run: Run, words: list[str], line: str) -> None:
+def test_errors_are_told_alike(run: Run) -> None:
+    words = ["data", "--task", "sortin", "--out", "x"]
     code, said = run.done(*words)
-    assert code == 2 and line in said
+    assert code == 2 and "error: task: 'sortin' has no cells" in said
     assert (code, said) == run.done(*words, env=run.environment | {ADDRESS: ""})
 
 

@@ -1,12 +1,9 @@
 """Guards what jobs import: heavy libraries only where numbers need them, whether or not a server has imported them before."""
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from helpers import config
 
 from rankfall.run.forks import server
 
@@ -58,22 +55,3 @@ def test_machine_code_is_read_ahead_and_never_compiled_there(monkeypatch: pytest
     monkeypatch.setattr(runtime, "prepare", lambda dtype: called.append(True))
     server.read_kernels()
     assert called == [True] * whole
-
-
-def test_only_what_some_job_needs_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request waits for the import of the moment, of models two seconds."""
-    path = tmp_path / "config.json"
-    measures = {"chains": {"measure": "chains", "model": "bert"}, "law": {"measure": "law"}}
-    path.write_text(json.dumps(config(measures=measures)))
-    named: list[str] = []
-    monkeypatch.setattr(server, "make_importer", lambda name: lambda: named.append(name))
-
-    def imported(*jobs: str) -> set[str]:
-        named.clear()
-        for piece in server.pieces(str(path), frozenset(jobs)):
-            piece()
-        return {*named}
-
-    assert imported("measure law", "table") == {*server.NUMERICS}
-    assert imported("measure law", "figure") == imported("page") == {*server.NUMERICS, *server.FIGURES}
-    assert imported("measure law", "measure chains") == {*server.NUMERICS, *server.MODELS}

@@ -58,13 +58,6 @@ def test_a_file_that_any_component_opens_counts(kind: str, tmp_path: Path, monke
     assert set(digests(f"{module}/some/facts.csv")) == {code[f"{module}/some/facts.csv"]}
 
 
-def test_a_file_of_the_package_counts() -> None:
-    name = "rankfall/rank/paths/published.csv"
-    code = make_plan(changed("measures", {"reproduction": {}})).measures["reproduction"].code
-    assert code[name] == content(files.PACKAGE / "rank" / "paths" / "published.csv")
-    assert set(digests(name)) == {code[name]}
-
-
 def models(**options: Any) -> dict[str, Any]:
     return changed("measures", {"model_residuals": options, "paths": {}}, changed("grid", [ENTRY]))
 

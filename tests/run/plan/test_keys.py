@@ -147,12 +147,6 @@ def test_untrained_cells_do_not_depend_on_how_they_would_be_trained() -> None:
         assert not any("optimizers/adam" in file for file in cell.code)
 
 
-def test_data_is_shared_by_cells_of_one_seed() -> None:
-    plan = make_plan(VALID)
-    assert len({cell.data_key for cell in plan.cells}) == 3
-    assert len({(cell.data_key, cell.seed) for cell in plan.cells}) == 3
-
-
 def edited(plan: Plan, other: Plan) -> set[str]:
     """Labels of the cells whose keys differ."""
     before = {cell.spec: cell for cell in plan.cells}
@@ -215,15 +209,6 @@ def test_measure_key_follows_cell_options_and_code() -> None:
     assert make_plan(renamed).measure_key("again", cell) == plan.measure_key("paths", cell)
 
 
-def test_measure_is_for_the_cells_that_it_names() -> None:
-    plan = planned("measures/paths/cells", {"architecture": "full", "depth": [4], "seed": "0..1"})
-    chosen = [cell for (task, s) in plan.shards for cell in plan.measured_cells("paths", task, s)]
-    assert {(cell.architecture.name, cell.architecture.depth, cell.seed) for cell in chosen} == {
-        ("full", 4, 0),
-        ("full", 4, 1),
-    }
-
-
 # Shards
 
 
@@ -265,25 +250,6 @@ def within(name: str, one: shard.Pack) -> bool:
     seeds, _, bits = name.partition(".")
     first, last = map(int, seeds.split("-"))
     return first <= 32 * one.block <= last and f"{one.address:032b}".startswith(bits)
-
-
-def test_new_seeds_leave_shards_of_other_seeds_alone() -> None:
-    """200 groups of 100 seeds in a hundred shards; seed 100 joins the last of four blocks of 32."""
-    groups = [f"group {number}" for number in range(200)]
-    cost = {(group, seed): 20.0 for group in groups for seed in range(101)}
-
-    def cut(seeds: int) -> dict[str, set[shard.Pack]]:
-        seconds: dict[shard.Pack, float] = {}
-        for (group, seed), each in cost.items():
-            if seed < seeds:
-                seconds[shard.pack(group, seed)] = seconds.get(shard.pack(group, seed), 0.0) + each
-        return members(shard.shards(seconds, 100))
-
-    before, after = cut(100), cut(101)
-    assert len(before) > 50
-    again = {name for name in after if before.get(name) != after[name] or name.startswith("96-127")}
-    assert 0 < len(again) < 0.1 * len(after)
-    assert all(int(name.split("-")[0]) >= 64 for name in again)
 
 
 @pytest.mark.parametrize(

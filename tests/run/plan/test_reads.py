@@ -41,12 +41,6 @@ def test_cells_that_differ_in_what_nothing_reads_are_one_cell() -> None:
     assert unit.cells[0].architecture.heads is unit.cells[0].architecture.head_width is None
 
 
-def test_two_entries_that_make_one_cell_are_told() -> None:
-    entry = {"task": "sorting", "architecture": "net", "training": "short", "seed": 0}
-    given = config({"attention": "linear"}) | {"grid": [entry, entry | {"normaliser": "l2"}]}
-    assert "is already made by grid.0" in refusal(given)
-
-
 @pytest.mark.parametrize(
     ("measure", "attention", "lacks"),
     [

@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -109,17 +108,3 @@ def test_the_third_time_ends_what_does_not_end() -> None:
     child.interrupt()
     assert child.code(10) == -9
     child.close()
-
-
-def test_events_are_taken_whole(tmp_path: Path) -> None:
-    """A line that is only half written is waited for."""
-    child = Child([sys.executable, "-c", ""], {})
-    assert child.code(30) == 0
-    with child.event_file.open("a") as file:
-        file.write('{"event": "a"}\n{"ev')
-        file.flush()
-        assert list(child.new_events()) == [{"event": "a"}]
-        file.write('ent": "b"}\n{"event": "c", "l{"event": "d"}\n{"event": "e"}\n')  # the disk was full meanwhile
-    assert list(child.new_events()) == [{"event": "b"}, {"event": "e"}]
-    child.close()
-    assert not child.event_file.exists()

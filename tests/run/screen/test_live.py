@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 
 from rankfall.run.screen import ending, lines
-from rankfall.run.screen.left import TRUST, TYPICAL, seconds_left
+from rankfall.run.screen.left import TYPICAL, seconds_left
 from rankfall.run.screen.logs import Reached, parse_log, read_reached
 from rankfall.run.screen.screen import view
 from rankfall.run.screen.state import RunState
@@ -62,13 +62,6 @@ def test_a_job_that_succeeds_when_it_is_tried_again_has_not_failed(tmp_path: Pat
     assert (found.failed, found.count) == ({}, 1)
 
 
-def test_a_job_that_was_asked_to_stop_has_not_failed() -> None:
-    found = state(info(1, "train", "a/0"))
-    found.stopping = True
-    assert found.take(event("job_error", 3.0, jobid=1)) is None
-    assert found.failed == {}
-
-
 def test_time_left_is_the_estimate_over_the_cores_that_can_be_used() -> None:
     found = state()
     assert seconds_left(RunState(0.0), {}, 0.0) is None
@@ -80,12 +73,6 @@ def test_time_left_is_the_estimate_over_the_cores_that_can_be_used() -> None:
     assert seconds_left(started, half, 40.0) == pytest.approx(40 + 50 + TABLE), (
         "a job that says how far it is, is believed"
     )
-
-
-def test_finished_jobs_correct_the_estimate_of_the_others() -> None:
-    found = state(info(1, "train", "a/0"), event("job_finished", 200.0, job_id=1))
-    slower = (200 + TRUST) / (100 + TRUST)
-    assert seconds_left(found, {}, 200.0) == pytest.approx(50 * slower + TABLE)
 
 
 def test_what_a_training_job_writes_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:

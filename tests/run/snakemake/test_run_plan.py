@@ -15,7 +15,6 @@ import rankfall.run.plan
 from rankfall.cli import main
 from rankfall.commands import _planned, data, figure, measure, table, train
 from rankfall.commands.run import forget_failed
-from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.written import WrittenPlan, read_json
 from rankfall.run.snakemake import run_plan as module
@@ -125,14 +124,6 @@ def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert before.explain(before.find_missing()) == {}
 
 
-def test_reasons_count_cells_and_miss_files(tmp_path: Path) -> None:
-    plan_run(tmp_path)
-    more = plan_run(tmp_path, changed("grid/0/seed", "0..3", SOME))
-    reasons = set(more.explain(more.find_missing()).values())
-    assert any(reason.startswith("made of ") and reason.endswith(" cells now") for reason in reasons)
-    assert "its files are missing" in reasons
-
-
 # What is written.
 
 
@@ -160,13 +151,6 @@ def test_a_written_plan_is_read_as_it_was_made(run: RunPlan) -> None:
     assert read is not None and (read.config, read.results, read.final) == (run.config, run.results, run.final)
     assert read.jobs == run.jobs and list(read.jobs) == list(run.jobs)
     assert all(dict(read.jobs[key].code()) == dict(job.code()) for key, job in run.jobs.items())
-
-
-def test_a_plan_of_other_code_lies_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the jobs of a run never read what another version has planned."""
-    before = plan_run(tmp_path).folder
-    monkeypatch.setattr("rankfall.run.keys.fingerprint.Sources.fingerprint", lambda self, roots: "other code")
-    assert plan_run(tmp_path).folder != before
 
 
 def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
@@ -275,23 +259,6 @@ def test_a_slice_that_is_not_the_planned_one_is_not_used(
     assert "planning the whole grid instead of this job's part" in capsys.readouterr().err
     run.write()
     assert path.read_bytes() == before
-
-
-def test_a_job_of_an_edited_configuration_or_of_other_code_stops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a slice says is not asked: its cells have the keys of the configuration and the code that the job finds."""
-    run = plan_run(tmp_path)
-    job = next(shards(run))
-    plan_train(run, job)
-    text = run.config.read_text()
-    run.config.write_text(json.dumps(changed("trainings/short/lr", 0.25, json.loads(text))))
-    with pytest.raises(RankfallError, match="changed since this run was planned"):
-        plan_train(run, job)
-    run.config.write_text(text)
-    monkeypatch.setattr("rankfall.run.keys.fingerprint.Sources.fingerprint", lambda self, roots: "other code")
-    with pytest.raises(RankfallError, match="changed since this run was planned"):
-        plan_train(run, job)
 
 
 # What jobs refuse, from the command line.

@@ -16,8 +16,6 @@ import torch
 from helpers import config, dataset_of
 
 from rankfall import cli
-from rankfall.report import tables
-from rankfall.report.compare import differences
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import digest
 from rankfall.run.snakemake.run_plan import RunPlan
@@ -53,16 +51,6 @@ def test_a_stack_stays_as_long_as_one_live_cell_is_read_from_it(store):
     assert not dead.exists()
     assert find_removable(store, Live(cells={"a", "e"})) == []
     assert store.load_cells(["a"], "g")[0].keys == ["a"]
-
-
-def test_of_two_files_with_the_same_cell_the_one_that_is_read_stays(store):
-    one, two = save(store, "ab"), save(store, "ac")
-    failed = save(store, "a", statuses=["failed"])
-    used = store.find_cells(["a"])["a"].stack
-    items = find_removable(store, Live(cells={"a"}))
-    assert {item.path for item in items} == {one, two, failed} - {used}
-    assert all("also in other files" in item.reason for item in items)
-    assert {item.path for item in find_removable(store, Live(cells={"a", "b", "c"}))} == {failed}
 
 
 def test_data_rows_and_measures_that_no_plan_names_are_listed(store):
@@ -247,45 +235,6 @@ assert store.announce([SimpleNamespace(key="x", data_key="d")])
 print("ready", flush=True)
 time.sleep(60)
 """
-
-
-@pytest.mark.parametrize("when", ["find_cells", "find_rows"])
-def test_a_job_whose_cells_are_removed_under_its_hands_computes_them_again(when, tmp_path, monkeypatch):
-    """Found in the store, and gone before they are read: as cleaning for another configuration may leave them."""
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(config(training={"epochs": 1}, measures={"residuals": {}}, grid={"seed": "0..1"})))
-    shard = next(iter(make_plan(path).shards))[1]
-    common = ["--config", str(path), "--task", "sorting", "--shard", shard]
-
-    def jobs(name):
-        """Tables of a run whose store was filled by one before."""
-        results = ["--results", str(tmp_path / name)]
-        outputs = [tmp_path / f"{name}.{table}.parquet" for table in ("cells", "training", "residuals")]
-        train = ["train", *common, *results, "--out", str(outputs[0]), "--training-out", str(outputs[1])]
-        measure = ["measure", *common, *results, "--measure", "residuals", "--out", str(outputs[2])]
-        return outputs, [train, measure]
-
-    expected, commands = jobs("undisturbed")
-    assert [cli.main(command) for command in commands] == [0, 0]
-    for number in range(2):
-        got, commands = jobs("disturbed")
-        assert [cli.main(command) for command in commands] == [0, 0]
-        whole, calls = getattr(Store, when), []
-
-        def removing(self, *arguments, whole=whole, calls=calls, last=number + 1):
-            answer = whole(self, *arguments)
-            calls.append(arguments)
-            if len(calls) == last:
-                for file in [*self.root.rglob("*.safetensors"), *self.root.rglob("*.parquet")]:
-                    file.unlink()
-            return answer
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Store, when, removing)
-            assert [cli.main(command) for command in commands] == [0, 0]
-        assert calls
-        for one, other in zip(expected, got):
-            assert differences(tables.read(one), tables.read(other), 0.0) == []
 
 
 def test_plans_of_former_runs_go_when_nothing_runs(tmp_path, capsys):

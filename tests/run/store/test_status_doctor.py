@@ -98,17 +98,6 @@ def test_in_brief_it_says_what_failed_and_why(tmp_path, capsys):
     assert code == 1
 
 
-def test_in_brief_cells_of_one_name_are_told_apart(tmp_path, capsys):
-    """A cell that diverged had the name of one that is done."""
-    about = {"task": "sorting", "architecture": "san", "training": "sg", "depth": 2, "seed": 0, "width": 8}
-    ends = ((1.0, "done", ""), (30.0, "diverged", "why"))
-    rows = [about | {"lr": lr, "status": status, "reason": reason} for lr, status, reason in ends]
-    (tmp_path / "tables").mkdir()
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "tables" / "cells.parquet")
-    _, (first, _) = in_brief(tmp_path, capsys)
-    assert first == "==> diverged: sorting / san / sg, depth 2, seed 0, lr 30.0: why"
-
-
 @pytest.mark.parametrize("ended", [{}, {"1": "done"}])
 def test_in_brief_nothing_is_said_where_nothing_failed(tmp_path, capsys, ended):
     cells_table(tmp_path, **ended)
@@ -146,13 +135,6 @@ def test_the_doctor_reads_all_files_when_told_to(results, capsys):
     code, checks = doctor(results, capsys, "--verify")
     assert code == 0
     assert any(check["state"] == "warn" and "1 damaged file" in check["text"] for check in checks)
-
-
-def test_the_doctor_says_that_results_cannot_be_written(tmp_path):
-    (tmp_path / "results").write_text("a file where the folder should be")
-    (check,) = local.results(tmp_path / "results")
-    assert check.state == "fail"
-    assert "a file is where a folder should be" in check.text
 
 
 def test_the_doctor_names_missing_and_wrong_packages(monkeypatch):

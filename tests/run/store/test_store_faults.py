@@ -133,18 +133,6 @@ def test_after_damage_the_next_save_heals(store):
     assert verify(store) == (1, 0)
 
 
-def test_a_file_that_is_mended_while_it_is_read_is_not_set_aside(store, monkeypatch):
-    """A shared file system may show a new file late: the second look decides, and a file that changed since is left
-    alone.
-    """
-    path = save(store)
-    good = path.read_bytes()
-    path.write_bytes(good[:-3])
-    monkeypatch.setattr(time, "sleep", lambda seconds: path.write_bytes(good))
-    assert len(store.load_cells(["a", "b"], "g")) == 1 or store.find_cells(["a"])
-    assert damaged(store) == []
-
-
 def test_files_that_vanish_between_listing_and_opening_are_simply_not_there(store, monkeypatch):
     path, listed = save(store), store.vault.files("stacks/g")
     path.unlink()
@@ -196,17 +184,6 @@ def test_simulated_failures_leave_the_old_content_and_no_litter(call, code, word
     monkeypatch.undo()
     assert target.read_bytes() == b"old"
     assert litter(tmp_path) == []
-
-
-def test_an_interrupt_while_writing_leaves_no_litter(tmp_path):
-    def interrupted():
-        with atomic(tmp_path / "file") as handle:
-            handle.write(b"half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []
 
 
 WRITER = """

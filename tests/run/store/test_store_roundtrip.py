@@ -10,7 +10,6 @@ import torch
 from helpers import dataset_of
 from safetensors import safe_open
 
-from rankfall.errors import RankfallError
 from rankfall.run.store import Store, join
 
 
@@ -87,28 +86,6 @@ def test_the_better_ending_counts_then_the_first_name_and_a_failure_never_replac
     twins = [done, store.save_stack("g", ["a", "b"], {"w": torch.ones(2)}, records("done", "done"))]
     assert store.find_cells(["a"], ["g"])["a"].stack == min(twins)
     assert len([cell for cell in store.records(["g"]) if cell.key == "a"]) == 3
-
-
-def test_saving_again_replaces_the_file_and_is_seen(store):
-    store.save_stack("g", ["a"], {"w": torch.ones(1)}, records("done", steps=1))
-    assert store.find_cells(["a"])["a"].record["steps"] == 1
-    store.save_stack("g", ["a"], {"w": torch.ones(1)}, records("done", steps=12345))
-    assert store.find_cells(["a"])["a"].record["steps"] == 12345
-
-
-@pytest.mark.parametrize(
-    ("keys", "statuses", "rows", "word"),
-    [
-        (["a", "a"], ["done", "done"], 2, "distinct"),
-        (["a"], ["finished"], 1, "finished"),
-        (["a", "b"], ["done", "done"], 3, "shape"),
-        ([], [], 0, "record"),
-    ],
-)
-def test_a_stack_that_makes_no_sense_is_refused(store, keys, statuses, rows, word):
-    with pytest.raises(RankfallError, match=word):
-        store.save_stack("g", keys, {"w": torch.ones(rows)}, [{"status": status} for status in statuses])
-    assert not list(store.root.rglob("*"))
 
 
 @pytest.mark.long
