@@ -102,13 +102,6 @@ def test_no_network_is_said_in_one_line(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_rows_of_the_hub_are_pairs(monkeypatch):
-    datasets = pytest.importorskip("datasets")
-    rows = [{"sentence1": "a", "sentence2": "b", "label": 0, "idx": 0}]
-    monkeypatch.setattr(datasets, "load_dataset", lambda *name, split: rows if split == "train" else [])
-    assert list(texts.read("rte")) == [("a", "b")]
-
-
 def test_wikitext_is_cut_into_articles(monkeypatch):
     datasets = pytest.importorskip("datasets")
     lines = ["", " = One = \n", "", " first .\n", " = = Part = = \n", " second = third\n", " = Two = \n", " a = b\n"]
@@ -124,13 +117,6 @@ def test_a_column_that_a_data_set_has_not(tmp_path):
     assert list(texts.read_dataset((str(tmp_path),), "train", ("body",))) == [("a b",), ("c",)]
     with pytest.raises(RankfallError, match=r"has no column 'text'; it has: body"):
         texts.read_dataset((str(tmp_path),), "train", ("text",))
-
-
-def test_a_tokenizer_that_is_not_there(tmp_path):
-    pytest.importorskip("transformers")
-    with pytest.raises(RankfallError, match=r"cannot be loaded .*leave the key out") as caught:
-        texts.load_tokenizer(str(tmp_path), "task.tokenizer")
-    assert "\n" not in str(caught.value)
 
 
 def test_a_pretrained_tokenizer_cuts_as_it_does_itself():

@@ -92,11 +92,3 @@ def test_three_lines_of_python(installed):
         "print(collapse_law(normaliser='softmax').method)"
     )
     assert installed("python", "-c", code).stdout.split() == ["3", "7", "centred"]
-
-
-@pytest.mark.parametrize("verb", [["plan"], ["docs"], ["status", "--config", "config.yaml"]], ids=lambda verb: verb[0])
-def test_what_needs_a_checkout_says_so_in_one_line(installed, verb):
-    made = installed("rankfall", *verb)
-    assert made.returncode == 2
-    assert len(made.stderr.splitlines()) == 1
-    assert "clone of the repository" in made.stderr or "checkout of Rankfall" in made.stderr

@@ -58,12 +58,6 @@ def test_a_module_of_a_file_is_checked_and_what_runs_is_said(model, inputs, caps
     assert "branches times 1/sqrt(4)" in out and "with the 8 that were tried" in out
 
 
-def test_a_function_may_return_the_module_with_its_inputs(model, capsys):
-    one = ran(capsys, f"{model}:both")
-    other = ran(capsys, f"{model}:build", "--inputs", f"{model}:batch")
-    assert one[0] == 0 and one[1].partition(": ")[2] == other[1].partition(": ")[2]
-
-
 def test_json_has_every_number_and_what_failed(model, capsys):
     code, out, _ = ran(
         capsys,

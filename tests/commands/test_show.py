@@ -64,22 +64,6 @@ def test_a_cell_is_told_from_the_start_of_its_key(results: Path, capsys: pytest.
     assert found["final"] == {"test": {"loss": 1.25}}
 
 
-def test_the_same_for_people(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert show(results, CELL.key) == 0
-    text = capsys.readouterr().out
-    first = text.splitlines()[0]
-    assert first == f"{CELL.key}  sorting / net / short, seed 3"
-    for said in (
-        "test      loss 1.25",
-        "commit    abc-dirty",
-        "processor a processor",
-        "rows      orders 2",
-        "  | 8 cells: 0 in store",
-    ):
-        assert said in text
-    assert all(f"  {digest}  {file}" in text for file, digest in CELL.code.items())
-
-
 def test_the_snippet_is_a_configuration_of_this_cell(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show(results, CELL.key, "--snippet") == 0
     plan = make_plan(yaml.safe_load(capsys.readouterr().out))

@@ -144,20 +144,6 @@ def test_node_fails(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Ch
     nothing_lost(checkout, finished, undisturbed)
 
 
-def test_controller_restarted(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
-    """Nothing is even interrupted: Snakemake asks again until there is an answer."""
-    process = checkout.start()
-    checkout.wait_until_in_the_middle()
-    finished = checkout.finished()
-    cluster.stop_controller()
-    time.sleep(5)
-    cluster.start_controller()
-    checkout.go_on()
-    done = finish(checkout, process)
-    assert done.trained == CELLS
-    nothing_lost(checkout, finished, undisturbed)
-
-
 def test_snakemake_killed_and_started_again(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
     """Its job goes on by itself; the second Snakemake submits another, which works beside the first on the same store."""
     process = checkout.start()

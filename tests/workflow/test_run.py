@@ -124,15 +124,6 @@ def test_a_second_run_has_nothing_to_do_and_writes_nothing(finished: tuple[Check
 
 
 @pytest.mark.slow
-def test_what_only_asks_is_answered_by_snakemake_itself(finished: tuple[Checkout, str]) -> None:
-    checkout, _ = finished
-    before = files(checkout.results)
-    assert "Nothing to be done" in piped(checkout, "--", "-n").stdout
-    assert {"all", "train", "figure"} <= set(piped(checkout, "--", "--list-rules").stdout.split())
-    assert files(checkout.results) == before
-
-
-@pytest.mark.slow
 def test_a_failing_job_is_one_line_with_its_log(finished: tuple[Checkout, str], tmp_path: Path) -> None:
     checkout = finished[0].copy(tmp_path / "checkout")
     figure = checkout.source("rank/paths/figure.py")

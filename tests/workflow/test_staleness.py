@@ -47,12 +47,6 @@ def sources(checkout: Checkout) -> list[Path]:
     return [*found, checkout.folder / "Snakefile", checkout.folder / "config.yaml"]
 
 
-def test_nothing_changed_runs_nothing(checkout: Checkout) -> None:
-    again = checkout.run()
-    assert not again.jobs
-    assert "Nothing to be done" in again.output
-
-
 def test_comments_and_docstrings_make_nothing_stale(checkout: Checkout) -> None:
     """Nor does the time of a file, which is a new one for all of them."""
     for path in sources(checkout):
@@ -88,13 +82,6 @@ def test_edited_component_trains_exactly_the_cells_that_use_it(checkout: Checkou
     assert {row["architecture"] for row in before if row["key"] not in fresh} == {"far"}
     assert checkout.kept() == old | set(fresh)
     assert len(checkout.kept()) == CELLS + 2
-
-
-def test_reasons_name_the_edited_file(checkout: Checkout) -> None:
-    edit(checkout, "nets/normalisers/l2.py")
-    said = checkout.run("--dry-run").output
-    assert "nets/normalisers/l2.py" in said
-    assert "nets/normalisers/softmax.py" not in said
 
 
 def test_edited_trainer_trains_all_cells(checkout: Checkout) -> None:
@@ -179,14 +166,6 @@ def test_two_checkouts_with_one_folder_of_results(checkout: Checkout, tmp_path: 
     assert other.run().labelled == {"figure": 1}
     assert not checkout.run().jobs
     assert not other.run().jobs
-
-
-def test_deleted_outputs_are_made_again_from_the_store(checkout: Checkout) -> None:
-    before = checkout.table("paths")
-    for part in ("work", "tables", "figures"):
-        shutil.rmtree(checkout.results / part)
-    assert checkout.run().trained == 0
-    assert not differences(checkout.table("paths"), before)
 
 
 def test_fresh_clone_with_the_store_trains_nothing(base: Checkout, tmp_path: Path) -> None:

@@ -106,12 +106,3 @@ def test_what_is_wrong_in_a_quantity_is_told(facts: str, lab: Path) -> None:
         and IN_THE_FILE[facts] in message
         and "allowed" not in message
     )
-
-
-def test_what_is_not_there_is_told(lab: Path) -> None:
-    said = refusal(measured("optlab.nothing"))
-    assert (
-        said
-        == "measures.one: 'optlab.nothing': no Python module 'optlab.nothing' is installed or lies in the working directory"
-    )
-    assert refusal(changed("architectures/san/normaliser", "optlab.parts.sharp")).endswith("as optlab.parts:sharp")

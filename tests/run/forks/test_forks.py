@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -177,19 +176,3 @@ def test_a_job_with_other_settings_does_its_own_work(run: Run, monkeypatch: pyte
             assert run_in_fork(words) is None
     monkeypatch.chdir(run.folder.parent)
     assert run_in_fork(words) is None
-
-
-def test_a_server_whose_run_is_gone_removes_its_folder(tmp_path: Path) -> None:
-    """SIGKILL leaves the run no time for it; its server ends when the run's end of a pipe does."""
-    code = (
-        "import socket, sys; from rankfall.run.forks.server import Server;"
-        "Server(socket.socket(fileno=int(sys.argv[1])), '', iter(())).run()"
-    )
-    (tmp_path / "rankfall-run").mkdir()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(str(tmp_path / "rankfall-run" / "forks"))
-        listening.listen()
-        environment = os.environ | {"PYTHONPATH": str(Path(rankfall.__file__).parents[1])}
-        command = [sys.executable, "-c", code, str(listening.fileno())]
-        subprocess.run(command, env=environment, input=b"", pass_fds=[listening.fileno()], check=True)
-    assert not list(tmp_path.iterdir())

@@ -182,18 +182,6 @@ def test_what_is_declared_is_read(lab: Path) -> None:
         assert compute() == pytest.approx(3)
 
 
-def test_a_package_of_ones_own_may_import_its_modules_by_computed_names(lab: Path) -> None:
-    """All of it is in the key."""
-    (lab / "watched_other" / "__init__.py").write_text("")
-    (lab / "watched_other" / "sub" / "__init__.py").write_text("")
-    text = "import importlib\ndef sharp(logits, *, which: str):\n    t = importlib.import_module('watched_other.sub.' + which).VALUE\n"
-    (lab / "watched_other" / "norm.py").write_text(text + "    return (t * logits).softmax(-1)\n")
-    architecture = {"normaliser": {"name": "watched_other.norm:sharp", "which": "a"}, "depth": 1}
-    (cell,) = make_plan(config(architecture=architecture)).cells
-    with prove_code([cell.code]), numerics(cell.code):
-        components.load("normaliser", "watched_other.norm:sharp")(torch.zeros(2), which="a")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -232,22 +220,6 @@ def test_a_cell_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -> No
     write(lab, "t = 3.0")
     sys.modules.pop("watched_lab")
     assert run(lab, "train", "--task", "sorting", "--shard", "0", "--out", "t.parquet", **raw()) == 0
-
-
-@pytest.mark.long
-def test_a_data_set_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "from rankfall.tasks.sorting import sorting\nINPUTS = 'tokens'\nTARGETS = 'classes'\n"
-    text += "def drawn(rng):\n    size = 20 * int(open('temperature.txt').read())\n"
-    text += "    return sorting(rng, train=size, test=32, length=5, symbols=6)\n"
-    (lab / "watched_data.py").write_text(text)
-    own = config() | {"tasks": {"sorting": {"task": "watched_data:drawn"}}}
-    for verb, rest in (("data", ["--task", "sorting"]), ("train", ["--task", "sorting", "--shard", "0"])):
-        assert run(lab, verb, *rest, "--out", "t.parquet", **own) == 2
-        assert "watched_data.py, line 5: reads temperature.txt, which no key knows" in error(capsys)
-        assert not list((lab / "results").rglob("*.safetensors"))
-    (lab / "watched_data.py").write_text(f"DATA = [{FILE!r}]\n{text}")
-    sys.modules.pop("watched_data")
-    assert run(lab, "data", "--task", "sorting", "--out", "t.parquet", **own) == 0
 
 
 @pytest.mark.long

@@ -78,14 +78,6 @@ def test_import_is_followed(write: Write, text: str) -> None:
     assert files() == ALWAYS | FORMS[text]
 
 
-def test_relative_import_from_a_package_and_upwards(write: Write) -> None:
-    write(
-        root="import pkg.sub.deep",
-        sub__deep____init__="from .leaf import value\nfrom ... import other\nfrom .. import leaf",
-    )
-    assert files() == ALWAYS | DEEP | {"sub/deep/leaf", "other", "sub/leaf"}
-
-
 def test_same_files_as_running_it(write: Write, tmp_path: Path) -> None:
     """The analysis against Python itself, over all forms that can run together."""
     runnable = [text for text in FORMS if "TYPE" not in text and "def late" not in text]
@@ -171,32 +163,6 @@ def test_import_that_cannot_be_followed_is_an_error_in_our_package(
 def test_import_that_cannot_be_followed_makes_all_of_a_foreign_package_count(write: Write, text: str) -> None:
     write(root=text)
     assert files() == {name.replace(".", "/") for name in PACKAGE}
-
-
-def test_syntax_error_names_file_and_line(write: Write) -> None:
-    write(root="x = 1\nfor")
-    with pytest.raises(RankfallError, match=r"^pkg/root\.py, line 2: "):
-        digest()
-
-
-def test_what_lies_beside_an_external_component_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A component beside the Snakefile may import its neighbours; what is installed is none of them."""
-    monkeypatch.syspath_prepend(tmp_path)
-    installed = tmp_path / "site-packages"
-    installed.mkdir()
-    monkeypatch.syspath_prepend(installed)
-    (tmp_path / "single.py").write_text(
-        "import json, numpy, away\nfrom near import value\nfrom nearby.deep import more"
-    )
-    (tmp_path / "near.py").write_text("value = 1")
-    (tmp_path / "nearby").mkdir()
-    (tmp_path / "nearby" / "deep.py").write_text("import near\nmore = 1")
-    (installed / "away.py").write_text("")
-    assert set(Sources().code_files(["single"])) == {"single.py", "near.py", "nearby/deep.py"}
-    before = digest("single")
-    (tmp_path / "near.py").write_text("value = 2")
-    assert digest("single") != before
-    assert set(Sources().code_files(["away"])) == {"away.py"}
 
 
 @pytest.mark.parametrize("importer", ["rankfall", "working directory"])

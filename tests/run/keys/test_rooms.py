@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankfall import components
-from rankfall.run.keys.fingerprint import Sources, _analyse
+from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS
 from rankfall.run.plan.entries import MEASURE_ROOTS
 from rankfall.run.snakemake.jobs import ROW_ROOTS, TABLE_ROOTS
@@ -76,16 +76,6 @@ def strange(file: str, stage: str, rooms: set[str]) -> bool:
     if kind == "sentence" or (kind == "claim" and room == "claims"):
         return last == "measure.py"
     return kind not in components.OF_A_STUDY or last not in {*SHARED, components.OF_A_STUDY[kind]}
-
-
-def test_what_a_field_means_is_in_no_key() -> None:
-    """Every other line of `design.py` is."""
-    text = (PACKAGE / "design.py").read_text()
-    told = text.replace("number of blocks", "how many blocks")
-    meant = text.replace("depth: Size = 6", "depth: Size = 7")
-    assert len({text, told, meant}) == 3
-    plain, reworded, changed = (_analyse(one.encode(), "design", False, "design.py")[0] for one in (text, told, meant))
-    assert plain == reworded != changed
 
 
 def test_arithmetic_never_names_the_machinery() -> None:

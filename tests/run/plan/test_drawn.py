@@ -51,19 +51,6 @@ REFUSED = {
         "no cell that it could draw has architecture full",
         "san",
     ),
-    "depths": ("paths", {"depths": [2, 5]}, "depths: no cell that it could draw has depth 5", "2, 4"),
-    "panels": (
-        "curves",
-        {"panels": {"a": ["san", "fulll"]}},
-        "panels.a: no cell that it could draw has architecture fulll",
-        "",
-    ),
-    "numbers": (
-        "scorecard",
-        {"numbers": ["residual_last", "residuals_last"]},
-        "numbers: 'residuals_last' is not a column of table 'scorecard'",
-        "did you mean 'residual_last'",
-    ),
     "models": ("models", {"models": ["gpt2"]}, "models: 'gpt2' is not measured; there will be: bert-base-cased", ""),
     "split": (
         "curves",
@@ -71,14 +58,6 @@ REFUSED = {
         "split: no cell that it could draw has a split 'tets'; allowed: train, test; did you mean 'test'?",
         "",
     ),
-    "setting": (
-        "scorecard",
-        {"setting": "sorting, short, depth 3"},
-        "setting: 'sorting, short, depth 3' is not a setting of the scorecard; there will be: sorting, short, depth 2; "
-        "sorting, short, depth 4; did you mean 'sorting, short, depth ",
-        "",
-    ),
-    "a norm": ("models", {"metric": "compositt"}, "metric: 'compositt' is not possible; allowed: composite, l1", "?"),
 }
 
 
@@ -139,13 +118,3 @@ def test_curves_are_of_what_task_and_training_have(grid: dict[str, Any], options
         assert said.startswith("figures.one.") and refused in said, said
     else:
         make_plan(config)
-
-
-def test_settings_are_named_as_the_scorecard_names_them() -> None:
-    """By what the whole run differs in, and of the architectures that are drawn."""
-    entry = {"task": "sorting", "training": "short", "depth": [2, 4], "seed": 0}
-    config = drawn("scorecard", setting="sorting, short, depth 2, width 16", architectures=["san"])
-    config["grid"] = [{**entry, "architecture": "san", "width": 16}, {**entry, "architecture": "full", "width": 32}]
-    make_plan(config)
-    said = refusal(changed("figures/one/setting", "sorting, short, depth 2, width 32", config))
-    assert "there will be: sorting, short, depth 2, width 16; sorting, short, depth 4, width 16; did" in said

@@ -64,20 +64,6 @@ def test_what_is_not_served_is_plain_and_said(name: str) -> None:
     assert "compute.engine" in line and why in line and "auto" in line
 
 
-SERVED = {
-    "normaliser": ("architectures/san/normaliser", "l2"),
-    "position": ("architectures/san/position", "shaw"),
-    "attention": ("architectures/san/attention", "linear"),
-    "objective": ("trainings/short/objective", "prefixes"),
-}
-
-
-@pytest.mark.parametrize("name", SERVED)
-def test_every_component_is_served(name: str) -> None:
-    plan = make_plan(changed(*SERVED[name], changed("measures", {}, asked("machine"))))
-    assert set(engines.engines(plan.cells, plan.config.compute)) == {("machine", "")}
-
-
 def test_a_component_that_says_it_cannot_be_traced_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     component(tmp_path, "softmax", "TRACED = False\n\n\ndef softmax(logits):\n    return logits.softmax(-1)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -167,13 +153,3 @@ def test_steps_of_many_lengths_are_for_a_processor() -> None:
     assert why in refusal(changed("compute/engine", "machine", changed("measures", {}, config)))
     here = make_plan(changed("compute/device", "cpu", changed("measures", {}, config)))
     assert {cell.engine for cell in here.cells} == {"machine"}
-
-
-def test_a_plan_says_which_engine_trained_the_cells_of_the_store() -> None:
-    """What a job could not trace it has trained by autograd, which no plan reads from the code; of other cells it promises nothing."""
-    plan = make_plan(changed("measures", {}, asked("auto")))
-    first, second, third, *others = [cell.key for cell in plan.cells if cell.training.epochs]
-    trained: dict[str, str | None] = {first: "machine", second: "plain", third: None}  # None: the store does not say
-    found = engines.engines(plan.cells, plan.config.compute, trained)
-    counts = {why: cells.total() for why, cells in found.items()}
-    assert counts == {("machine", ""): 2, ("plain", engines.UNTRACED): 1, ("machine", engines.UNTRIED): len(others)}

@@ -79,12 +79,6 @@ def test_larger_stack_than_measured_requests_no_less_than_the_model(together: bo
     assert measured.megabytes == (500 if together else modelled.megabytes)
 
 
-def test_failed_and_foreign_records_do_not_count(plan: Any) -> None:
-    foreign = SimpleNamespace(record={"spec": "another", "status": "done", "seconds": 5.0})
-    failed = SimpleNamespace(record={"spec": plan.cells[0].spec, "status": "failed", "seconds": 5.0})
-    assert measure_history(plan.cells, [foreign, failed]) == {"scale": 1.0, "groups": {}}
-
-
 @pytest.mark.parametrize(
     "content", [None, "", '{"groups": {}}', '{"scale": 1, "groups": {"a": {"seconds": -1, "megabytes": null}}}']
 )

@@ -117,14 +117,6 @@ def test_writing_a_default_changes_nothing_however_it_is_spelt(tmp_path: Path, m
     assert plain.key == spelt.key
 
 
-def test_labels_are_no_part_of_the_key() -> None:
-    config = changed("architectures/renamed", VALID["architectures"]["san"])
-    entry = {"task": "sorting", "architecture": "renamed", "training": "short", "seed": 0}
-    (cell,) = make_plan(changed("grid", [entry], config)).cells
-    assert cell.architecture.name == "renamed"
-    assert cell.key == only(VALID).key
-
-
 @pytest.mark.parametrize("field", ["lr", "weight_decay", "clip", "stop_loss"])
 def test_what_a_stack_holds_by_member_is_no_part_of_the_group(field: str) -> None:
     cells = planned(f"grid/0/training.{field}", [0.5, 0.25]).cells
@@ -182,22 +174,6 @@ def test_edit_of_a_task_makes_its_data_again(tmp_path: Path, monkeypatch: pytest
     assert {cell.task.name for cell in set(plan.cells) - set(again.cells)} == {"coins"}
     data = {cell.task.name: cell.data_key for cell in plan.cells}
     assert {cell.task.name for cell in again.cells if data[cell.task.name] != cell.data_key} == {"coins"}
-
-
-def test_what_is_in_a_file_that_a_task_names_is_part_of_its_data(tmp_path: Path) -> None:
-    text = tmp_path / "some.txt"
-    text.write_text("one text")
-    config = changed(
-        "tasks", {"memorization": {"text": str(text)}, "plain": {"task": "memorization", "text": "topics"}}
-    )
-    config["grid"] = [{"task": ["memorization", "plain"], "architecture": "san", "training": "short", "seed": 0}]
-    config["measures"] = {}
-    before = make_plan(config).cells
-    text.write_text("another text")
-    after = make_plan(config).cells
-    differ = {b.task.name: (b.key != a.key, b.data_key != a.data_key, b.spec != a.spec) for b, a in zip(before, after)}
-    assert differ == {"memorization": (True, True, False), "plain": (False, False, False)}
-    assert {file for file in before[0].code if before[0].code[file] != after[0].code[file]} == {str(text)}
 
 
 def test_measure_key_follows_cell_options_and_code() -> None:

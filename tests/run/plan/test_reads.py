@@ -59,12 +59,6 @@ def test_a_measure_is_refused_what_an_attention_has_not(measure: str, attention:
     assert refusal(given).endswith(f": {what}; name the right cells in `cells`")
 
 
-def test_a_measure_of_the_right_cells_is_not(tmp_path: Path) -> None:
-    axes = {"attention": ["multihead", "linear", "gau"]}
-    plan = planned({}, axes, measures={"paths": {"cells": {"attention": "multihead"}}, "residuals": {}, "law": {}})
-    assert len(plan.selected["paths"]) == 2 and len(plan.selected["residuals"]) == 6
-
-
 @pytest.mark.parametrize("position", ["rope", "toeplitz", "symmetric"])
 def test_a_position_needs_something_to_act_on(position: str) -> None:
     said = refusal(config({"attention": "linear", "position": position}))

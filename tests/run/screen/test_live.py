@@ -8,7 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from rankfall.run.screen import ending, lines
+from rankfall.run.screen import lines
 from rankfall.run.screen.left import TYPICAL, seconds_left
 from rankfall.run.screen.logs import Reached, parse_log, read_reached
 from rankfall.run.screen.screen import view
@@ -151,12 +151,3 @@ def test_the_view_says_what_runs_and_what_failed() -> None:
 def test_the_error_of_a_log_is_one_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "log").write_text(text)
     assert error_in(tmp_path / "log") == said
-
-
-def test_who_holds_the_lock_is_named() -> None:
-    other = {"pid": 2**22 + 1, "host": ending.socket.gethostname(), "command": "make run CONFIG=x", "config": "x"}
-    dead = ending.say_locked(other, "make run", "make run ARGS=--unlock")
-    assert "ended without removing its lock" in dead and "`make run ARGS=--unlock`" in dead
-    lives = ending.say_locked({**other, "host": "elsewhere"}, "make run", "make run ARGS=--unlock")
-    assert "`make run CONFIG=x` is working on these results" in lives and "--unlock" not in lives
-    assert "another Snakemake" in ending.say_locked(None, "make run", "make run ARGS=--unlock")

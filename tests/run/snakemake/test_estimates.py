@@ -43,12 +43,6 @@ def test_every_job_that_is_to_run_is_in_it(tmp_path: Path) -> None:
     assert changed_path.startswith("work/train/") and changed_path.endswith(".cells.parquet")
 
 
-def test_more_cores_do_not_help_a_single_job_and_nothing_takes_nothing() -> None:
-    found = {"a": ("train", 100.0, 4), "b": ("table", 1.0, 0), "p": ("page", 10.0, 0)}
-    assert between(found, 1)[1] > between(found, 2)[1] == between(found, 64)[1]
-    assert between({}, 2) == (0.0, 0.0)
-
-
 def test_what_the_store_has_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """12 minutes were said of 4 seconds of work: each job counted all of its cells."""
     plan = make_plan(changed("compute", {"shard_minutes": 60}, changed("page", False)))

@@ -91,14 +91,6 @@ def test_what_is_made_of_others_follows_them() -> None:
         assert before.job(*job) == after.job(*job), job
 
 
-def test_a_measure_of_tables_follows_the_tables() -> None:
-    config = changed("measures", {"paths": {"counts": [2]}, "reproduction": {}}, CONFIG)
-    before, after = planned(config), planned(changed("measures/paths/counts", [3], config))
-    assert "paths" in before.plan.measure("reproduction").tables
-    assert before.job("measure", "reproduction").digest != after.job("measure", "reproduction").digest
-    assert before.job("measure", "reproduction").rule == "measure_freely"
-
-
 @pytest.mark.long
 def test_the_page_follows_tables_figures_and_its_own_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def digest(config: Any = PAGE) -> str:

@@ -146,13 +146,6 @@ def test_a_plan_is_named_by_its_content_and_never_written_again(tmp_path: Path) 
     assert {entry.name for entry in run.folder.parent.iterdir()} == {run.folder.name, other.folder.name}
 
 
-def test_a_written_plan_is_read_as_it_was_made(run: RunPlan) -> None:
-    read = RunPlan.load(run.folder)
-    assert read is not None and (read.config, read.results, read.final) == (run.config, run.results, run.final)
-    assert read.jobs == run.jobs and list(read.jobs) == list(run.jobs)
-    assert all(dict(read.jobs[key].code()) == dict(job.code()) for key, job in run.jobs.items())
-
-
 def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
     run: RunPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

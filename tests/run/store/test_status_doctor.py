@@ -98,12 +98,6 @@ def test_in_brief_it_says_what_failed_and_why(tmp_path, capsys):
     assert code == 1
 
 
-@pytest.mark.parametrize("ended", [{}, {"1": "done"}])
-def test_in_brief_nothing_is_said_where_nothing_failed(tmp_path, capsys, ended):
-    cells_table(tmp_path, **ended)
-    assert in_brief(tmp_path, capsys) == (0, [])
-
-
 def doctor(results, capsys, *more):
     code = cli.main(["doctor", "--results", str(results), "--json", *more])
     return code, json.loads(capsys.readouterr().out)

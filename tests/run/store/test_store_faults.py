@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from rankfall.disk import atomic
 from rankfall.run.store import Store, StoreError
-from rankfall.run.store.files import Vault
 from rankfall.run.store.inventory import Live, find_removable, remove, verify
 
 pytestmark = pytest.mark.long
@@ -122,24 +121,6 @@ def test_damage_falls_back_on_another_file_that_holds_the_cell(store):
     assert loaded.tensors["w"].tolist() == [[0, 1, 2, 3, 4, 5, 6]]
     assert second.exists()
     assert not first.exists()
-
-
-def test_after_damage_the_next_save_heals(store):
-    path = save(store)
-    path.write_bytes(path.read_bytes()[:-1])
-    assert store.find_cells(["a"], ["g"]) == {}
-    assert save(store) == path
-    assert store.find_cells(["a"], ["g"]).keys() == {"a"}
-    assert verify(store) == (1, 0)
-
-
-def test_files_that_vanish_between_listing_and_opening_are_simply_not_there(store, monkeypatch):
-    path, listed = save(store), store.vault.files("stacks/g")
-    path.unlink()
-    monkeypatch.setattr(Vault, "files", lambda self, folder, suffix="": listed)
-    assert store.find_cells(["a"], ["g"]) == {}
-    assert store.load_cells(["a"], "g") == []
-    assert damaged(store) == []
 
 
 @contextmanager
