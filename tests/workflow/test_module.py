@@ -23,7 +23,7 @@ module rankfall:
         config
 
 
-use rule * from rankfall{renamed}
+use rule * from rankfall
 """
 
 
@@ -43,11 +43,11 @@ def test_the_folder_that_snakedeploy_copies_has_the_configuration():
     assert read(ROOT / "config" / "config.yaml") == read(ROOT / "config.yaml")
 
 
-def user(folder, renamed=""):
+def user(folder):
     """Another workflow in a folder of its own, with a small configuration."""
     for part in ("workflow", "config"):
         (folder / part).mkdir(parents=True)
-    text = USER.format(snakefile=str(ROOT / "workflow" / "Snakefile"), renamed=renamed)
+    text = USER.format(snakefile=str(ROOT / "workflow" / "Snakefile"))
     (folder / "workflow" / "Snakefile").write_text(text)
     (folder / "config" / "config.yaml").write_text((ROOT / "workflow" / "presets" / "smoke.yaml").read_text())
     return folder
@@ -59,16 +59,6 @@ def snakemake(folder, *arguments):
     done = subprocess.run(command, cwd=folder, env=left | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("renamed", "rule"), [("", "train"), (" as rankfall_*", "rankfall_train")])
-def test_another_workflow_plans_it_as_a_module(tmp_path, renamed, rule):
-    folder = user(tmp_path / "theirs", renamed)
-    said = snakemake(folder, "-n")
-    assert f"rule {rule}:" in said
-    assert "results/smoke/work/figure/paths/" in said
-    assert not (folder / "results").exists(), "a dry run writes nothing"
 
 
 @pytest.mark.slow

@@ -97,20 +97,6 @@ def test_a_measure_of_no_cells_is_made_once() -> None:
     assert make_plan(measured(**models)).tables == {"model_residuals": ["bert", "gpt2"]}
 
 
-def test_jobs_are_cut_by_the_measure_that_takes_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve cells of four stacks are one job, unless a measure takes an hour for a cell: then each of its stacks has its own."""
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "costlab.py").write_text(f'COST = {{"seconds": 3600}}\n{MEASURE}')
-    (tmp_path / "cheaplab.py").write_text(MEASURE)
-    cheap = make_plan(measured(own={"measure": "cheaplab:own"}))
-    assert len(cheap.shards) == 1
-    for depth in (2, 4):
-        dear = make_plan(measured(own={"measure": "costlab:own", "cells": {"depth": depth}}))
-        homes = {cell.group: cell.shard for cell in dear.cells if cell.architecture.depth == depth}
-        assert len(homes) == len(set(homes.values())) == 2
-        assert [cell.key for cell in dear.cells] == [cell.key for cell in cheap.cells]
-
-
 OWN_ATTENTION = """
 PROVIDES = ("gates",)
 class Gated:

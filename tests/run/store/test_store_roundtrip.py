@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -86,36 +84,6 @@ def test_the_better_ending_counts_then_the_first_name_and_a_failure_never_replac
     twins = [done, store.save_stack("g", ["a", "b"], {"w": torch.ones(2)}, records("done", "done"))]
     assert store.find_cells(["a"], ["g"])["a"].stack == min(twins)
     assert len([cell for cell in store.records(["g"]) if cell.key == "a"]) == 3
-
-
-@pytest.mark.long
-def test_ten_thousand_cells_in_400_stacks_are_found_in_well_under_a_second_without_torch(store):
-    code = {f"rankfall/nets/{i}.py": "0" * 32 for i in range(30)}
-    for i in range(400):
-        keys = [f"{i:03}-{j:02}" for j in range(25)]
-        own = [
-            {"status": "done", "reason": "", "code": code, "accuracy": i / (j + 1), "steps": 2210} for j in range(25)
-        ]
-        store.save_stack(f"g{i % 20}", keys, {"w": torch.zeros(25, 10)}, own)
-    program = """
-import sys, time
-from rankfall.run.store import Store
-store = Store(sys.argv[1])
-keys = [f"{i:03}-{j:02}" for i in range(400) for j in range(25)]
-started = time.process_time()
-assert len(store.find_cells(keys, [f"g{i}" for i in range(20)])) == 10_000
-first = time.process_time() - started
-started = time.process_time()
-assert len(store.find_cells(keys)) == 10_000
-print(first, time.process_time() - started, "torch" in sys.modules)
-"""
-    output = subprocess.run(
-        [sys.executable, "-c", program, str(store.root)], capture_output=True, text=True, check=True
-    )
-    first, second, torch_imported = output.stdout.split()
-    assert torch_imported == "False"
-    assert float(first) < 0.8  # of processor time; about 0.2
-    assert float(second) < float(first)
 
 
 def test_a_dataset_is_made_once_and_comes_back_equal(store):
