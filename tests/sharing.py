@@ -10,7 +10,7 @@ from typing import Any
 TOGETHER = "tests/slurm/"
 LONG = (
     TOGETHER,
-    "tests/faults/test_soak.py",
+    "tests/faults/",
     "tests/mutation/",
     "tests/workflow/",
     "tests/train/",

@@ -2,15 +2,12 @@
 
 import fcntl
 import os
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from rankfall import caches
 from rankfall.caches import AGE, tidy, use
-from rankfall.train.machine import cache as kernels
 
 
 @pytest.fixture
@@ -49,28 +46,3 @@ def test_a_folder_that_is_in_use_stays(home: Path) -> None:
     with (old / "lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert tidy() == [] and (old / "code.nbc").exists()
-
-
-def test_who_waited_for_a_folder_that_is_gone_makes_it_again(home: Path) -> None:
-    folder = made(home / "kernels" / "old", AGE + 60)
-    found = []
-
-    def wait() -> None:
-        with kernels.lock_folder(folder):
-            found.append(sorted(path.name for path in folder.iterdir()))
-
-    with (folder / "lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        time.sleep(0.2)
-        assert found == []
-        folder.rename(home / "kernels" / "gone")
-    waiting.join(10)
-    assert found == [["lock"]]
-    assert time.time() - (folder / "lock").stat().st_mtime < 60 and not caches._is_old(folder)
-
-
-def test_no_home_and_no_folder_are_nothing_to_tidy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
-    assert tidy() == [] and not (tmp_path / "none").exists()

@@ -32,13 +32,6 @@ def test_another_component(wanted: object) -> None:
     assert not matches(found, wanted) and not matches_in_table(str(found), wanted)
 
 
-def test_options_are_compared_as_numbers() -> None:
-    found = Component("scaled", {"scale": 1.0})
-    assert matches(found, {"name": "scaled", "scale": 1}) and matches_in_table(
-        str(found), {"name": "scaled", "scale": 1}
-    )
-
-
 def test_numbers() -> None:
     assert matches(24, 24) and matches_in_table(np.int64(24), 24)
     assert not matches(24, 2) and not matches_in_table(np.int64(24), 2) and not matches_in_table(np.int64(24), "24")

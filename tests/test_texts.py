@@ -30,7 +30,7 @@ def test_the_same_numbers_in_every_process():
     """The trainer's own numbering follows hash tables with a seed of their own in every process."""
     said = {
         subprocess.run([sys.executable, "-c", NUMBERS], capture_output=True, text=True, check=True).stdout
-        for _ in range(3)
+        for _ in range(2)
     }
     assert len(said) == 1
 
@@ -49,24 +49,12 @@ def test_wordpiece_cuts_greedily_and_keeps_everything():
     assert cutter.whole(("low", "new")) == [2, *cutter.cut("low"), 3, *cutter.cut("new"), 3]
 
 
-def test_small_vocabularies_keep_all_characters():
-    source = list(texts.read("topics"))
-    cutter = texts.wordpiece(source, 10)
-    assert all(1 not in cutter.cut(text[0]) for text in source[:5])
-
-
 def test_glue_rows(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text(
         'index\tsentence1\tsentence2\tlabel\n0\tShe said "no.\tNo.\tentailment\n1\tÉté\tSummer\tnot_entailment\n'
     )
     assert list(texts.read(str(path))) == [('She said "no.', "No."), ("Été", "Summer")]
-
-
-def test_paragraphs(tmp_path):
-    path = tmp_path / "book.txt"
-    path.write_text("one\nline\n\n\n\ntwo\n")
-    assert list(texts.read(str(path))) == [("one\nline",), ("two",)]
 
 
 @pytest.mark.parametrize(
@@ -114,13 +102,6 @@ def test_no_network_is_said_in_one_line(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_rows_of_the_hub_are_pairs(monkeypatch):
-    datasets = pytest.importorskip("datasets")
-    rows = [{"sentence1": "a", "sentence2": "b", "label": 0, "idx": 0}]
-    monkeypatch.setattr(datasets, "load_dataset", lambda *name, split: rows if split == "train" else [])
-    assert list(texts.read("rte")) == [("a", "b")]
-
-
 def test_wikitext_is_cut_into_articles(monkeypatch):
     datasets = pytest.importorskip("datasets")
     lines = ["", " = One = \n", "", " first .\n", " = = Part = = \n", " second = third\n", " = Two = \n", " a = b\n"]
@@ -136,13 +117,6 @@ def test_a_column_that_a_data_set_has_not(tmp_path):
     assert list(texts.read_dataset((str(tmp_path),), "train", ("body",))) == [("a b",), ("c",)]
     with pytest.raises(RankfallError, match=r"has no column 'text'; it has: body"):
         texts.read_dataset((str(tmp_path),), "train", ("text",))
-
-
-def test_a_tokenizer_that_is_not_there(tmp_path):
-    pytest.importorskip("transformers")
-    with pytest.raises(RankfallError, match=r"cannot be loaded .*leave the key out") as caught:
-        texts.load_tokenizer(str(tmp_path), "task.tokenizer")
-    assert "\n" not in str(caught.value)
 
 
 def test_a_pretrained_tokenizer_cuts_as_it_does_itself():

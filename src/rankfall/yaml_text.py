@@ -5,7 +5,7 @@ version 1.1 and 10 in version 1.2, `1:30` is 90 or a text, `yes` is true or a te
 """
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import yaml
@@ -27,23 +27,12 @@ CORE = [
 OLD = yaml.SafeLoader("")  # version 1.1
 MEANT = {INT: OLD.construct_yaml_int, FLOAT: OLD.construct_yaml_float, BOOL: OLD.construct_yaml_bool}
 LONGEST = 60  # characters of a value that are shown
-DEEPEST = 200  # levels of nesting: the parser is recursive, and takes seconds to fail on twenty thousand levels
 
 
 class _Core(yaml.SafeLoader):
     """A loader of YAML 1.2 for which a duplicate key is an error."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.depth == DEEPEST:
-            what = f"values are nested more than {DEEPEST} deep"
-            raise yaml.composer.ComposerError(None, None, what, self.peek_event().start_mark)
-        self.depth += 1
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Hashable] = set()
@@ -82,18 +71,9 @@ def _integer(_: _Core, node: yaml.ScalarNode) -> int:
 _Core.add_constructor(INT, _integer)
 
 
-def load(text: str, check: Callable[[yaml.Node], None] | None = None) -> Any:
-    """Return the value of a document. `check` receives the parsed node before its value is constructed."""
-    loader = _Core(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        if check is not None:
-            check(node)
-        return loader.construct_document(node)
-    finally:
-        loader.dispose()
+def load(text: str) -> Any:
+    """Return the value of a document."""
+    return yaml.load(text, Loader=_Core)
 
 
 def dump(value: Any) -> str:

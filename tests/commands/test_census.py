@@ -78,24 +78,6 @@ def test_a_type_that_takes_too_long_is_a_row_with_its_reason(monkeypatch: pytest
     assert row["outcome"] == "over a limit" and "more than 1 s" in row["reason"] and row["family"] == "bert"
 
 
-def test_a_type_that_raises_what_nobody_expects_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: Any) -> None:
-        raise SystemExit("out")
-
-    monkeypatch.setattr("rankfall.census.run.rows_of_type", fail)
-    (row,) = measure_in_process("bert", 2, 8, 0, 5, 4)
-    assert (row["outcome"], row["reason"]) == ("fails", "SystemExit: out")
-
-
-def test_a_type_that_takes_long_keeps_its_rows_without_those_of_twice_the_depth(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("rankfall.census.types.time.process_time", lambda: 21.0)
-    rows = measure_in_process("bert", 2, 8, 0, 60, 4)
-    assert [row["outcome"] for row in rows] == ["measured"] * 3
-    assert "kept_depth_2: it is not built with twice as many layers, or not in time" in rows[0]["reasons"]
-
-
 def test_shares_are_all_types_once() -> None:
     every = chosen([], "1/1")
     parts = [chosen([], f"{n}/4") for n in range(1, 5)]

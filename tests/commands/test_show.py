@@ -64,22 +64,6 @@ def test_a_cell_is_told_from_the_start_of_its_key(results: Path, capsys: pytest.
     assert found["final"] == {"test": {"loss": 1.25}}
 
 
-def test_the_same_for_people(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert show(results, CELL.key) == 0
-    text = capsys.readouterr().out
-    first = text.splitlines()[0]
-    assert first == f"{CELL.key}  sorting / net / short, seed 3"
-    for said in (
-        "test      loss 1.25",
-        "commit    abc-dirty",
-        "processor a processor",
-        "rows      orders 2",
-        "  | 8 cells: 0 in store",
-    ):
-        assert said in text
-    assert all(f"  {digest}  {file}" in text for file, digest in CELL.code.items())
-
-
 def test_the_snippet_is_a_configuration_of_this_cell(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show(results, CELL.key, "--snippet") == 0
     plan = make_plan(yaml.safe_load(capsys.readouterr().out))
@@ -96,12 +80,6 @@ def test_a_start_that_fits_none_or_several_is_refused(
     assert show(results, start) == 2
     error = capsys.readouterr().err
     assert said in error and len(error.splitlines()) == 1
-
-
-def test_a_folder_without_a_store_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert show(tmp_path, "abc") == 2
-    assert "pass --results FOLDER" in capsys.readouterr().err
-    assert not (tmp_path / "store").exists()
 
 
 def test_the_commit_is_of_a_package_that_git_tracks(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -100,45 +99,3 @@ def test_a_page_is_opened_where_there_is_a_screen(
     monkeypatch.setattr(opening, "has_screen", lambda: True)
     assert cli.main(["open", "--results", str(tmp_path)]) == 0
     assert opened == [page.as_uri()]
-
-
-@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="a system without /dev/full")
-@pytest.mark.parametrize("words", [["--csv"], []])
-def test_a_full_disk_behind_the_screen_is_one_line(
-    words: list[str], results: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with open("/dev/full", "w") as full:
-        monkeypatch.setattr("sys.stdout", full)
-        assert table(results, "datasets", *words) == 2
-    assert capfd.readouterr().err == "error: cannot print all: the disk is full\n"
-
-
-@pytest.mark.parametrize("words", [["--csv"], []])
-def test_a_closed_screen_is_no_error(words: list[str], results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout", None)
-    assert table(results, "datasets", *words) == 0
-
-
-def test_a_device_is_not_replaced_by_a_table(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file appears by renaming: `--out /dev/full` made a file of the device, of whoever may."""
-    pipe = results / "pipe"
-    os.mkfifo(pipe)
-    assert table(results, "datasets", "--csv", "--out", str(pipe)) == 2
-    assert "it is a named pipe, not a file" in capsys.readouterr().err
-    assert pipe.is_fifo()
-
-
-def test_a_name_that_is_too_long_is_one_line(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert table(results, "a" * 400) == 2
-    error = capsys.readouterr().err
-    assert error.endswith("its name is too long\n") and error.count("\n") == 1
-
-
-@pytest.mark.parametrize("tolerance", ["nan", "inf", "-1"])
-def test_a_tolerance_with_which_all_or_nothing_is_equal_is_refused(
-    tolerance: str, results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = str(results / "tables" / "datasets.parquet")
-    assert cli.main(["table", "--compare", path, path, f"--tolerance={tolerance}"]) == 2
-    assert cli.main(["compare", str(results), str(results), f"--tolerance={tolerance}"]) == 2
-    assert capsys.readouterr().err.count("error: --tolerance") == 2

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interleavings import KEPT, Interleaving, Step, interleaving
+from interleavings import Interleaving, Step, interleaving
 from programs import Hang, Program, Starter
 from small_grid import EDITS, TABLES, Grid, Texts, unforeseen
 
@@ -203,7 +203,7 @@ class Events:
     def edit(self, step: Step) -> str:
         text = 1 - self._text(step.detail["file"])
         self.disturbed = True
-        self.grid.write(step.detail["file"], text, step.detail["keep_time"])
+        self.grid.write(step.detail["file"], text)
         return f"now text {text}"
 
     def undo(self, step: Step) -> str:
@@ -213,44 +213,6 @@ class Events:
 
     def _text(self, file: str) -> int:
         return dict(zip(EDITS, self.grid.texts()))[file]
-
-    def copy(self, step: Step) -> str:
-        return self._moved(step, swap=False)
-
-    def swap(self, step: Step) -> str:
-        return self._moved(step, swap=True)
-
-    def _moved(self, step: Step, swap: bool) -> str:
-        """Copies appear whole, as a synchronising program makes them."""
-        kinds = [
-            kind for kind in (step.detail["what"], *KEPT) if len(self.grid.files(kind)) > 1
-        ]  # there are few checkpoints
-        pair = [self._chosen(kind, step.detail[which]) for kind in kinds[:1] for which in ("one", "two")]
-        if len({*pair, None}) < 3:
-            return "no two files"
-        self.disturbed = True
-        fresh = {}
-        for source, target in [pair, pair[::-1]][: 1 + swap]:
-            fresh[target] = target.with_name(f".{target.name}.moved")
-            try:
-                (shutil.copy2 if step.detail["keep_time"] else shutil.copyfile)(source, fresh[target])
-            except FileNotFoundError:
-                return "gone meanwhile"
-        for target, new in fresh.items():
-            os.replace(new, target)
-        return f"{self._name(pair[0])} to {self._name(pair[1])}"
-
-    def clock(self, step: Step) -> str:
-        files = self.grid.files(step.detail["what"])
-        chosen = self._chosen(step.detail["what"], step.detail["one"])
-        moment = time.time() + 3600 * step.detail["hours"]
-        self.disturbed = True  # Snakemake itself ends a job whose input is dated after its output; the next run goes on
-        for path in files if step.detail["all"] else [chosen] * (chosen is not None):
-            try:
-                os.utime(path, (moment, moment))
-            except FileNotFoundError:
-                continue
-        return f"{len(files)} files" if step.detail["all"] else self._name(chosen)
 
     def remove(self, step: Step) -> str:
         files = self.grid.files(step.detail["what"])

@@ -1,6 +1,6 @@
 """What may happen to a checkout, drawn from a seed: the same seed gives the same steps.
 
-A step that meets nothing to do (a kill where nothing runs, a swap where there is one file) does nothing.
+A step that meets nothing to do (a kill where nothing runs) does nothing.
 """
 
 import random
@@ -17,15 +17,10 @@ KINDS = {  # step -> how often while a run is going on, and otherwise
     "kill": (4, 0),
     "edit": (3, 4),
     "undo": (4, 1),  # an edit that is taken back at once
-    "copy": (2, 4),  # a file of the store over another of its kind
-    "swap": (2, 3),
-    "clock": (3, 4),  # a file's time an hour ahead or behind
     "gc": (4, 2),
     "forget": (0, 2),  # what Snakemake remembers
     "remove": (2, 4),
 }
-KEPT = ("data", "stack", "checkpoint", "rows")  # what a name is bound to
-TIMED = ("table", "table", "work", "figure", "data", "stack", "rows", "checkpoint", "plan", "source")
 LOST = ("table", "table", "work", "work", "figure", "stack", "data", "rows")
 
 
@@ -75,19 +70,15 @@ def interleaving(seed: int) -> Interleaving:
 def _detail(kind: str, dice: random.Random, last: str) -> dict[str, Any]:
     """`last` is the configuration that ran last, so there is less to do for it than for another."""
     config = dice.choice([name for name in CONFIGS if name != last or dice.random() < 0.3] or [last])
-    where, other = round(dice.random(), 3), round(dice.random(), 3)  # which of the files there are then
+    where = round(dice.random(), 3)  # which of the files there are then
     if kind == "start":
         jobs = dice.choice((0, 0, 1, 1, 1, 2, 3, 4, 6))
         return {"config": config, "jobs": jobs, "seconds": round(dice.uniform(0, 0.7), 2)}
     if kind in ("run", "other", "dry", "gc"):
         return {"config": config}
     if kind in ("edit", "undo"):
-        found = {"file": dice.choice(list(EDITS)), "keep_time": dice.random() < 0.5}
+        found: dict[str, Any] = {"file": dice.choice(list(EDITS))}
         return found if kind == "edit" else found | {"seconds": round(dice.choice((0.05, 0.2, 0.5, 0.9)), 2)}
-    if kind in ("copy", "swap"):
-        return {"what": dice.choice(KEPT), "one": where, "two": other, "keep_time": dice.random() < 0.3}
-    if kind == "clock":
-        return {"what": dice.choice(TIMED), "one": where, "hours": dice.choice((-1, 1, 1)), "all": dice.random() < 0.4}
     if kind == "remove":
         return {"what": dice.choice(LOST), "one": where, "all": dice.random() < 0.3}
     return {}

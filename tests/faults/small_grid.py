@@ -50,7 +50,7 @@ def drawing(read):
 '''
 
 L2 = "src/rankfall/nets/normalisers/l2.py"
-EDITS = {  # file -> (what stands there, what stands there after an edit): all of one length
+EDITS = {  # file -> (what stands there, what stands there after an edit)
     "lab_mix.py": ("SHARPNESS = 1.0", "SHARPNESS = 2.0"),
     "lab_look.py": ("SCALE = 1.0", "SCALE = 3.0"),
     L2: ("return weights / weights.norm", "return weights * weights.norm"),
@@ -117,17 +117,14 @@ class Grid:
     def texts(self) -> Texts:
         return tuple(int(new in (self.folder / file).read_text()) for file, (_, new) in EDITS.items())
 
-    def write(self, file: str, text: int, keep_time: bool = False) -> None:
-        """Give a file one of its two texts, at once; with the time that it had before if asked, as `tar` or `touch -r` do."""
+    def write(self, file: str, text: int) -> None:
+        """Give a file one of its two texts, at once."""
         path = self.folder / file
-        before, stat = path.read_text(), path.stat()
+        before = path.read_text()
         old, new = EDITS[file][1 - text], EDITS[file][text]
         assert old in before or new in before, f"{file} no longer has {old!r}: adapt the campaign"
-        assert len(old) == len(new)
         fresh = path.with_name(f".{path.name}.new")
         fresh.write_text(before.replace(old, new))
-        if keep_time:
-            os.utime(fresh, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         os.replace(fresh, path)
 
     def files(self, kind: str) -> list[Path]:
@@ -135,15 +132,11 @@ class Grid:
         pattern = {
             "data": "store/data/*.safetensors",
             "stack": "store/stacks/*/*.safetensors",
-            "checkpoint": "store/checkpoints/*.safetensors",
             "rows": "store/measures/*/*.parquet",
             "work": "work/**/*.*",
             "table": "tables/*.parquet",
             "figure": "figures/*.*",
-            "plan": "plan/**/*.*",
         }
-        if kind == "source":
-            return [self.folder / file for file in (*EDITS, "a.yaml", "b.yaml", "c.yaml", "Snakefile")]
         return sorted(path for path in self.results.glob(pattern[kind]) if path.is_file() and path.name[0] != ".")
 
     def tracebacks(self) -> list[str]:

@@ -3,14 +3,12 @@
     python tests/mutation/arithmetic.py --count 24                        # the sample of this version of the sources
     python tests/mutation/arithmetic.py --seed 7 --count 100 [--seconds 600] [--jobs 2] [--only rank/residual]
     python tests/mutation/arithmetic.py --seed 7 --first 31 --count 1     # one edit of that campaign again
-    python tests/mutation/arithmetic.py --seed 7 --only rank --reach /tmp/reach.json  # quicker: of the tests, those that reach the function
 
 Each edit is made in a copy of the checkout, and the tests of its room run there until one fails: those that name the edited function
-first, or with `--reach` those that call it, the quickest first (the file keeps which call what, and only tests whose file or sources
-changed are asked again; all of them take minutes). An edit that no test notices is either a missing test or the same number computed
-in another way; the latter are listed with the reason in `equivalent.csv`. A campaign of a hundred edits or more fails where less than
-95% of the others are noticed. Few edits say less: of 30 a suite that notices 95% misses three or more one time in five. So what fails a
-sample is a number of survivors that a suite which notices 90% would reach less than one time in twenty: seven of 30.
+first. An edit that no test notices is either a missing test or the same number computed in another way; the latter are listed with the
+reason in `equivalent.csv`. A campaign of a hundred edits or more fails where less than 95% of the others are noticed. Few edits say less:
+of 30 a suite that notices 95% misses three or more one time in five. So what fails a sample is a number of survivors that a suite which
+notices 90% would reach less than one time in twenty: seven of 30.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +35,7 @@ from campaign import LIBRARIES, run_workers
 from children import in_child
 from edits import Edit, draw_edit
 from mutants import package_files
-from reach import reaching, survey
 from samples import seed_of
-from uses import uses
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.csv")
@@ -51,15 +47,8 @@ TESTS = {  # of a room, and the folders of tests that hold its numbers
     "overview": ("overview", "measure"),
     "measure": ("measure", "models", "rank", "identity", "position"),
 }
-SHOWN = (
-    "figure.py",
-    "columns.py",
-    "chart.py",
-    "headline.py",
-    "sentence.py",
-    "claim.py",
-    "published.py",
-)  # of a quantity, but none of its arithmetic; tests/report and tests/overview ask about them
+# Of a quantity, but none of its arithmetic; tests/report and tests/overview ask about them.
+SHOWN = ("figure.py", "columns.py", "chart.py", "headline.py", "sentence.py", "claim.py", "published.py")
 NOTICED = 0.95  # share of edits, but for equivalent ones
 FEW = 100  # edits, of which a share says little
 DOUBTFUL, CHANCE = (
@@ -69,12 +58,9 @@ DOUBTFUL, CHANCE = (
 PATIENCE = 900.0  # seconds for the tests of a room
 
 
-def find_tests(edit: Edit, tests: Path, reach: dict[str, dict[str, Any]] | None = None) -> list[str]:
-    """The files of tests of an edit's room, those that name its function or file most often first; the tests that reach it, if known."""
+def find_tests(edit: Edit, tests: Path) -> list[str]:
+    """The files of tests of an edit's room, those that name its function or file most often first."""
     room, stem = edit.file.partition("/")[0], Path(edit.file).stem
-    if reach is not None:
-        called = {f"{edit.file}:{line}" for line in edit.begins}
-        return reaching(reach, called | uses(tests.parent / "src" / "rankfall", edit.file, edit.sets), set(TESTS[room]))
     files = [file for folder in TESTS[room] for file in sorted((tests / folder).glob("test_*.py"))]
     texts = {file: file.read_text() for file in files}
     return [
@@ -85,13 +71,9 @@ def find_tests(edit: Edit, tests: Path, reach: dict[str, dict[str, Any]] | None 
     ]
 
 
-def run_tests(tree: Path, names: list[str], known: Container[str] = ()) -> list[str] | None:
-    """The first test that fails in a copy of the checkout; [] if none does, None without an end. `known`: tests of which it is known
-    what they reach; others in the same files are newer, and run too.
-    """
-    if not names:
-        return []
-    order = {name: number for number, name in enumerate(names)}
+def run_tests(tree: Path, files: list[str]) -> list[str] | None:
+    """The first test that fails in a copy of the checkout; [] if none does, None without an end."""
+    order = {file: number for number, file in enumerate(files)}
 
     def child() -> list[str]:
         os.chdir(tree)
@@ -103,11 +85,7 @@ def run_tests(tree: Path, names: list[str], known: Container[str] = ()) -> list[
         class Listener:
             @pytest.hookimpl(trylast=True)  # behind that of the tests themselves, which begin with the longest
             def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-                every = order | {item.nodeid: -1 for item in items if known and item.nodeid not in known}
-                places = {item: every.get(item.nodeid, every.get(str(item.path))) for item in items}
-                items[:] = sorted(
-                    (item for item in items if places[item] is not None), key=lambda item: places[item] or 0
-                )
+                items.sort(key=lambda item: order[str(item.path)])
 
             def pytest_runtest_logreport(self, report: Any) -> None:
                 if report.failed:
@@ -117,24 +95,9 @@ def run_tests(tree: Path, names: list[str], known: Container[str] = ()) -> list[
                 if report.failed:
                     failed.append(f"{report.nodeid}: cannot be imported")
 
-        options = [
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "--rootdir",
-            str(tree),
-            "-c",
-            "pyproject.toml",
-            "-m",
-            "not slow",
-        ]
+        options = ["-xq", "-pno:cacheprovider", "-pno:xdist", f"--rootdir={tree}", "-cpyproject.toml", "-mnot slow"]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            code = pytest.main(
-                [*options, *dict.fromkeys(name.partition("::")[0] for name in names)], plugins=[Listener()]
-            )
+            code = pytest.main([*options, *files], plugins=[Listener()])
         if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not failed:
             raise RuntimeError(f"pytest ended with {code}")
         return failed
@@ -143,9 +106,7 @@ def run_tests(tree: Path, names: list[str], known: Container[str] = ()) -> list[
     return found
 
 
-def campaign(
-    seed: int, numbers: range, seconds: float, only: str, jobs: int, reach: Path | None = None
-) -> list[dict[str, Any]]:
+def campaign(seed: int, numbers: range, seconds: float, only: str, jobs: int) -> list[dict[str, Any]]:
     """What became of each edit."""
     ends = time.monotonic() + seconds
     found = []
@@ -159,10 +120,7 @@ def campaign(
         names = [name for name in package_files(trees[0] / "src" / "rankfall") if is_arithmetic(name)]
         files = [name for name in names if name.startswith(only)]
         assert files, f"there is no file of {', '.join(TESTS)} whose name begins with {only!r}"
-        rooms = {name.partition("/")[0] for name in files}
-        folders = sorted({folder for room in rooms for folder in TESTS[room]})
-        tests = survey(trees[0], folders, reach, PATIENCE) if reach else None
-        works = [make_worker(tree, files, seed, numbers[at::jobs], ends, tests) for at, tree in enumerate(trees)]
+        works = [make_worker(tree, files, seed, numbers[at::jobs], ends) for at, tree in enumerate(trees)]
         with contextlib.suppress(KeyboardInterrupt), contextlib.closing(run_workers(works)) as lines:
             for line in lines:
                 print(
@@ -184,12 +142,7 @@ def copy_checkout(folder: Path) -> Path:
 
 
 def make_worker(
-    tree: Path,
-    files: list[str],
-    seed: int,
-    numbers: range,
-    ends: float,
-    tests: dict[str, dict[str, Any]] | None = None,
+    tree: Path, files: list[str], seed: int, numbers: range, ends: float
 ) -> Callable[[], Iterator[dict[str, Any]]]:
     """The edits of these numbers one after the other, in a tree of their own."""
     known = read_equivalent()
@@ -209,7 +162,7 @@ def make_worker(
                 path = tree / "src" / "rankfall" / edit.file
                 before = path.read_text()
                 path.write_text(edit.text)
-                failed = run_tests(tree, find_tests(edit, tree / "tests", tests), tests or ())
+                failed = run_tests(tree, find_tests(edit, tree / "tests"))
                 path.write_text(before)
                 end = "no end" if failed is None else f"noticed by {failed[0]}" if failed else "LIVES"
             yield {
@@ -259,16 +212,11 @@ def main() -> int:
     )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no edit after so long")
     parser.add_argument("--only", default="", help="edit only files whose name, inside the package, begins so")
-    parser.add_argument(
-        "--reach",
-        type=Path,
-        help="file that keeps which tests reach which functions, for as long as their sources are the same",
-    )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="edits tested at the same time")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
     text, good = summarise(
-        campaign(args.seed, range(args.first, args.first + args.count), args.seconds, args.only, args.jobs, args.reach)
+        campaign(args.seed, range(args.first, args.first + args.count), args.seconds, args.only, args.jobs)
     )
     print(text, flush=True)
     return 0 if good else 1

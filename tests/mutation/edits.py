@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from mutants import set_field, sites
-from uses import beginnings
 
 REVERSED: dict[type, type] = {
     ast.Lt: ast.Gt, ast.LtE: ast.Gt, ast.Gt: ast.Lt, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -30,12 +29,10 @@ class Edit:
 
     file: str
     function: str
-    begins: range  # lines of the file on which the function may begin, decorators first
     line: int
     what: str  # with a number from the second on, where a statement has several of the kind
     statement: str  # as it was
     text: str  # of the whole file, edited
-    sets: frozenset[str] = frozenset()  # the names that the statement sets, where it is the module's own
 
     @property
     def name(self) -> str:
@@ -61,16 +58,10 @@ def draw_edit(file: str, source: str, rng: random.Random) -> Edit | None:
     alike = sorted((one for one in alike if statement_of(function or tree, one) is statement), key=place_of)
     nth = next(number for number, one in enumerate(alike, 1) if one is node)
     before = " ".join(ast.unparse(statement).split())[:160]
-    name, begins, sets = "module", range(0), frozenset[str]()
-    if function is not None:
-        name, begins = function.name, beginnings(function)
-    elif isinstance(statement, ast.Assign):
-        sets = frozenset(
-            part.id for target in statement.targets for part in ast.walk(target) if isinstance(part, ast.Name)
-        )
+    name = function.name if function is not None else "module"
     change()
     text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-    return Edit(file, name, begins, node.lineno, what if nth == 1 else f"{what} ({nth})", before, text, sets)
+    return Edit(file, name, node.lineno, what if nth == 1 else f"{what} ({nth})", before, text)
 
 
 def arithmetic_sites(function: ast.FunctionDef) -> Iterator[tuple[Any, str, Callable[[], None]]]:

@@ -138,9 +138,6 @@ class Cluster:
         self._spawn("slurmctld", "slurmctld", "-D")
         wait_for("slurmctld", lambda: succeeds("scontrol", "ping"))
 
-    def stop_controller(self) -> None:
-        self._end("slurmctld")
-
     def log(self, name: str = "slurmctld") -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import CONFIG, ROOT, Checkout, changed
-from cluster import Cluster, said, wait_for
+from cluster import Cluster, wait_for
 from runs import UNASKED, ClusterCheckout
 
 from rankfall.report.compare import differences
@@ -98,14 +98,3 @@ def test_a_hundred_jobs_in_one_submission(cluster: Cluster, place: ClusterChecko
         wait_for("an empty queue", lambda: not cluster.jobs("PENDING"))
     finally:
         cluster.node("RESUME")
-
-
-def test_array_of_training_jobs_runs_to_the_end(cluster: Cluster, place: ClusterCheckout) -> None:
-    place.configure(
-        changed(CONFIG, measures={}, figures={}, compute={"engine": "plain", "threads": 1, "shard_minutes": 0.0005})
-    )
-    done = place.run("--slurm-array-jobs", "train")
-    assert done.jobs["train"] > 1
-    assert len({job.split("_")[0] for job in cluster.jobs() if "_" in job}) >= 1
-    assert done.trained == len(place.kept()) == 4
-    wait_for("an empty queue", lambda: not said("squeue", "-h"))

@@ -66,17 +66,6 @@ def test_says_what_to_change(cluster: Cluster, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_squeue_that_forgets_too_soon_and_gpus_that_do_not_arrive(cluster: Cluster, tmp_path: Path) -> None:
-    code, found = doctor(
-        tmp_path, slurm_init_seconds_before_status_checks=120, set_resources={"train": {"gpus": 1}}, slurm_requeue=False
-    )
-    assert code == 1
-    assert "set slurm-init-seconds-before-status-checks: 100" in failed(found, "status")
-    assert "write gres: gpu:1 instead" in failed(found, "gres")
-    assert "set slurm-requeue: true" in failed(found, "preemption")
-
-
-@pytest.mark.slow
 def test_job_that_does_not_start(cluster: Cluster, tmp_path: Path) -> None:
     cluster.node("DRAIN")
     try:
@@ -94,7 +83,7 @@ def test_without_slurm_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "run this on a login node" in failed(found, "slurm")
 
 
-@pytest.mark.parametrize("content", [None, "- a list", "a: [", ""])
+@pytest.mark.parametrize("content", [None, "a: ["])
 def test_unreadable_profile_is_one_line(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "config.yaml").write_text(content)

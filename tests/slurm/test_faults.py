@@ -6,14 +6,13 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checkout import Checkout, Run
 from cluster import CPUS, Cluster, said, wait_for
-from runs import CELLS, SLOW, UNASKED, ClusterCheckout, nothing_lost
+from runs import CELLS, UNASKED, ClusterCheckout, nothing_lost
 
 pytestmark = pytest.mark.slow
 
@@ -94,17 +93,6 @@ def test_warned_before_the_time_limit(cluster: Cluster, checkout: ClusterCheckou
     nothing_lost(checkout, finished, undisturbed)
 
 
-def test_time_limit_exceeded(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
-    process = checkout.start("--default-resources", "slurm_extra=''")
-    checkout.wait_until_in_the_middle()
-    finished, job = checkout.finished(), only(cluster.running("train"))
-    said("scontrol", "update", f"JobId={job}", "EndTime=now+1")  # SLURM lets the process go on when the time is up
-    wait_for("the time limit", lambda: state(cluster, job) == "TIMEOUT", 90)
-    finish(checkout, process)
-    assert resumed(checkout)
-    nothing_lost(checkout, finished, undisturbed)
-
-
 def test_memory_exceeded(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
     """The second attempt gets more. That of the profile grows with the attempt in the same way, from an estimate that suffices."""
     checkout.store.root.mkdir(parents=True)
@@ -156,39 +144,6 @@ def test_node_fails(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Ch
     nothing_lost(checkout, finished, undisturbed)
 
 
-def test_node_drained_and_resumed(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
-    process = checkout.start()
-    checkout.wait_until_in_the_middle()
-    finished = checkout.finished()
-    cluster.node("DRAIN")
-    try:
-        said("scancel", only(cluster.running("train")))
-        checkout.go_on()
-        wait_for("the next attempt to be queued", lambda: "PENDING" in cluster.jobs("PENDING").values())
-        time.sleep(3)
-        assert not cluster.running("train")
-        assert process.poll() is None
-    finally:
-        cluster.node("RESUME")
-    finish(checkout, process)
-    assert resumed(checkout)
-    nothing_lost(checkout, finished, undisturbed)
-
-
-def test_controller_restarted(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
-    """Nothing is even interrupted: Snakemake asks again until there is an answer."""
-    process = checkout.start()
-    checkout.wait_until_in_the_middle()
-    finished = checkout.finished()
-    cluster.stop_controller()
-    time.sleep(5)
-    cluster.start_controller()
-    checkout.go_on()
-    done = finish(checkout, process)
-    assert done.trained == CELLS
-    nothing_lost(checkout, finished, undisturbed)
-
-
 def test_snakemake_killed_and_started_again(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout) -> None:
     """Its job goes on by itself; the second Snakemake submits another, which works beside the first on the same store."""
     process = checkout.start()
@@ -221,53 +176,3 @@ def test_interrupted_at_the_keyboard(cluster: Cluster, checkout: ClusterCheckout
     assert done.trained == CELLS - len(finished)
     assert resumed(checkout)
     nothing_lost(checkout, finished, undisturbed)
-
-
-@pytest.fixture
-def little_disk(checkout: ClusterCheckout) -> Iterator[Path]:
-    """The store on a file system of one megabyte."""
-    place = checkout.results / "store"
-    place.mkdir(parents=True)
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(place)], capture_output=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"cannot mount a file system: {done.stderr.decode().strip()}")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def test_disk_full(cluster: Cluster, checkout: ClusterCheckout, undisturbed: Checkout, little_disk: Path) -> None:
-    process = checkout.start("--retries", "0")
-    checkout.wait_until_in_the_middle()
-    filler = little_disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (4096, 1):
-            try:
-                while True:
-                    file.write(b"x" * size)
-            except OSError:
-                pass
-    finished = checkout.finished()
-    checkout.go_on()
-    done = checkout.finish(process)
-    assert done.code != 0
-    assert "the disk is full" in done.output + checkout.log()
-    assert len(checkout.finished()) < CELLS, "everything had finished: nothing is tested"
-    filler.unlink()
-    finish(checkout, checkout.start())
-    nothing_lost(checkout, finished, undisturbed)
-
-
-def test_two_runs_at_once_over_one_store(cluster: Cluster, undisturbed: Checkout, tmp_path: Path) -> None:
-    pair = [ClusterCheckout.make(tmp_path / name, SLOW) for name in ("one", "two")]
-    shared = tmp_path / "store"
-    shared.mkdir()
-    for checkout in pair:
-        checkout.results.mkdir()
-        (checkout.results / "store").symlink_to(shared)
-    processes = [checkout.start() for checkout in pair]
-    for checkout, process in zip(pair, processes):
-        finish(checkout, process)  # type: ignore[arg-type]
-    for checkout in pair:
-        nothing_lost(checkout, {}, undisturbed)  # type: ignore[arg-type]

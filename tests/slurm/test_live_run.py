@@ -23,11 +23,9 @@ def place(cluster: Cluster, tmp_path: Path) -> Iterator[ClusterCheckout]:
     cluster.clear()
 
 
-def begin(place: ClusterCheckout, said: Path, *arguments: str, path: Path | None = None) -> "subprocess.Popen[bytes]":
+def begin(place: ClusterCheckout, said: Path, *arguments: str) -> "subprocess.Popen[bytes]":
     words = [sys.executable, "-m", "rankfall.cli", "run", "--profile", PROFILE, "--", *HURRY, *arguments]
-    environment = place.environment() | {
-        "PYTHONPATH": os.pathsep.join(map(str, filter(None, [place.folder / "src", path])))
-    }
+    environment = place.environment() | {"PYTHONPATH": str(place.folder / "src")}
     with said.open("wb") as file:
         return subprocess.Popen(
             words, cwd=place.folder, env=environment, stdout=file, stderr=file, start_new_session=True
@@ -61,35 +59,3 @@ def test_a_run_is_shown_stopped_and_ended(cluster: Cluster, place: ClusterChecko
     assert kept.items() <= place.finished().items() and len(place.kept()) == CELLS, (
         "what was finished is not made again"
     )
-
-
-FORGETS = """import sys
-if "snakemake" in sys.orig_argv:
-    from snakemake_executor_plugin_slurm import Executor
-    Executor.cancel_jobs = lambda self, jobs: None
-"""
-
-
-def test_jobs_that_snakemake_forgot_are_taken_out_of_the_queue(
-    cluster: Cluster, place: ClusterCheckout, tmp_path: Path
-) -> None:
-    """As where Ctrl-C comes while it asks SLURM about them; a job of somebody else stays."""
-    (tmp_path / "sitecustomize.py").write_text(FORGETS)
-    others = ["sbatch", "--parsable", "--job-name=rankfall_other", "--mem=10", "--wrap=sleep 600"]
-    other = subprocess.run(others, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
-    said = tmp_path / "said"
-    run = begin(place, said, *UNASKED, path=tmp_path)
-    try:
-        place.wait_until_in_the_middle()
-        os.kill(run.pid, signal.SIGINT)
-        assert run.wait(120) == 130
-        assert "==> cancelled 1 of its jobs that were still in the queue: " in said.read_text()
-        wait_for("the job to be gone", lambda: not cluster.running("train") and not place.pids(), 60)
-        listed = ["squeue", "--noheader", "--format=%i %T"]
-        queue = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
-        assert [line for line in queue.splitlines() if "COMPLETING" not in line and line.split()[0] != other] == []
-        assert other in queue
-    finally:
-        subprocess.run(["scancel", other], check=False)
-        if run.poll() is None:
-            os.killpg(run.pid, signal.SIGKILL)

@@ -1,8 +1,5 @@
 """Guards what a grid that grows costs on a cluster: only jobs with something to compute are submitted."""
 
-import time
-from pathlib import Path
-
 import pytest
 from checkout import Checkout
 from increments import count, finished, grid, steps
@@ -40,20 +37,3 @@ def test_only_jobs_with_something_to_compute_are_submitted(checkout: Checkout, a
     assert found.seconds < 20
     if added == "nothing":
         assert not found.jobs
-
-
-@pytest.mark.slow
-def test_fifty_thousand_cells_are_planned_in_seconds(tmp_path: Path) -> None:
-    """Half of them with specifications of their own, which is the dear part. Processor time; the limit is twice what is meant."""
-    config = grid() | {"compute": {"engine": "plain", "threads": 1, "shard_minutes": 60}}
-    rates = [k * 1.0e-4 for k in range(1, 11)]
-    axes = {"depth": "1..50", "width": [8 * k for k in range(1, 11)], "training.lr": rates, "seed": "0..1"}
-    config["grid"] = [config["grid"][0] | axes]
-    began = time.process_time()
-    plan = make_plan(config)
-    assert time.process_time() - began < 16
-    assert len(plan.cells) == 50_000
-    found = count(Checkout.make(tmp_path / "checkout"), config)
-    assert found.jobs["train"] == found.jobs["measure"] == len(plan.shards) <= 256
-    assert found.seconds < 40
-    assert found.megabytes < 1024

@@ -23,7 +23,7 @@ module rankfall:
         config
 
 
-use rule * from rankfall{renamed}
+use rule * from rankfall
 """
 
 
@@ -43,11 +43,11 @@ def test_the_folder_that_snakedeploy_copies_has_the_configuration():
     assert read(ROOT / "config" / "config.yaml") == read(ROOT / "config.yaml")
 
 
-def user(folder, renamed=""):
+def user(folder):
     """Another workflow in a folder of its own, with a small configuration."""
     for part in ("workflow", "config"):
         (folder / part).mkdir(parents=True)
-    text = USER.format(snakefile=str(ROOT / "workflow" / "Snakefile"), renamed=renamed)
+    text = USER.format(snakefile=str(ROOT / "workflow" / "Snakefile"))
     (folder / "workflow" / "Snakefile").write_text(text)
     (folder / "config" / "config.yaml").write_text((ROOT / "workflow" / "presets" / "smoke.yaml").read_text())
     return folder
@@ -62,16 +62,6 @@ def snakemake(folder, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("renamed", "rule"), [("", "train"), (" as rankfall_*", "rankfall_train")])
-def test_another_workflow_plans_it_as_a_module(tmp_path, renamed, rule):
-    folder = user(tmp_path / "theirs", renamed)
-    said = snakemake(folder, "-n")
-    assert f"rule {rule}:" in said
-    assert "results/smoke/work/figure/paths/" in said
-    assert not (folder / "results").exists(), "a dry run writes nothing"
-
-
-@pytest.mark.slow
 def test_another_workflow_runs_it_as_a_module(tmp_path):
     folder = user(tmp_path / "theirs")
     (folder / "workflow" / "Snakefile").open("a").write('\n\nonstart:\n    open("theirs.txt", "w").write("began")\n')
@@ -81,9 +71,3 @@ def test_another_workflow_runs_it_as_a_module(tmp_path):
     (plan,) = (folder / "results/smoke/plan").glob("*/config.json")
     assert json.loads(plan.read_text())["name"] == "smoke"
     assert "Nothing to be done" in snakemake(folder)
-
-
-@pytest.mark.slow
-def test_the_file_in_workflow_alone_is_the_whole_workflow():
-    said = snakemake(ROOT, "-s", "workflow/Snakefile", "-n", "--configfile", "workflow/presets/smoke.yaml", "--nolock")
-    assert "rule all:" in said or "Nothing to be done" in said

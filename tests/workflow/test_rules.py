@@ -1,8 +1,6 @@
 """How the workflow is wired: what every rule has, what no rule has, and that a configuration stands alone."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -64,11 +62,3 @@ def test_a_preset_replaces_the_default(tmp_path: Path) -> None:
     raw = yaml.safe_load((checkout.folder / "workflow" / "presets" / "smoke.yaml").read_text())
     assert f"--config {RunPlan.make(make_plan(raw), raw).config} " in done.output
     assert not checkout.results.exists(), "a dry run leaves nothing"
-
-
-@pytest.mark.long
-def test_parsing_the_workflow_loads_no_torch() -> None:
-    program = "import sys; from rankfall.run.snakemake.run_plan import plan_or_load; import yaml;"
-    program += "plan_or_load(yaml.safe_load(open('config.yaml')), False).lines(); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from checkout import CONFIG, Checkout, changed
 
-from rankfall.run.snakemake.lock import lock_results
-
 MESS = re.compile(r"Traceback|RuleException|died with|WorkflowError|SNAKEMAKE|jobid")
 LONG = changed(
     CONFIG,
@@ -126,15 +124,6 @@ def test_a_second_run_has_nothing_to_do_and_writes_nothing(finished: tuple[Check
 
 
 @pytest.mark.slow
-def test_what_only_asks_is_answered_by_snakemake_itself(finished: tuple[Checkout, str]) -> None:
-    checkout, _ = finished
-    before = files(checkout.results)
-    assert "Nothing to be done" in piped(checkout, "--", "-n").stdout
-    assert {"all", "train", "figure"} <= set(piped(checkout, "--", "--list-rules").stdout.split())
-    assert files(checkout.results) == before
-
-
-@pytest.mark.slow
 def test_a_failing_job_is_one_line_with_its_log(finished: tuple[Checkout, str], tmp_path: Path) -> None:
     checkout = finished[0].copy(tmp_path / "checkout")
     figure = checkout.source("rank/paths/figure.py")
@@ -216,28 +205,6 @@ def test_ctrl_c_keeps_what_is_done_and_a_second_run_is_refused_in_one_line(tmp_p
     assert again.end(600) == 0, again.text[-2000:]  # trains to the end, beside whatever else is tested at the same time
     assert "==> done: " in again.text
     assert "resuming a stack of" in log_of_training(checkout.results)
-
-
-@pytest.mark.slow
-def test_two_checkouts_do_not_work_on_one_folder_of_results(tmp_path: Path) -> None:
-    long = changed(LONG, results=str(tmp_path / "results"))
-    first, second = (Checkout.make(tmp_path / name, long) for name in ("first", "second"))
-    run = subprocess.Popen(command(), cwd=first.folder, env=environment(first), stdout=subprocess.DEVNULL)
-    record = tmp_path / "results" / "logs" / "run.json"
-    try:
-        limit = time.monotonic() + 120
-        while not (record.exists() and "step" in log_of_training(tmp_path / "results")):
-            assert run.poll() is None and time.monotonic() < limit
-            time.sleep(0.1)
-        done = piped(second)
-        assert done.returncode == 1
-        (line,) = done.stdout.splitlines()
-        assert line.startswith(f"error: results: another run works on {tmp_path / 'results'} (process ")
-        assert str(first.folder) in line and str(second.folder) not in record.read_text()
-    finally:
-        run.send_signal(signal.SIGINT)
-        assert run.wait(60) == 130
-    lock_results(tmp_path / "results")  # it is free
 
 
 @pytest.mark.slow

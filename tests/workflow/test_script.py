@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from checkout import CONFIG, ROOT, Checkout, changed
-from helpers import config
 
 from rankfall.report import tables
 from rankfall.report.compare import differences
@@ -107,12 +106,3 @@ def test_an_edit_after_the_script_was_written_stops_it(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "changed since this run was planned" in done.stderr
     assert not (checkout.results / "tables").exists()
-
-
-def test_a_line_break_in_a_name_is_no_command(tmp_path: Path) -> None:
-    """The script's head is a comment that names the configuration: what stood behind a line break was run."""
-    raw = config() | {"name": "a\ntouch b"}
-    made = script(RunPlan.make(make_plan(raw), raw, tmp_path / "results"), tmp_path / "c\ntouch d")
-    comment = made.splitlines()[1]
-    assert comment.startswith("# All jobs of a touch b, in order") and comment.endswith("/c touch d' --script`.")
-    assert subprocess.run(["bash", "-n"], input=made, text=True, check=False).returncode == 0

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -48,12 +47,6 @@ def sources(checkout: Checkout) -> list[Path]:
     return [*found, checkout.folder / "Snakefile", checkout.folder / "config.yaml"]
 
 
-def test_nothing_changed_runs_nothing(checkout: Checkout) -> None:
-    again = checkout.run()
-    assert not again.jobs
-    assert "Nothing to be done" in again.output
-
-
 def test_comments_and_docstrings_make_nothing_stale(checkout: Checkout) -> None:
     """Nor does the time of a file, which is a new one for all of them."""
     for path in sources(checkout):
@@ -62,12 +55,6 @@ def test_comments_and_docstrings_make_nothing_stale(checkout: Checkout) -> None:
             if path.suffix == ".py" and text.startswith('"""'):
                 text = text.replace('"""', '"""Said differently. ', 1)
             path.write_text(text + "\n# a remark\n")
-    assert not checkout.run().jobs
-
-
-def test_touched_sources_run_nothing(checkout: Checkout) -> None:
-    for path in sources(checkout):
-        os.utime(path)
     assert not checkout.run().jobs
 
 
@@ -97,21 +84,14 @@ def test_edited_component_trains_exactly_the_cells_that_use_it(checkout: Checkou
     assert len(checkout.kept()) == CELLS + 2
 
 
-def test_reasons_name_the_edited_file(checkout: Checkout) -> None:
-    edit(checkout, "nets/normalisers/l2.py")
-    said = checkout.run("--dry-run").output
-    assert "nets/normalisers/l2.py" in said
-    assert "nets/normalisers/softmax.py" not in said
-
-
 def test_edited_trainer_trains_all_cells(checkout: Checkout) -> None:
     edit(checkout, "train/fit.py")
     assert checkout.run().trained == CELLS
 
 
-@pytest.mark.parametrize("name", ["run/store/__init__.py", "train/progress.py", "cli.py", "errors.py"])
-def test_edited_machinery_trains_nothing(checkout: Checkout, name: str) -> None:
-    edit(checkout, name)
+def test_edited_machinery_trains_nothing(checkout: Checkout) -> None:
+    for name in ("run/store/__init__.py", "train/progress.py", "cli.py", "errors.py"):
+        edit(checkout, name)
     assert checkout.run().trained == 0
 
 
@@ -149,16 +129,6 @@ def test_removed_architecture_trains_nothing_and_shrinks_the_tables(checkout: Ch
     assert not checkout.run().jobs
 
 
-@pytest.mark.parametrize("ahead", [0, 3600, -3600])
-def test_touched_results_run_nothing(checkout: Checkout, ahead: float) -> None:
-    """Whatever clock they were dated by, and in whatever order."""
-    for number, path in enumerate(sorted(checkout.results.rglob("*"))):
-        os.utime(path, (time.time() + ahead - number,) * 2)
-    assert not checkout.run().jobs
-    edit(checkout, "rank/paths/figure.py")
-    assert checkout.run().labelled == {"figure": 1}
-
-
 def test_reverted_edit_finds_the_old_files(checkout: Checkout) -> None:
     """Nothing is computed and nothing is looked up; the names that people read get their old content back."""
     before, text = checkout.table("paths"), checkout.source("train/members.py").read_text()
@@ -170,14 +140,10 @@ def test_reverted_edit_finds_the_old_files(checkout: Checkout) -> None:
     assert not differences(checkout.table("paths"), before)
 
 
-def test_lost_records_of_snakemake_run_nothing(checkout: Checkout) -> None:
-    shutil.rmtree(checkout.folder / ".snakemake")
-    assert not checkout.run().jobs
-
-
-def test_a_part_that_nobody_needs_is_not_missed(checkout: Checkout) -> None:
+def test_parts_that_nobody_needs_and_records_of_snakemake_are_not_missed(checkout: Checkout) -> None:
     for kind in ("data", "train", "measure"):
         shutil.rmtree(checkout.results / "work" / kind)
+    shutil.rmtree(checkout.folder / ".snakemake")
     assert not checkout.run().jobs
 
 
@@ -202,14 +168,6 @@ def test_two_checkouts_with_one_folder_of_results(checkout: Checkout, tmp_path: 
     assert not other.run().jobs
 
 
-def test_deleted_outputs_are_made_again_from_the_store(checkout: Checkout) -> None:
-    before = checkout.table("paths")
-    for part in ("work", "tables", "figures"):
-        shutil.rmtree(checkout.results / part)
-    assert checkout.run().trained == 0
-    assert not differences(checkout.table("paths"), before)
-
-
 def test_fresh_clone_with_the_store_trains_nothing(base: Checkout, tmp_path: Path) -> None:
     """All that moved is the store: none of what Snakemake remembers, no work files, no tables."""
     clone = Checkout.make(tmp_path / "elsewhere" / "clone")
@@ -222,20 +180,13 @@ def test_fresh_clone_with_the_store_trains_nothing(base: Checkout, tmp_path: Pat
     assert not differences(clone.table("paths"), base.table("paths"))
 
 
-def truncated(content: bytes) -> bytes:
-    return content[:-100]
-
-
-def flipped(content: bytes) -> bytes:
+def test_damaged_stack_is_set_aside_and_trained_again(checkout: Checkout) -> None:
     """One byte of the tensors, which a look at the header does not show."""
-    return content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]
-
-
-@pytest.mark.parametrize("damage", [truncated, flipped])
-def test_damaged_stack_is_set_aside_and_trained_again(checkout: Checkout, damage: Callable[[bytes], bytes]) -> None:
     before, epochs = checkout.table("paths"), checkout.table("training")
     victim = checkout.stacks()[0]
-    victim.write_bytes(damage(victim.read_bytes()))
+    content = bytearray(victim.read_bytes())
+    content[-100] ^= 1
+    victim.write_bytes(content)
     for part in ("work", "tables", "figures", "store/measures"):  # so that everything is looked up again
         shutil.rmtree(checkout.results / part)
     done = checkout.run()

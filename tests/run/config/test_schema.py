@@ -30,36 +30,18 @@ def test_our_own_configurations_fit(path: Path) -> None:
     VALIDATOR.validate(yaml.safe_load(path.read_text()))
 
 
-GOOD = {
-    "exponent as text": ("trainings/short/lr", "1e-5"),
-    "base": ("architectures/more", {"base": "san", "normaliser": {"name": "l2"}}),
-    "axes": ("grid/0/training.lr", [1e-3, "1e-4"]),
-    "range in a list": ("grid/0/seed", ["0..3", 9]),
-    "option axis": ("grid/0/task.length", [3, 4]),
-    "exclude": ("grid/0/exclude", [{"architecture": "san", "depth": 2}]),
-    "empty entry": ("measures/paths", None),
-}
 BAD = {
-    "unknown section": ("taks", {}),
     "unknown field": ("architectures/san/normalizer", "softmax"),
     "unknown axis": ("grid/0/dept", [1]),
     "text": ("architectures/san/depth", "three"),
     "negative": ("architectures/san/width", -1),
-    "zero learning rate": ("trainings/short/lr", 0),
     "null component": ("architectures/san/mask", None),
     "empty axis": ("grid/0/depth", []),
-    "unknown exclude field": ("grid/0/exclude", [{"sed": 3}]),
-    "placement": ("architectures/san/norm_placement", "before"),
 }
 
 
 def test_base_fits() -> None:
     VALIDATOR.validate(VALID)
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_accepts(name: str) -> None:
-    VALIDATOR.validate(changed(*GOOD[name]))
 
 
 @pytest.mark.parametrize("name", BAD)

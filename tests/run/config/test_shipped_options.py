@@ -12,54 +12,33 @@ from rankfall.models.subject import DEFINITIONS
 from rankfall.models.variants import VARIANTS
 from rankfall.rank.orders import measure as orders
 
-TASKS: dict[str, list[tuple[str, Any, str]]] = {
-    "sorting": [("train", 0, ">= 1"), ("test", 0, ">= 1"), ("length", 0, ">= 1"), ("symbols", 0, ">= 1")],
-    "memorization": [("train", 0, ">= 1"), ("test", 0, ">= 1"), ("labels", 0, ">= 1"), ("vocabulary", 0, ">= 1")],
-    "convex_hull": [("train", 0, ">= 1"), ("points", 0, ">= 1"), ("shift", -1.0, ">= 0")],
-    "circle": [("points", 0, ">= 2"), ("batch", 0, ">= 1"), ("skip", "both", "allowed: none, step, published")],
-}
-MEASURES: dict[str, list[tuple[str, Any, str]]] = {
-    "paths": [("counts", [0], ">= 1"), ("repeats", 0, ">= 1"), ("evaluation", ["thawed"], "recomputed, frozen")],
-    "model_residuals": [
-        ("phase", "begin", "init, pretrained"),
-        ("seeds", 0, ">= 1"),
-        ("variants", ["NAS"], "allowed: SAN"),
-    ],
-    "chains": [("repeats", 0, ">= 1"), ("phase", "begin", "init, pretrained")],
-    "model_law": [("samples", 0, ">= 1"), ("variants", ["NAS"], "allowed: SAN")],
-}
+REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
+    "no samples": ("task", "sorting", {"train": 0}, "train: 0 is out of range; allowed: >= 1"),
+    "too few points": ("task", "circle", {"points": 0}, "points: 0 is out of range; allowed: >= 2"),
+    "a negative shift": ("task", "convex_hull", {"shift": -1.0}, "shift: -1.0 is out of range; allowed: >= 0"),
+    "a word of few": ("task", "circle", {"skip": "both"}, "skip: 'both' is not possible; allowed: none, step, published"),
+    "none of a list": ("measure", "paths", {"counts": [0]}, "counts: 0 is out of range; allowed: >= 1"),
+    "a phase": ("measure", "chains", {"model": "bert", "phase": "begin"}, "phase: 'begin' is not possible; allowed: init, pretrained"),
+    "a variant": ("measure", "model_law", {"model": "bert", "variants": ["NAS"]}, "variants.0: 'NAS' is not possible; allowed: SAN"),
+    "heads that do not divide": ("measure", "orders", {"heads": [1, 3]}, "heads: 3 heads do not divide the width 8; allowed: 1, 2, 4, 8"),
+    "a width for the heads": ("measure", "orders", {"width": 7}, "width: 7 is not divisible by its 2 heads; choose `heads` too"),
+    "an empty list": ("measure", "orders", {"heads": []}, "heads: [] has no entries; name some, or leave the key out for its default"),
+    "a value twice": ("measure", "orders", {"heads": [1, 2, 1]}, "heads: 1 is there twice; take one out"),
+    "an unknown component": ("measure", "orders", {"positions": ["nonee"]}, "positions.0: unknown position 'nonee'; allowed: "),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_tasks(name: str) -> None:
-    for option, value, why in TASKS[name]:
-        message = refusal(changed("tasks/own", {"task": name, option: value}))
-        assert message.startswith(f"tasks.own.{option}: ") and why in message
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_measures(name: str) -> None:
-    for option, value, why in MEASURES[name]:
-        options = {} if name == "paths" else {"model": "bert"}
-        message = refusal(changed("measures/own", {"measure": name, **options, option: value}))
-        place = f"{option}.0" if isinstance(value, list) and isinstance(value[0], str) else option
-        assert message.startswith(f"measures.own.{place}: ") and why in message
+@pytest.mark.parametrize("case", REFUSED)
+def test_options_that_cannot_work(case: str) -> None:
+    kind, name, options, said = REFUSED[case]
+    message = refusal(changed(f"{kind}s/own", {kind: name, **options}))
+    assert message.startswith(f"{kind}s.own.{said}"), message
 
 
 @pytest.mark.parametrize(("option", "value"), [("architectures", ["sann"]), ("task", "sort"), ("trainings", ["shrot"])])
 def test_figures_show_what_there_is(option: str, value: Any) -> None:
     message = refusal(changed("figures", {"paths": {option: value}}))
     assert message.startswith(f"figures.paths.{option}: ") and "did you mean 's" in message
-
-
-def test_figures_need_no_names_of_the_default_configuration() -> None:
-    """Their defaults are what was measured, whatever it is called."""
-    for name in components.names("figure"):
-        options = components.describe("figure", name).options  # type: ignore[union-attr]
-        named = {
-            key: options[key].default for key in ("task", "architecture", "training", "architectures") if key in options
-        }
-        assert not any(named.values()), name
 
 
 def test_choices_are_those_of_the_code() -> None:

@@ -3,10 +3,8 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ from helpers import config
 import rankfall
 from rankfall.report import tables
 from rankfall.run.forks.client import ADDRESS, THREADS, run_in_fork
-from rankfall.run.forks.start import FEWEST, Forks, start, sweep
+from rankfall.run.forks.start import Forks
 
 pytestmark = pytest.mark.long
 
@@ -122,16 +120,10 @@ def test_the_work_is_done_by_another_process_which_has_imported_the_libraries(ru
     job.communicate()
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["data", "--task", "sortin", "--out", "x"], "error: task: 'sortin' has no cells"),
-        (["data", "--out", "x"], "the following arguments are required: --task"),
-    ],
-)
-def test_errors_are_told_alike(run: Run, words: list[str], line: str) -> None:
+def test_errors_are_told_alike(run: Run) -> None:
+    words = ["data", "--task", "sortin", "--out", "x"]
     code, said = run.done(*words)
-    assert code == 2 and line in said
+    assert code == 2 and "error: task: 'sortin' has no cells" in said
     assert (code, said) == run.done(*words, env=run.environment | {ADDRESS: ""})
 
 
@@ -142,44 +134,6 @@ def test_a_signal_is_passed_on(run: Run) -> None:
     said, _ = job.communicate(timeout=60)
     assert job.returncode == 75 and "checkpointed on SIGTERM" in said
     assert not alive(worker)
-
-
-SLOW_SERVER = """
-import os, socket, sys, time
-from rankfall.run.forks import server
-
-def fork(real=os.fork):
-    process = real()
-    time.sleep(0.5 * (process == 0))  # the new process is late, as on a busy machine
-    return process
-
-os.fork = fork
-for number in server.PASSED_ON:
-    server.signal.signal(number, server.signal.SIG_IGN)
-server.Server(socket.socket(fileno=int(sys.argv[1])), "late_job", iter([lambda: time.sleep(1)])).run()
-"""
-EARLY = """
-import os, signal, threading
-from rankfall.run.forks.client import run_in_fork
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()  # while the server imports, before it has forked
-raise SystemExit(run_in_fork([]))
-"""
-
-
-def test_a_signal_is_passed_on_that_comes_before_the_work_begins(tmp_path: Path) -> None:
-    """A process that was just forked still ignores what the server ignores; it must not lose it."""
-    (tmp_path / "late_job.py").write_text("import time\ndef main(words):\n    time.sleep(2)\n    return 3\n")
-    path = os.pathsep.join([str(tmp_path), str(Path(rankfall.__file__).parents[1])])
-    environment = os.environ | {"PYTHONPATH": path, ADDRESS: str(tmp_path / "forks")}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(environment[ADDRESS])
-        listening.listen()
-        command = [sys.executable, "-c", SLOW_SERVER, str(listening.fileno())]
-        about: dict[str, Any] = {"env": environment, "cwd": tmp_path}
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listening.fileno()], **about)
-    job = subprocess.run([sys.executable, "-c", EARLY], **about, timeout=60)
-    server.communicate(timeout=60)
-    assert job.returncode == -signal.SIGTERM
 
 
 def test_whoever_kills_the_job_kills_its_work(run: Run) -> None:
@@ -222,54 +176,3 @@ def test_a_job_with_other_settings_does_its_own_work(run: Run, monkeypatch: pyte
             assert run_in_fork(words) is None
     monkeypatch.chdir(run.folder.parent)
     assert run_in_fork(words) is None
-
-
-def test_a_few_jobs_are_worth_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(ADDRESS, raising=False)
-    assert start(Path("config.json"), 1, ["table"] * (FEWEST - 1)) is None and ADDRESS not in os.environ
-    monkeypatch.setenv(ADDRESS, "")
-    assert start(Path("config.json"), 1, ["table"] * 100) is None
-
-
-def test_a_server_whose_run_is_gone_removes_its_folder(tmp_path: Path) -> None:
-    """SIGKILL leaves the run no time for it; its server ends when the run's end of a pipe does."""
-    code = (
-        "import socket, sys; from rankfall.run.forks.server import Server;"
-        "Server(socket.socket(fileno=int(sys.argv[1])), '', iter(())).run()"
-    )
-    (tmp_path / "rankfall-run").mkdir()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(str(tmp_path / "rankfall-run" / "forks"))
-        listening.listen()
-        environment = os.environ | {"PYTHONPATH": str(Path(rankfall.__file__).parents[1])}
-        command = [sys.executable, "-c", code, str(listening.fileno())]
-        subprocess.run(command, env=environment, input=b"", pass_fds=[listening.fileno()], check=True)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_start_removes_dead_sockets_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    def bound(name: str) -> socket.socket:
-        (tmp_path / name).mkdir()
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        made.bind(str(tmp_path / name / "forks"))
-        return made
-
-    bound("rankfall-dead").close()
-    bound("rankfall-with-more").close()
-    (tmp_path / "rankfall-with-more" / "notes.txt").touch()
-    bound("others-dead").close()
-    (tmp_path / "rankfall-file").mkdir()
-    (tmp_path / "rankfall-file" / "forks").touch()
-    (tmp_path / "rankfall-empty").mkdir()
-    with bound("rankfall-bound"), bound("rankfall-listening") as listening:
-        listening.listen()
-        sweep()
-        left = {path.name for path in tmp_path.iterdir()}
-        listening.setblocking(False)
-        with pytest.raises(BlockingIOError):  # nobody has come by
-            listening.accept()
-    assert left == {f"rankfall-{name}" for name in ("with-more", "file", "empty", "bound", "listening")} | {
-        "others-dead"
-    }

@@ -1,13 +1,9 @@
 """Guards what jobs import: heavy libraries only where numbers need them, whether or not a server has imported them before."""
 
-import importlib.util
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from helpers import config
 
 from rankfall.run.forks import server
 
@@ -48,12 +44,6 @@ def test_a_job_imports_what_its_numbers_need(program: str, heavy: set[str]) -> N
     assert found == []
 
 
-def test_what_the_server_imports_ahead_is_there() -> None:
-    names = [*server.AT_ONCE, *server.FIGURES, *server.NUMERICS, *server.FAST]
-    assert len(names) > 15
-    assert [name for name in names if importlib.util.find_spec(name) is None] == []
-
-
 @pytest.mark.parametrize("whole", [True, False])
 def test_machine_code_is_read_ahead_and_never_compiled_there(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
     """Each job had read it, for a second or two of a processor; a server that compiles would start no job for half a minute."""
@@ -65,32 +55,3 @@ def test_machine_code_is_read_ahead_and_never_compiled_there(monkeypatch: pytest
     monkeypatch.setattr(runtime, "prepare", lambda dtype: called.append(True))
     server.read_kernels()
     assert called == [True] * whole
-
-
-@pytest.mark.parametrize("engine", ["auto", "plain"])
-def test_only_a_run_that_trains_by_the_fast_engine_reads_it(tmp_path: Path, engine: str) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(config(training={"epochs": 1}, compute={"engine": engine})))
-    for jobs in ({"train", "table"}, {"table"}):
-        pieces = server.pieces(str(path), frozenset(jobs))
-        next(pieces)()
-        assert (server.read_kernels in pieces) is (engine == "auto" and "train" in jobs)
-
-
-def test_only_what_some_job_needs_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request waits for the import of the moment, of models two seconds."""
-    path = tmp_path / "config.json"
-    measures = {"chains": {"measure": "chains", "model": "bert"}, "law": {"measure": "law"}}
-    path.write_text(json.dumps(config(measures=measures)))
-    named: list[str] = []
-    monkeypatch.setattr(server, "make_importer", lambda name: lambda: named.append(name))
-
-    def imported(*jobs: str) -> set[str]:
-        named.clear()
-        for piece in server.pieces(str(path), frozenset(jobs)):
-            piece()
-        return {*named}
-
-    assert imported("measure law", "table") == {*server.NUMERICS}
-    assert imported("measure law", "figure") == imported("page") == {*server.NUMERICS, *server.FIGURES}
-    assert imported("measure law", "measure chains") == {*server.NUMERICS, *server.MODELS}

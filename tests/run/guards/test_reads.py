@@ -1,11 +1,9 @@
 """Guards that no component reads data that no key knows, by whatever means, and that what is declared is never refused."""
 
 import json
-import os
 import re
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,56 +20,29 @@ from rankfall import cli, components
 from rankfall.run.guards.reads import NotInKey, Unproved
 from rankfall.run.guards.unchanged import numerics, prove_code
 from rankfall.run.plan import make_plan
-from rankfall.run.plan.cell import Cell
 from rankfall.run.store import Store
 from rankfall.trial.flags import read_flags
 
-HEAD = (
-    "import importlib, os, pytest, runpy, sys, threading\nfrom pathlib import Path\nimport numpy as np\nimport torch\n"
-)
+HEAD = "import importlib, os, pytest, sys\nfrom pathlib import Path\nimport numpy as np\nimport torch\n"
 FILE = "temperature.txt"
 READS = {  # ways to read a file
     "read_text": "t = float(Path('temperature.txt').read_text())",
-    "open": "t = float(open('temperature.txt').read())",
-    "by descriptor": "t = float(os.read(os.open('temperature.txt', os.O_RDONLY), 9))",
-    "update mode": "t = float(open('temperature.txt', 'r+').read())",
     "numpy text": "t = float(np.loadtxt('temperature.txt'))",
-    "numpy": "t = float(np.load('temperature.npy'))",
-    "numpy mapped": "t = float(np.load('temperature.npy', mmap_mode='r')[()])",
-    "numpy raw": "t = float(np.fromfile('temperature.npy', dtype='u1')[0])",
     "torch": "t = float(torch.load('temperature.pt'))",
-    "exec": "exec(open('temperature_code.py').read(), globals()); t = VALUE",
-    "compile": "exec(compile(Path('temperature_code.py').read_text(), 'other', 'exec'), globals()); t = VALUE",
-    "run as a program": "t = runpy.run_path('temperature_code.py')['VALUE']",
-    "from within exec": "exec('global t; t = float(open(\"temperature.txt\").read())')",
-    "lambda": "t = (lambda: float(open('temperature.txt').read()))()",
     "caught": "t = 2.0\ntry:\n    t = float(open('temperature.txt').read())\nexcept BaseException:\n    pass",
-    "thread": "found = []\nthread = threading.Thread(target=lambda: found.append(open('temperature.txt').read()))\nthread.start()\n"
-    "thread.join()\nt = 2.0",
-    "another folder": "os.chdir('elsewhere')\ntry:\n    t = float(open('../temperature.txt').read())\nfinally:\n    os.chdir('..')",
     "link": "t = float(open('linked.txt').read())",
     "pandas parquet": "import pandas\nt = float(pandas.read_parquet('temperature.parquet')['t'][0])",
-    "pandas parquet by pyarrow": "import pyarrow.parquet as pq\nt = float(pq.read_table('temperature.parquet')['t'][0].as_py())",
-    "pyarrow dataset": "import pyarrow.dataset as ds\nt = float(ds.dataset(['temperature.parquet']).to_table()['t'][0].as_py())",
-    "parquet file": "import pyarrow.parquet as pq\nt = float(pq.ParquetFile('temperature.parquet').read()['t'][0].as_py())",
-    "pyarrow map": "import pyarrow\nwith pyarrow.memory_map('temperature.txt') as file:\n    t = float(file.read())",
-    "pyarrow file": "import pyarrow\nwith pyarrow.OSFile('temperature.txt') as file:\n    t = float(file.read())",
-    "safetensors": "from safetensors.torch import load_file\nt = float(load_file('temperature.safetensors')['t'])",
     "safetensors, lazily": "from safetensors import safe_open\nwith safe_open('temperature.safetensors', 'pt') as file:\n"
     "    t = float(file.get_tensor('t'))",
     "memmap": "t = float(np.memmap('temperature.raw', dtype='f8', mode='r')[0])",
     "torch, mapped": "t = float(torch.load('temperature.pt', mmap=True))",
-    "torch storage": "t = float(torch.from_file('temperature.raw', size=1, dtype=torch.float64))",
     "hdf5": "h5py = pytest.importorskip('h5py')\nwith h5py.File('temperature.h5') as file:\n    t = float(file['t'][()])",
 }
 RUNS = {  # ways to run code of another file
     "computed name": "which = 'a'\nt = importlib.import_module('watched_other.sub.' + which).VALUE",
-    "computed import": "which = 'a'\nt = __import__('watched_other.sub.' + which, fromlist=['VALUE']).VALUE",
     "by its file": "from importlib.util import module_from_spec, spec_from_file_location\n"
     "spec = spec_from_file_location('made_up', 'watched_other/sub/a.py')\nmodule = module_from_spec(spec)\n"
     "spec.loader.exec_module(module)\nt = module.VALUE",
-    "caught": "which = 'a'\nt = 2.0\ntry:\n    t = importlib.import_module('watched_other.sub.' + which).VALUE\n"
-    "except BaseException:\n    pass",
 }
 
 
@@ -80,12 +51,9 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "watched_other" / "sub").mkdir(parents=True)
-    (tmp_path / "elsewhere").mkdir()
     (tmp_path / "watched_other" / "sub" / "a.py").write_text("VALUE = 3.0\n")
     (tmp_path / "temperature.txt").write_text("3")
     (tmp_path / "linked.txt").symlink_to("temperature.txt")
-    (tmp_path / "temperature_code.py").write_text("VALUE = 3.0\n")
-    np.save(tmp_path / "temperature.npy", 3.0)
     torch.save(torch.tensor(3.0), tmp_path / "temperature.pt")
     np.full(1, 3.0).tofile(tmp_path / "temperature.raw")
     pandas.DataFrame({"t": [3.0]}).to_parquet(tmp_path / "temperature.parquet")
@@ -109,11 +77,6 @@ def write(lab: Path, text: str, where: str = "call", top: str = "", options: str
     else:
         top += text + "\n"
     (lab / "watched_lab.py").write_text(f"{HEAD}{top}{body}    return (t * logits).softmax(-1)\n")
-
-
-def planned(**options: Any) -> Cell:
-    (cell,) = make_plan(raw(**options)).cells
-    return cell
 
 
 def raw(**options: Any) -> dict[str, Any]:
@@ -142,9 +105,7 @@ def refusal(**options: Any) -> str:
     return message
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("where", ["call", "import"])
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize(("name", "where"), [*((name, "call") for name in READS), ("read_text", "import")])
 def test_a_file_that_no_key_holds_is_refused_however_it_is_read(lab: Path, name: str, where: str) -> None:
     write(lab, READS[name], where)
     assert scale() > 1  # it works when nobody watches
@@ -152,10 +113,10 @@ def test_a_file_that_no_key_holds_is_refused_however_it_is_read(lab: Path, name:
     file = next(iter(re.findall(r"temperature\w*\.\w+", READS[name])), FILE)
     said = refusal()
     assert re.match(
-        rf"(/.*)?watched_lab\.py, line \d+: (reads|runs) (/.*)?{re.escape(file)}, which no key knows, so nothing is kept\n",
+        rf"(/.*)?watched_lab\.py, line \d+: reads (/.*)?{re.escape(file)}, which no key knows, so nothing is kept\n",
         said,
     )
-    assert file.endswith(".py") or 'DATA = ["' + file in said
+    assert 'DATA = ["' + file in said
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -193,9 +154,7 @@ def test_folders_of_labs_count(
     "text",
     [
         "torch.set_float32_matmul_precision('high')\nt = 3.0",
-        "torch.backends.cudnn.allow_tf32 ^= True\nt = 3.0",
         "torch.set_default_dtype(torch.float64)\nt = 3.0",
-        "torch.use_deterministic_algorithms(True)\nt = 3.0",
     ],
 )
 def test_a_precision_flag_that_a_component_sets_ends_the_job_and_is_put_back(lab: Path, text: str) -> None:
@@ -207,66 +166,20 @@ def test_a_precision_flag_that_a_component_sets_ends_the_job_and_is_put_back(lab
 
 
 @pytest.mark.long
-def test_a_helper_of_a_helper_is_named(lab: Path) -> None:
-    """Imported late, and only by the last of them."""
-    write(lab, "from watched_helper import get\nt = get()")
-    (lab / "watched_helper.py").write_text("def get():\n    import watched_deeper\n    return watched_deeper.get()\n")
-    (lab / "watched_deeper.py").write_text(
-        f"from pathlib import Path\ndef get():\n    return float(Path({FILE!r}).read_text())\n"
-    )
-    assert refusal().startswith("watched_deeper.py, line 3: reads temperature.txt, ")
-    (lab / "watched_deeper.py").write_text(
-        "import importlib\ndef get(which='a'):\n    return importlib.import_module('watched_other.sub.' + which).VALUE\n"
-    )
-    del sys.modules["watched_deeper"]
-    assert refusal().startswith("watched_deeper.py, line 3: runs watched_other/sub/a.py, ")
-
-
-@pytest.mark.long
 def test_what_is_declared_is_read(lab: Path) -> None:
-    """An option that is a path, DATA, a folder, an import at the top, a package of one's own that is imported by computed names."""
-    read = "t = float(Path(file).read_text())"
-    write(lab, read, options=", *, file: str")
-    for name in (FILE, f"./{FILE}", str(lab / FILE), "linked.txt"):
+    """An option that is a path, a folder, DATA."""
+    write(lab, "t = float(Path(file).read_text())", options=", *, file: str")
+    for name in (FILE, str(lab / FILE), "linked.txt"):
         assert compute(file=name) == pytest.approx(3)
-    (lab / f"other_{FILE}").write_text("3")
-    write(lab, "t = float(Path('other_' + file).read_text())", options=", *, file: str")
-    sys.modules.pop("watched_lab")
-    with pytest.raises(NotInKey, match="temperature"):
-        compute(file=FILE)
     (lab / "folder" / "inner").mkdir(parents=True)
     (lab / "folder" / "inner" / FILE).write_text("3")
     write(lab, "t = float((Path(folder) / 'inner' / 'temperature.txt').read_text())", options=", *, folder: str")
     sys.modules.pop("watched_lab")
     assert compute(folder="folder") == pytest.approx(3)
-    (lab / "folder" / ".hidden").write_text("3")  # does not count, so it must not be read
-    write(lab, "t = float((Path(folder) / '.hidden').read_text())", options=", *, folder: str")
-    sys.modules.pop("watched_lab")
-    assert "reads folder/.hidden, which no key knows" in refusal(folder="folder")
-    texts = {
-        "data": (f"DATA = [{FILE!r}]\n", READS["read_text"]),
-        "at import": (f"DATA = [{FILE!r}]\n", READS["numpy text"]),
-        "import": ("import watched_other.sub.a\n", RUNS["computed name"]),
-        "import, by hand": ("import watched_other.sub.a\n", RUNS["by its file"]),
-    }
-    for top, text in texts.values():
-        for where in ("call", "import"):
-            for module in [module for module in sys.modules if module.startswith("watched_")]:
-                del sys.modules[module]
-            write(lab, text, where, top)
-            assert compute() == pytest.approx(3)
-
-
-def test_a_package_of_ones_own_may_import_its_modules_by_computed_names(lab: Path) -> None:
-    """All of it is in the key."""
-    (lab / "watched_other" / "__init__.py").write_text("")
-    (lab / "watched_other" / "sub" / "__init__.py").write_text("")
-    text = "import importlib\ndef sharp(logits, *, which: str):\n    t = importlib.import_module('watched_other.sub.' + which).VALUE\n"
-    (lab / "watched_other" / "norm.py").write_text(text + "    return (t * logits).softmax(-1)\n")
-    architecture = {"normaliser": {"name": "watched_other.norm:sharp", "which": "a"}, "depth": 1}
-    (cell,) = make_plan(config(architecture=architecture)).cells
-    with prove_code([cell.code]), numerics(cell.code):
-        components.load("normaliser", "watched_other.norm:sharp")(torch.zeros(2), which="a")
+    for where in ("call", "import"):
+        sys.modules.pop("watched_lab")
+        write(lab, READS["read_text"], where, f"DATA = [{FILE!r}]\n")
+        assert compute() == pytest.approx(3)
 
 
 @pytest.mark.parametrize(
@@ -275,22 +188,12 @@ def test_a_package_of_ones_own_may_import_its_modules_by_computed_names(lab: Pat
         "import tempfile\nwith tempfile.NamedTemporaryFile('w+') as file:\n    file.write('3')\n    file.flush()\n"
         "    t = float(open(file.name).read())",
         "Path('scratch').write_text('3')\nt = float(Path('scratch').read_text())",
-        "t = 3.0\nopen('/proc/self/status').read()\nopen(os.devnull).read()",
         "import json.tool, scipy.special\nt = 3.0\nopen(np.__file__).read()",
-        "import traceback, inspect\nt = 3.0\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.format_exc()\n"
-        "inspect.getsource(sharp)",
-        "t = 3.0\nopen('log', 'a').write('called')",
-        "import warnings\nt = 3.0\nwith warnings.catch_warnings():\n    warnings.simplefilter('always')\n    warnings.warn('look')",
-        "t = 3.0\nfrom importlib.metadata import distributions\nassert any(one.read_text('entry_points.txt') == 'here' for one in\n"
-        "    distributions(path=['.']))",
         "t = 3.0\ntry:\n    open('is not there')\nexcept FileNotFoundError:\n    pass",
     ],
 )
 def test_what_is_not_ours_to_hash_is_read(lab: Path, text: str) -> None:
     write(lab, text)
-    (lab / "log").write_text("before ")
-    (lab / "editable.egg-info").mkdir()
-    (lab / "editable.egg-info" / "entry_points.txt").write_text("here")
     assert compute() == pytest.approx(3)
 
 
@@ -308,9 +211,8 @@ def error(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", [READS["read_text"], READS["caught"], RUNS["computed name"]])
-def test_a_cell_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
-    write(lab, text)
+def test_a_cell_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(lab, READS["caught"])
     assert run(lab, "train", "--task", "sorting", "--shard", "0", "--out", "t.parquet", **raw()) == 2
     assert "watched_lab.py, line " in error(capsys)
     assert not list((lab / "results").rglob("*.parquet")) and not (lab / "t.parquet").exists()
@@ -318,22 +220,6 @@ def test_a_cell_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str], text:
     write(lab, "t = 3.0")
     sys.modules.pop("watched_lab")
     assert run(lab, "train", "--task", "sorting", "--shard", "0", "--out", "t.parquet", **raw()) == 0
-
-
-@pytest.mark.long
-def test_a_data_set_is_not_kept(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "from rankfall.tasks.sorting import sorting\nINPUTS = 'tokens'\nTARGETS = 'classes'\n"
-    text += "def drawn(rng):\n    size = 20 * int(open('temperature.txt').read())\n"
-    text += "    return sorting(rng, train=size, test=32, length=5, symbols=6)\n"
-    (lab / "watched_data.py").write_text(text)
-    own = config() | {"tasks": {"sorting": {"task": "watched_data:drawn"}}}
-    for verb, rest in (("data", ["--task", "sorting"]), ("train", ["--task", "sorting", "--shard", "0"])):
-        assert run(lab, verb, *rest, "--out", "t.parquet", **own) == 2
-        assert "watched_data.py, line 5: reads temperature.txt, which no key knows" in error(capsys)
-        assert not list((lab / "results").rglob("*.safetensors"))
-    (lab / "watched_data.py").write_text(f"DATA = [{FILE!r}]\n{text}")
-    sys.modules.pop("watched_data")
-    assert run(lab, "data", "--task", "sorting", "--out", "t.parquet", **own) == 0
 
 
 @pytest.mark.long
@@ -356,43 +242,3 @@ def test_rows_of_a_measure_are_not_kept(lab: Path, capsys: pytest.CaptureFixture
         sys.modules.pop(f"watched_{name}")
         assert run(lab, "measure", "--measure", name, *rest, "--out", "m.parquet", **own) == 0
         (lab / "m.parquet").unlink()
-
-
-@pytest.mark.long
-def test_a_figure_is_not_drawn(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Through a lambda that is the text of an option; the same table is read without objection."""
-    text = "TABLES = ['cells']\nfrom rankfall.report.style import Picture, canvas\ndef drawn(read, *, size: str = 'lambda: 3'):\n"
-    text += "    rows = len(read('cells'))\n    figure, _ = canvas(1, 1, float(eval(size)()), 3)\n"
-    text += "    return Picture(figure, f'{rows} cells')\n"
-    (lab / "watched_figure.py").write_text(text)
-    size = f"lambda: open({FILE!r}).read()"
-    own = config(figures={"mine": {"figure": "watched_figure:drawn", "size": size}})
-    assert run(lab, "train", "--task", "sorting", "--shard", "0", "--out", "tables/cells.parquet", **own) == 0
-    command = ("figure", "--name", "mine", "--tables", "tables", "--out", "mine.png")
-    assert run(lab, *command, **own) == 2
-    assert "watched_figure.py, line 5: reads temperature.txt, which no key knows" in error(capsys)
-    assert not (lab / "mine.png").exists()
-    del own["figures"]["mine"]["size"]
-    assert run(lab, *command, **own) == 0
-    assert (lab / "mine.png").exists()
-
-
-def test_watching_costs_nothing_to_speak_of(lab: Path) -> None:
-    """Processor time of an opened file, 10,000 times: the hook idle, and in a job. A job opens a few hundred files and takes seconds."""
-    write(lab, "t = 3.0")
-
-    def seconds() -> float:
-        began = time.thread_time()
-        for _ in range(10_000):
-            with open(os.devnull):
-                pass
-        return (time.thread_time() - began) / 10_000
-
-    plan = make_plan(raw())
-    (cell,) = plan.cells
-    with prove_code([cell.code]):
-        pass
-    idle = min(seconds() for _ in range(3))
-    with prove_code([cell.code]), numerics(cell.code):
-        watched = min(seconds() for _ in range(3))
-    assert watched - idle < 50e-6

@@ -19,8 +19,8 @@ from rankfall.run.plan import make_plan
 read, parse = [], ast.parse
 ast.parse = lambda text, *more, **named: read.append(text) or parse(text, *more, **named)
 sources = fingerprint.Sources()
-named = ("analyses_lab", "analyses_a.here", "analyses_b.here", "rankfall", "rankfall.run.plan.build")
-found = {name: sources.code_files([name]) for name in ("rankfall.train.recipe", "rankfall.run.jobs.measuring", *named[:3])}
+named = ("analyses_lab", "rankfall", "rankfall.run.plan.build")
+found = {name: sources.code_files([name]) for name in ("rankfall.train.recipe", "rankfall.run.jobs.measuring", "analyses_lab")}
 told = lambda one: [sorted(value) if isinstance(value, set) else value for value in vars(one).values()]
 imports = {name: told(sources.source(name).imports) for name in named}
 count = len(read)
@@ -40,14 +40,9 @@ def late():
 
 class Lab:
     def __init__(self, folder: Path) -> None:
-        self.folder, self.cache = folder, folder / "cache" / "rankfall" / "analyses"
+        self.folder = folder
         (folder / "analyses_lab.py").write_text(LAB)
         (folder / "analyses_other.py").write_text("__all__ = ['x']\nx = 1\n")
-        for package in ("analyses_a", "analyses_b"):  # whose files are alike
-            (folder / package).mkdir()
-            for file in ("__init__.py", "leaf.py"):
-                (folder / package / file).touch()
-            (folder / package / "here.py").write_text("from . import leaf\n")
         (folder / "config.json").write_text(json.dumps(config()))
 
     def found(self, cached: bool = True) -> tuple[int, object, object]:
@@ -65,11 +60,6 @@ class Lab:
         )
         count, digests, imports = json.loads(done.stdout)
         return count, digests, imports
-
-    @property
-    def file(self) -> Path:
-        (file,) = self.cache.iterdir()
-        return file
 
 
 @pytest.fixture(scope="module")
@@ -91,55 +81,3 @@ def test_an_edit_is_read(lab: Lab) -> None:
     assert after[0] == 1 and after[1] != before[1]
     (lab.folder / "analyses_other.py").write_text("__all__ = ['x']\nx = 1\n")
     assert lab.found() == (0, *before[1:])  # as it was, and still known
-
-
-def test_an_analysis_is_of_the_module_and_not_of_its_text_alone(lab: Lab) -> None:
-    """The same line imports another module in another package, and in a package instead of a module."""
-
-    def imported() -> list[object]:
-        _, _, imports = lab.found()
-        return [imports[f"analyses_{package}.here"][1] for package in "ab"]
-
-    assert imported() == [["analyses_a.leaf"], ["analyses_b.leaf"]]
-    inside = lab.folder / "analyses_a" / "here"
-    inside.mkdir()
-    (lab.folder / "analyses_a" / "here.py").rename(inside / "__init__.py")
-    assert imported() == [["analyses_a.here.leaf"], ["analyses_b.leaf"]]
-    (inside / "__init__.py").rename(lab.folder / "analyses_a" / "here.py")
-    inside.rmdir()
-
-
-@pytest.mark.parametrize("harm", ["cut", "changed", "not text", "a folder"])
-def test_a_cache_file_that_is_not_whole_counts_as_none(lab: Lab, harm: str) -> None:
-    """Nothing of it is used: not one digest, though it still reads as JSON."""
-    right, content = lab.found(), lab.file.read_text()
-    place = content.index('["') + 2  # of the first file's digest
-    if harm == "cut":
-        lab.file.write_text(content[: len(content) // 2])
-    elif harm == "changed":
-        lab.file.write_text(content[:place] + ("0" if content[place] != "0" else "1") + content[place + 1 :])
-    elif harm == "not text":
-        lab.file.write_bytes(b"\xff\xfe")
-    else:
-        path = lab.file
-        path.unlink()
-        path.mkdir()
-    assert lab.found()[1:] == right[1:]
-    if lab.file.is_dir():
-        lab.file.rmdir()
-    assert lab.found()[1:] == right[1:] and lab.found()[0] == 0
-
-
-def test_what_other_code_has_analysed_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rankfall.run.keys import analyses
-
-    texts = dict.fromkeys(analyses.ANALYSES, b"text")
-    monkeypatch.setattr(analyses, "text_of", texts.get)
-    path = analyses._path.__wrapped__
-    names = [path()]
-    for name in analyses.ANALYSES:
-        monkeypatch.setitem(texts, name, b"edited")
-        names.append(path())
-    monkeypatch.setattr(analyses.sys, "version", "3.99")
-    names.append(path())
-    assert len({*names}) == len(names) and None not in names

@@ -19,12 +19,7 @@ COMPONENTS: dict[str, tuple[str, str]] = {  # kind -> where a configuration name
         'INPUTS = "tokens"\nTARGETS = "classes"\ndef own(rng, *, length=5, train=60): ...\n',
     ),
     "normaliser": ("architectures/san/normaliser", "def own(scores): ...\n"),
-    "optimizer": ("trainings/short/optimizer", "class own: ...\n"),
     "measure": ("measures/paths/measure", 'TABLE = "paths"\ndef own(context, *, counts=[]): ...\n'),
-    "free measure": (
-        "measures/paths/measure",
-        'TABLE = "orders"\nNEEDS = "nothing"\ndef own(context, *, counts=[]): ...\n',
-    ),
     "figure": ("figures/own", 'TABLES = ["paths"]\ndef own(read): ...\n'),
 }
 
@@ -46,37 +41,28 @@ def test_a_file_that_any_component_opens_counts(kind: str, tmp_path: Path, monke
     """DATA means the same for all kinds; it names files beside a component that lives elsewhere."""
     monkeypatch.syspath_prepend(tmp_path)
     path, text = COMPONENTS[kind]
-    module = f"datalab_{kind.replace(' ', '_')}"
+    module = f"datalab_{kind}"
     (tmp_path / f"{module}.py").write_text(f'DATA = ["some/facts.csv"]\n{text}')
     named: Any = {"figure": f"{module}:own"} if kind == "figure" else f"{module}:own"
     config = changed(path, named, changed("figures", {}, changed("grid", [ENTRY])))
-    where = "/".join(path.split("/")[:2]).replace("/", r".")
     assert "DATA = 'some/facts.csv', but" in refusal(config)
-    assert kind in ("normaliser", "optimizer") or refusal(config).startswith(where)
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "facts.csv").write_bytes(b"one fact \xff")
     before = make_plan(config)
     (tmp_path / "some" / "facts.csv").write_text("another fact")
     after = make_plan(config)
-    expected = {"task": {"cell", "data"}, "measure": {"paths"}, "free measure": {"paths"}, "figure": {"own"}}
+    expected = {"task": {"cell", "data"}, "measure": {"paths"}, "figure": {"own"}}
     assert differing(before, after) == expected.get(kind, {"cell"})
-    codes = {"figure": after.figures, "measure": after.measures, "free measure": after.measures}
+    codes = {"figure": after.figures, "measure": after.measures}
     code = codes[kind][path.split("/")[1]].code if kind in codes else after.cells[0].code
     assert set(digests(f"{module}/some/facts.csv")) == {code[f"{module}/some/facts.csv"]}
-
-
-def test_a_file_of_the_package_counts() -> None:
-    name = "rankfall/rank/paths/published.csv"
-    code = make_plan(changed("measures", {"reproduction": {}})).measures["reproduction"].code
-    assert code[name] == content(files.PACKAGE / "rank" / "paths" / "published.csv")
-    assert set(digests(name)) == {code[name]}
 
 
 def models(**options: Any) -> dict[str, Any]:
     return changed("measures", {"model_residuals": options, "paths": {}}, changed("grid", [ENTRY]))
 
 
-@pytest.mark.parametrize("name", ["corpus", "./corpus", "corpus.txt", "folder/corpus"])
+@pytest.mark.parametrize("name", ["corpus", "folder/corpus.txt"])
 def test_what_is_in_a_text_that_an_option_names_counts(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,14 +76,6 @@ def test_what_is_in_a_text_that_an_option_names_counts(
     after = make_plan(config)
     assert differing(before, after) == {"cell", "data", "model_residuals"}
     assert before.measures["model_residuals"].code[name] != after.measures["model_residuals"].code[name]
-
-
-def test_an_option_that_is_one_of_a_few_words_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = make_plan(models(model="bert", phase="init"))
-    (tmp_path / "init").mkdir()
-    (tmp_path / "init" / "notes").write_text("of somebody's")
-    assert not differing(before, make_plan(models(model="bert", phase="init")))
 
 
 def test_a_folder_counts_by_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +125,7 @@ def test_a_word_is_not_looked_for_among_files(tmp_path: Path, monkeypatch: pytes
     assert not differing(before, make_plan(config))
 
 
-@pytest.mark.parametrize("name", ["./gone.txt", "../gone", "~/gone.txt", "/gone/text", "data/gone.tsv", "gone.txt", ""])
+@pytest.mark.parametrize("name", ["../gone", "~/gone.txt", "gone.txt"])
 def test_a_path_that_does_not_exist_is_refused(name: str) -> None:
     message = refusal(changed("tasks/sorting", {"task": "memorization", "text": name}, changed("grid", [ENTRY])))
     assert message.startswith(
@@ -155,13 +133,3 @@ def test_a_path_that_does_not_exist_is_refused(name: str) -> None:
     )
     model = refusal(changed("measures/bert", {"measure": "model_law", "model": "bert", "text": name}))
     assert model.startswith(f"measures.bert.text: {name!r} does not exist; allowed: topics, wiki_bio, ")
-
-
-def test_a_path_that_is_nearly_a_word() -> None:
-    message = refusal(changed("tasks/sorting", {"task": "memorization", "text": "topic"}, changed("grid", [ENTRY])))
-    assert message.endswith("did you mean 'topics'?")
-
-
-def test_odd_texts_are_no_paths() -> None:
-    for text in ("", ".", "/", "~nobody", "a" * 5000, "Qwen/Qwen2.5-0.5B"):
-        assert make_plan(models(model=text)).measures

@@ -77,15 +77,6 @@ def test_a_version_that_changes_while_a_job_runs_is_kept_under_no_key(lab: Path)
         check_unchanged(code)
 
 
-def test_own_components_import_nothing_beyond_the_common_ground(lab: Path) -> None:
-    assert versions(cell_of("softmax")) == {}
-
-
-def test_a_component_alone_has_no_versions(lab: Path) -> None:
-    (lab / "installed_helper.py").write_text("")
-    assert versions(cell_of()) == {}
-
-
 @pytest.mark.long
 def test_a_job_trains_again_after_an_upgrade_and_show_tells_the_version(
     lab: Path, capsys: pytest.CaptureFixture[str]

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankfall import components
-from rankfall.design import Architecture, Task, Training, field_declarations
-from rankfall.run.keys.fingerprint import Sources, _analyse
+from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS
 from rankfall.run.plan.entries import MEASURE_ROOTS
 from rankfall.run.snakemake.jobs import ROW_ROOTS, TABLE_ROOTS
@@ -79,16 +78,6 @@ def strange(file: str, stage: str, rooms: set[str]) -> bool:
     return kind not in components.OF_A_STUDY or last not in {*SHARED, components.OF_A_STUDY[kind]}
 
 
-def test_what_a_field_means_is_in_no_key() -> None:
-    """Every other line of `design.py` is."""
-    text = (PACKAGE / "design.py").read_text()
-    told = text.replace("number of blocks", "how many blocks")
-    meant = text.replace("depth: Size = 6", "depth: Size = 7")
-    assert len({text, told, meant}) == 3
-    plain, reworded, changed = (_analyse(one.encode(), "design", False, "design.py")[0] for one in (text, told, meant))
-    assert plain == reworded != changed
-
-
 def test_arithmetic_never_names_the_machinery() -> None:
     """Not even for types: nets, training, measures and models know a cell as what `design.py` says of it."""
     rooms = ("nets", "train", "tasks", "measure", "models", *components.STUDIES)
@@ -109,24 +98,3 @@ def imported(path: Path) -> Iterator[str]:
             yield node.module or ""
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-
-
-def test_a_kind_is_declared_once() -> None:
-    """Every folder of components belongs to a field of a design, or to the kinds that a quantity has."""
-    kinds = field_declarations(Task, Architecture, Training)
-    assert {kind: (f"{about['folder']}/*.py",) for kind, about in kinds.items()}.items() <= components.KINDS.items()
-    assert set(components.KINDS) - set(kinds) == set(components.OF_A_STUDY)
-    folders = {f"{path.parent.relative_to(PACKAGE)}/*.py" for path in (PACKAGE / "nets").glob("*/__init__.py")}
-    assert folders <= {place for places in components.KINDS.values() for place in places}
-
-
-def test_a_name_is_of_one_study_alone() -> None:
-    """A measure, its table and its figure have one name: in two studies, the one would hide the other."""
-    files = [path for place in ("measure.py", "figure.py", "columns.py") for path in PACKAGE.glob(f"*/*/{place}")]
-    studies: dict[str, set[str]] = {}
-    for path in files:
-        studies.setdefault(path.parent.name, set()).add(path.parts[-3])
-    assert len(studies) > 30
-    assert not {name: found for name, found in studies.items() if len(found) > 1}
-    assert set.union(*studies.values()) == set(components.STUDIES)
-    assert not [path for path in files if not (path.parent / "__init__.py").is_file()], "it would be in no wheel"

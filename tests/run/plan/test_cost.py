@@ -41,8 +41,6 @@ def test_an_attention_without_scores_grows_with_length_and_not_with_its_square(a
         ("", True),
         ("OFFERS = ()\n", False),
         ("OFFERS = ()\nPROVIDES = ('weights',)\n", True),
-        ("OFFERS = ('scores',)\n", True),
-        ("PROVIDES = ()\n", True),
     ],
 )
 def test_an_attention_that_does_not_say_may_have_scores(
@@ -51,17 +49,6 @@ def test_an_attention_that_does_not_say_may_have_scores(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "scorelab.py").write_text(facts + OWN)
     assert (growth("scorelab:Own")[0] > 1.5) == squared
-
-
-def test_an_untrained_network_takes_as_long_as_its_evaluation() -> None:
-    """On the samples to test on, a third of the operations of a step with as many: the largest networks of the paper's preset are
-    untrained ones."""
-    large, training = Architecture(name="a", depth=12, heads=12, width=768), Training(name="t", epochs=0)
-    few, many = (
-        cell_seconds(Task("t", Component("memorization", {"train": 900, "test": n, "length": 128})), large, training)
-        for n in (50, 500)
-    )
-    assert many - few == pytest.approx(450 * 128 * 2 * (12 * 4 * 768**2 + 12 * 2 * 128 * 768) / 6e10, rel=0.01)
 
 
 def test_samples_longer_than_those_trained_on_take_memory_for_their_scores() -> None:

@@ -8,7 +8,6 @@ from plans import changed
 
 from rankfall import components
 from rankfall.cli import main
-from rankfall.errors import RankfallError
 from rankfall.report import tables
 from rankfall.run.keys import files
 from rankfall.run.plan import make_plan
@@ -25,11 +24,6 @@ def test_reads_what_is_made_and_waits_for_it() -> None:
     assert jobs.job("table", "reproduction").inputs == tuple(measure.files)
     alone = PlanJobs(make_plan(changed("measures", {"reproduction": {}})))
     assert alone.job("measure", "reproduction").inputs == tuple(alone.job("table", "cells").files)  # every run makes it
-
-
-def test_takes_no_filter_of_cells() -> None:
-    with pytest.raises(RankfallError, match="needs tables, so it takes no filter of cells"):
-        make_plan(changed("measures", {"reproduction": {"cells": {"seed": 0}}}))
 
 
 def test_files_of_facts_are_declared_where_they_are_read() -> None:

@@ -11,7 +11,6 @@ from plans import VALID, changed, component, refusal
 from rankfall import cli
 from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, engines, make_plan
-from rankfall.run.plan.cost import cell_seconds
 from rankfall.tasks import circle
 
 
@@ -65,27 +64,6 @@ def test_what_is_not_served_is_plain_and_said(name: str) -> None:
     assert "compute.engine" in line and why in line and "auto" in line
 
 
-SERVED = {
-    "normaliser": ("architectures/san/normaliser", "l2"),
-    "position": ("architectures/san/position", "shaw"),
-    "attention": ("architectures/san/attention", "linear"),
-    "sentinels": ("architectures/san/sentinels", "bos"),
-    "norm": ("architectures/san/norm", "rms"),
-    "objective": ("trainings/short/objective", "prefixes"),
-}
-
-
-@pytest.mark.parametrize("name", SERVED)
-def test_every_component_is_served(name: str) -> None:
-    plan = make_plan(changed(*SERVED[name], changed("measures", {}, asked("machine"))))
-    assert set(engines.engines(plan.cells, plan.config.compute)) == {("machine", "")}
-
-
-def test_an_engine_that_there_is_not_is_refused() -> None:
-    line = refusal(asked("fused"))
-    assert "compute.engine" in line and "auto" in line and "machine" in line and "plain" in line
-
-
 def test_a_component_that_says_it_cannot_be_traced_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     component(tmp_path, "softmax", "TRACED = False\n\n\ndef softmax(logits):\n    return logits.softmax(-1)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -109,13 +87,6 @@ def test_a_symmetric_task_is_plain_and_said(tmp_path: Path, monkeypatch: pytest.
     why = "task mylab_ring:circle, whose samples are symmetric"
     assert set(engines.engines(plan.cells, plan.config.compute)) == {("plain", why), ("machine", "")}
     assert why in refusal(changed("compute/engine", "machine", config))
-
-
-def test_wide_networks_with_few_sequences_are_served() -> None:
-    """Only the whole of a row has to fill vectors, not the sequences of one place."""
-    config = changed("architectures/san/width", 256, changed("trainings/short/batch", 4, asked("auto")))
-    plan = make_plan(changed("measures", {}, config))
-    assert set(engines.engines(plan.cells, plan.config.compute)) == {("machine", "")}
 
 
 def test_the_fast_engine_is_the_default_and_a_plan_without_it_says_what_it_would_do() -> None:
@@ -162,19 +133,6 @@ def test_where_the_machine_does_not_pay_on_a_gpu_autograd_is_recorded_unless_it_
     assert found == {"auto": {("plain", why)}, "machine": {("machine_gpu", "")}}
 
 
-def test_a_device_that_is_not_known_is_served_by_autograd() -> None:
-    plan = make_plan(on_a_gpu("auto", device="auto"))
-    ((engine, why),) = engines.engines(plan.cells, plan.config.compute)
-    assert engine == "plain" and "device auto" in why
-
-
-def test_a_component_of_ones_own_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    component(tmp_path, "softmax", "def softmax(logits):\n    return logits.softmax(-1)\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    plan = make_plan(changed("architectures/san/normaliser", "softmax:softmax", asked("auto")))
-    assert set(engines.engines(plan.cells, plan.config.compute)) == {("machine", "")}
-
-
 def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, results = tmp_path / "c.json", str(tmp_path / "results")
     path.write_text(json.dumps(changed("trainings/short/dtype", "float64", asked("auto"))))
@@ -186,12 +144,6 @@ def test_the_plan_says_who_computes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert {(one["engine"], one["why"]) for one in found} == {("plain", "float64")}
 
 
-def test_the_estimate_knows_engines() -> None:
-    (cell, *_) = make_plan(VALID).cells
-    designs = cell.task, cell.architecture, cell.training
-    assert cell_seconds(*designs, "machine") < cell_seconds(*designs, "plain")
-
-
 def test_steps_of_many_lengths_are_for_a_processor() -> None:
     """On a GPU the machine compiles a kernel for each form of a batch, in seconds."""
     config = changed("trainings/short/objective", "prefixes", on_a_gpu("auto"))
@@ -201,13 +153,3 @@ def test_steps_of_many_lengths_are_for_a_processor() -> None:
     assert why in refusal(changed("compute/engine", "machine", changed("measures", {}, config)))
     here = make_plan(changed("compute/device", "cpu", changed("measures", {}, config)))
     assert {cell.engine for cell in here.cells} == {"machine"}
-
-
-def test_a_plan_says_which_engine_trained_the_cells_of_the_store() -> None:
-    """What a job could not trace it has trained by autograd, which no plan reads from the code; of other cells it promises nothing."""
-    plan = make_plan(changed("measures", {}, asked("auto")))
-    first, second, third, *others = [cell.key for cell in plan.cells if cell.training.epochs]
-    trained: dict[str, str | None] = {first: "machine", second: "plain", third: None}  # None: the store does not say
-    found = engines.engines(plan.cells, plan.config.compute, trained)
-    counts = {why: cells.total() for why, cells in found.items()}
-    assert counts == {("machine", ""): 2, ("plain", engines.UNTRACED): 1, ("machine", engines.UNTRIED): len(others)}

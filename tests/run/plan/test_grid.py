@@ -47,10 +47,6 @@ def test_include_adds_to_what_is_left() -> None:
     assert cells(entry) == {("san", 1, 0), ("full", 9, 3), ("full", 9, 4)}
 
 
-def test_include_takes_the_entry_s_values_for_what_it_does_not_say() -> None:
-    assert cells({"seed": [0, 1], "include": [{"depth": 2}]}) == {("san", d, s) for d in (6, 2) for s in (0, 1)}
-
-
 def test_axes_of_training_task_and_components() -> None:
     entry = {"training.lr": ["1e-4", 0.5], "task.length": [5, 6], "normaliser": ["softmax", {"name": "l2"}]}
     found = planned("grid", [{"task": "sorting", "architecture": "san", "training": "short", "seed": 0, **entry}]).cells

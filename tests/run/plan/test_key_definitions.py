@@ -18,16 +18,10 @@ from rankfall.run.plan.engines import ROOTS
 from rankfall.run.snakemake.jobs import PlanJobs
 
 CHECKOUT = Path(__file__).parents[3]
-CONFIGS = [CHECKOUT / "config.yaml", *sorted((CHECKOUT / "workflow" / "presets").glob("*.yaml"))]
-LARGE = {"prediction", "prediction_tenth"}  # thousands of cells
-LONG = {"atlas", "census", "census_full"}
+CONFIGS = [CHECKOUT / "config.yaml", CHECKOUT / "workflow" / "presets" / "smoke.yaml"]
 
 
-def marks(name: str) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.slow] * (name in LARGE) + [pytest.mark.long] * (name in LONG)
-
-
-@pytest.mark.parametrize("config", [pytest.param(one, id=one.stem, marks=marks(one.stem)) for one in CONFIGS])
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
 def test_keys_are_what_they_are_defined_as(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CHECKOUT)
     plan, sources = make_plan(config), Sources()

@@ -1,9 +1,7 @@
 """Guards identity: what changes a cell's key, group and shard, and above all what does not."""
 
-import copy
 import random
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import VALID, changed, planned
 
-from rankfall.design import Component
 from rankfall.run.plan import Cell, Plan, make_plan, shard
 
 RICH: dict[str, Any] = changed(
@@ -56,7 +53,7 @@ def shuffled(value: Any, random: random.Random) -> Any:
 
 
 @pytest.mark.long
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_order_of_writing_changes_nothing(random: random.Random) -> None:
     again = shuffled(RICH, random)
@@ -65,22 +62,12 @@ def test_order_of_writing_changes_nothing(random: random.Random) -> None:
     assert [cell.key for cell in plan.cells] == [cell.key for cell in other.cells]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.sets(st.integers(0, 2**40), min_size=1, max_size=6), st.integers(0, 2**40))
 def test_added_seed_changes_no_other_cell(seeds: set[int], more: int) -> None:
     before = keys(changed("grid/0/seed", sorted(seeds)))
     after = keys(changed("grid/0/seed", sorted(seeds | {more})))
     assert before.items() <= after.items()
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.sets(st.integers(1, 40), min_size=1, max_size=5), st.integers(1, 40))
-def test_added_depth_changes_no_other_key(depths: set[int], more: int) -> None:
-    before = keys(changed("grid/0/depth", sorted(depths)))
-    after = keys(changed("grid/0/depth", sorted(depths | {more})))
-    assert {key: about[:2] for key, about in before.items()}.items() <= {
-        key: about[:2] for key, about in after.items()
-    }.items()
 
 
 def only(config: Any) -> Cell:
@@ -93,11 +80,8 @@ def only(config: Any) -> Cell:
 SAME_KEY = {
     "default written out": ("architectures/san/heads", 2),
     "width of a head written out": ("architectures/san/head_width", 24),
-    "width of an MLP that is not there": ("architectures/san/mlp_width", 7),
     "embedding written out": ("architectures/san/embedding", "token"),
-    "option's default written out": ("tasks/sorting/symbols", 10),
     "component as mapping": ("architectures/san/mask", {"name": "none"}),
-    "number as integer": ("trainings/short/weight_decay", 0),
     "learning rate as text": ("trainings/short/lr", "1e-3"),
     "how to compute": ("compute", {"threads": 7, "stack": 3, "checkpoint_seconds": 5}),
     "name": ("name", "another"),
@@ -125,27 +109,12 @@ def test_other_meaning_has_another_key(name: str) -> None:
     assert only(changed(*OTHER_KEY[name])).key != only(VALID).key
 
 
-@pytest.mark.parametrize(
-    ("option", "written"),
-    [("scale: float = 1", 1), ("scale: float | None = 1", 1.0), ("scale: list[float] = (1, 2)", [1, 2])],
-)
-def test_writing_a_default_changes_nothing_however_it_is_spelt(
-    option: str, written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writing_a_default_changes_nothing_however_it_is_spelt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "deflab.py").write_text(f"def sharp(scores, *, {option}): ...\n")
-    plain = changed("architectures/san/normaliser", "deflab:sharp")
-    assert (
-        only(plain).key == only(changed("architectures/san/normaliser", {"name": "deflab:sharp", "scale": written})).key
-    )
-
-
-def test_labels_are_no_part_of_the_key() -> None:
-    config = changed("architectures/renamed", VALID["architectures"]["san"])
-    entry = {"task": "sorting", "architecture": "renamed", "training": "short", "seed": 0}
-    (cell,) = make_plan(changed("grid", [entry], config)).cells
-    assert cell.architecture.name == "renamed"
-    assert cell.key == only(VALID).key
+    (tmp_path / "deflab.py").write_text("def sharp(scores, *, scale: float = 1, both: list[float] = (1, 2)): ...\n")
+    written = {"name": "deflab:sharp", "scale": 1.0, "both": [1, 2]}
+    plain, spelt = (only(changed("architectures/san/normaliser", one)) for one in ("deflab:sharp", written))
+    assert plain.key == spelt.key
 
 
 @pytest.mark.parametrize("field", ["lr", "weight_decay", "clip", "stop_loss"])
@@ -168,19 +137,6 @@ def test_untrained_cells_do_not_depend_on_how_they_would_be_trained() -> None:
     )
     for cell in make_plan(config).cells:
         assert not any("optimizers/adam" in file for file in cell.code)
-
-
-def test_data_is_shared_by_cells_of_one_seed() -> None:
-    plan = make_plan(VALID)
-    assert len({cell.data_key for cell in plan.cells}) == 3
-    assert len({(cell.data_key, cell.seed) for cell in plan.cells}) == 3
-
-
-def test_cells_depend_on_their_own_components_only() -> None:
-    cells = planned("grid/0/normaliser", ["softmax", "l2"]).cells
-    for cell in cells:
-        used = {Path(file).stem for file in cell.code if "/normalisers/" in file}
-        assert {name for name in used if not name.startswith("_")} == {cell.architecture.normaliser.name}
 
 
 def edited(plan: Plan, other: Plan) -> set[str]:
@@ -220,44 +176,6 @@ def test_edit_of_a_task_makes_its_data_again(tmp_path: Path, monkeypatch: pytest
     assert {cell.task.name for cell in again.cells if data[cell.task.name] != cell.data_key} == {"coins"}
 
 
-def test_what_is_in_a_file_that_a_task_names_is_part_of_its_data(tmp_path: Path) -> None:
-    text = tmp_path / "some.txt"
-    text.write_text("one text")
-    config = changed(
-        "tasks", {"memorization": {"text": str(text)}, "plain": {"task": "memorization", "text": "topics"}}
-    )
-    config["grid"] = [{"task": ["memorization", "plain"], "architecture": "san", "training": "short", "seed": 0}]
-    config["measures"] = {}
-    before = make_plan(config).cells
-    text.write_text("another text")
-    after = make_plan(config).cells
-    differ = {b.task.name: (b.key != a.key, b.data_key != a.data_key, b.spec != a.spec) for b, a in zip(before, after)}
-    assert differ == {"memorization": (True, True, False), "plain": (False, False, False)}
-    assert {file for file in before[0].code if before[0].code[file] != after[0].code[file]} == {str(text)}
-
-
-def test_a_text_that_comes_with_python_counts_as_it_stands_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CPython's documentation topics differ between its versions: another version's data is other data."""
-    (tmp_path / "words.txt").write_text("some words")
-    text = str(tmp_path / "words.txt")
-    config = changed("tasks", {"memorization": {}, "file": {"task": "memorization", "text": text}})
-    config["grid"] = [{"task": ["memorization", "file"], "architecture": "san", "training": "short", "seed": 0}]
-    config["measures"] = {"chains": {"model": "bert"}}
-    before = make_plan(config)
-    package = tmp_path / "pydoc_data"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "topics.py").write_text("topics = {}")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "pydoc_data", raising=False)
-    after = make_plan(config)
-    differ = {b.task.name: (b.key != a.key, b.data_key != a.data_key) for b, a in zip(before.cells, after.cells)}
-    assert differ == {"memorization": (True, True), "file": (False, False)}
-    assert before.measures["chains"].key != after.measures["chains"].key
-
-
 def test_measure_key_follows_cell_options_and_code() -> None:
     plan, other = make_plan(VALID), planned("measures/paths/counts", [3])
     cell = plan.cells[0]
@@ -265,15 +183,6 @@ def test_measure_key_follows_cell_options_and_code() -> None:
     assert plan.measure_key("paths", cell) != other.measure_key("paths", cell)
     renamed = changed("measures", {"again": {"measure": "paths", "counts": [2]}})
     assert make_plan(renamed).measure_key("again", cell) == plan.measure_key("paths", cell)
-
-
-def test_measure_is_for_the_cells_that_it_names() -> None:
-    plan = planned("measures/paths/cells", {"architecture": "full", "depth": [4], "seed": "0..1"})
-    chosen = [cell for (task, s) in plan.shards for cell in plan.measured_cells("paths", task, s)]
-    assert {(cell.architecture.name, cell.architecture.depth, cell.seed) for cell in chosen} == {
-        ("full", 4, 0),
-        ("full", 4, 1),
-    }
 
 
 # Shards
@@ -319,25 +228,6 @@ def within(name: str, one: shard.Pack) -> bool:
     return first <= 32 * one.block <= last and f"{one.address:032b}".startswith(bits)
 
 
-def test_new_seeds_leave_shards_of_other_seeds_alone() -> None:
-    """200 groups of 100 seeds in a hundred shards; seed 100 joins the last of four blocks of 32."""
-    groups = [f"group {number}" for number in range(200)]
-    cost = {(group, seed): 20.0 for group in groups for seed in range(101)}
-
-    def cut(seeds: int) -> dict[str, set[shard.Pack]]:
-        seconds: dict[shard.Pack, float] = {}
-        for (group, seed), each in cost.items():
-            if seed < seeds:
-                seconds[shard.pack(group, seed)] = seconds.get(shard.pack(group, seed), 0.0) + each
-        return members(shard.shards(seconds, 100))
-
-    before, after = cut(100), cut(101)
-    assert len(before) > 50
-    again = {name for name in after if before.get(name) != after[name] or name.startswith("96-127")}
-    assert 0 < len(again) < 0.1 * len(after)
-    assert all(int(name.split("-")[0]) >= 64 for name in again)
-
-
 @pytest.mark.parametrize(
     ("how", "together"),
     [
@@ -369,14 +259,6 @@ def test_shards_are_as_many_as_the_cost_asks_for() -> None:
     assert {cell.key for cells in many.shards.values() for cell in cells} == {cell.key for cell in few.cells}
 
 
-def test_stackable_cells_meet_in_a_shard() -> None:
-    plan = make_plan(changed("compute", {"shard_minutes": 0.001}, changed("grid/0/seed", "0..31")))
-    homes: dict[str, set[str]] = {}
-    for cell in plan.cells:
-        homes.setdefault(cell.group, set()).add(cell.shard)
-    assert all(len(found) == 1 for found in homes.values())
-
-
 def test_config_as_json_means_the_same(tmp_path: Path) -> None:
     import json
 
@@ -385,16 +267,3 @@ def test_config_as_json_means_the_same(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(json.dumps(RICH))
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(RICH))
     assert keys(tmp_path / "c.json") == keys(tmp_path / "c.yaml") == keys(RICH)
-
-
-def test_planning_leaves_the_configuration_alone() -> None:
-    before = copy.deepcopy(RICH)
-    make_plan(RICH)
-    assert before == RICH
-
-
-def test_components_are_equal_where_keys_are() -> None:
-    """What is worked out once for equal components must not be shared by two whose keys differ."""
-    one, float_one, true = (Component("scaled", {"scale": scale}) for scale in (1, 1.0, True))
-    assert len({one, float_one, true}) == 3 and one != float_one
-    assert one == Component("scaled", {"scale": 1}) and hash(one) == hash(Component("scaled", {"scale": 1}))

@@ -41,23 +41,6 @@ def test_cells_that_differ_in_what_nothing_reads_are_one_cell() -> None:
     assert unit.cells[0].architecture.heads is unit.cells[0].architecture.head_width is None
 
 
-def test_what_is_read_still_tells_cells_apart() -> None:
-    assert len(planned({"attention": "gau"}, {"normaliser": ["softmax", "l2"]}).cells) == 4
-    assert len(planned({"attention": "linear"}, {"heads": [1, 2]}).cells) == 4
-    assert len(planned({}, {"normaliser": ["softmax", "l2"], "heads": [1, 2]}).cells) == 8
-
-
-def test_a_field_that_nothing_reads_is_not_checked_for_its_fit() -> None:
-    planned({"attention": "gau", "heads": 3})  # three heads do not divide a width of eight
-    assert "3 heads do not divide the width 8" in refusal(config({"heads": 3}))
-
-
-def test_two_entries_that_make_one_cell_are_told() -> None:
-    entry = {"task": "sorting", "architecture": "net", "training": "short", "seed": 0}
-    given = config({"attention": "linear"}) | {"grid": [entry, entry | {"normaliser": "l2"}]}
-    assert "is already made by grid.0" in refusal(given)
-
-
 @pytest.mark.parametrize(
     ("measure", "attention", "lacks"),
     [
@@ -74,12 +57,6 @@ def test_a_measure_is_refused_what_an_attention_has_not(measure: str, attention:
     assert said == f"measures.{measure}: no cell of the grid can be measured: {what}"
     given["measures"][measure] = {"cells": {"seed": 0}}
     assert refusal(given).endswith(f": {what}; name the right cells in `cells`")
-
-
-def test_a_measure_of_the_right_cells_is_not(tmp_path: Path) -> None:
-    axes = {"attention": ["multihead", "linear", "gau"]}
-    plan = planned({}, axes, measures={"paths": {"cells": {"attention": "multihead"}}, "residuals": {}, "law": {}})
-    assert len(plan.selected["paths"]) == 2 and len(plan.selected["residuals"]) == 6
 
 
 @pytest.mark.parametrize("position", ["rope", "toeplitz", "symmetric"])
@@ -99,12 +76,6 @@ def test_a_position_of_ones_own_says_what_it_touches(tmp_path: Path, monkeypatch
     planned({"position": "placelab:Own"})
     component(tmp_path, "placelab2", text.format("TOUCHES = ('states',)"))
     planned({"attention": "linear", "position": "placelab2:Own"})
-
-
-def test_linear_attention_has_two_masks() -> None:
-    planned({"attention": "linear"}, {"mask": ["none", "causal"]})
-    said = refusal(config({"attention": "linear", "mask": "local"}))
-    assert "attention 'linear' needs mask" in said and "without T x T weights" in said
 
 
 def test_ignores_names_fields_of_its_own_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,16 +117,3 @@ def test_longer_than_learned_positions_go_is_refused(tmp_path: Path, monkeypatch
                 "measures.own: no cell of the grid can be measured: length 6 is asked for, but position 'learned' admits "
                 "no more than the length that it was trained at, 5"
             )
-
-
-def test_a_position_of_ones_own_that_does_not_say_is_taken_to_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    component(tmp_path, "lengthlab3", MEASURE)
-    text = (
-        "from rankfall.nets.positions._base import Position\nclass Own(Position):\n    def __init__(self, sizes): ...\n"
-    )
-    component(tmp_path, "endlab", text)
-    given = config({"position": "endlab:Own"}, measures={"own": {"measure": "lengthlab3:own", "lengths": [6]}})
-    assert "position 'endlab:Own' admits no more" in refusal(given)

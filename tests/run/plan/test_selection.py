@@ -52,38 +52,15 @@ def test_a_measure_without_cells_measures_those_that_it_can(
     assert refusal(config) == f"measures.own: no cell of the grid can be measured: {why}"
 
 
-def test_where_no_cell_is_measured_the_reason_of_most_comes_first() -> None:
-    """And each says how many it is of: one cell's reason is not that of the grid."""
-    config = changed("architectures/full", {"mlp": "gelu", "norm": "none"}, measured(decomposition={}))
-    config["architectures"]["san"] = {"base": "full", "mlp": "none", "norm": "layer"}
-    config["grid"] = [{"task": "sorting", "architecture": ["full", "san"], "training": "init", "seed": 0}]
-    config["grid"].append({"task": "sorting", "architecture": "san", "training": "init", "seed": [1, 2]})
-    why = "measure 'decomposition' needs {} none: a network with {} is not a sum over paths"
-    norms, mlp = why.format("norm", "norms"), why.format("mlp", "an MLP")
-    said = f"measures.decomposition: no cell of the grid can be measured: {norms} (3 of 4 cells); {mlp} (1 of 4 cells)"
-    assert refusal(config) == said
-
-
-@pytest.mark.parametrize(("measure", "able"), [("token_identity", "sorting"), ("probe_trained", "probe")])
-def test_a_task_whose_tokens_are_all_equal_is_measured_by_what_is_for_it_alone(measure: str, able: str) -> None:
-    config = measured(**{measure: {}}) | {"tasks": {"sorting": {}, "probe": {}}}
+def test_a_task_whose_tokens_are_all_equal_is_measured_by_what_is_for_it_alone() -> None:
+    able = {"token_identity": "sorting", "probe_trained": "probe"}
+    config = measured(**{measure: {} for measure in able}) | {"tasks": {"sorting": {}, "probe": {}}}
     config["grid"] = [{"task": ["sorting", "probe"], "architecture": "san", "training": "init", "seed": 0}]
     config["architectures"]["san"]["position"] = "none"
     plan = make_plan(config)
-    assert {cell.task.name for cell in plan.cells if cell.key in plan.selected[measure]} == {able}
-    assert [*plan.left_out] == [measure]
-
-
-@pytest.mark.parametrize(("part", "value"), [("mlp", "gelu"), ("norm", "layer")])
-def test_decomposition_is_for_networks_that_are_sums_over_paths(part: str, value: str) -> None:
-    config = changed("architectures/san", {"residual": "none", "norm": "none"}, measured(decomposition={}))
-    config["architectures"].pop("full")
-    config["grid"][0]["architecture"] = "san"
-    make_plan(config)
-    message = refusal(changed(f"architectures/san/{part}", value, config))
-    assert message.startswith(
-        f"measures.decomposition: no cell of the grid can be measured: measure 'decomposition' needs {part} none"
-    )
+    for measure, task in able.items():
+        assert {cell.task.name for cell in plan.cells if cell.key in plan.selected[measure]} == {task}
+    assert {*plan.left_out} == {*able}
 
 
 def test_a_cell_is_measured_once_for_a_table() -> None:
@@ -112,33 +89,12 @@ def test_networks_of_one_setting_are_measured_in_one_way(cells: tuple[str, Any, 
     make_plan(measured(paths=entries[0], more=entries[1]))
 
 
-def test_measures_that_share_a_table_may_share_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another component's rows may well differ."""
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "sharelab.py").write_text(MEASURE)
-    make_plan(measured(paths={}, own={"measure": "sharelab:own"}))
-
-
 def test_a_measure_of_no_cells_is_made_once() -> None:
     message = refusal(measured(orders={}, more={"measure": "orders", "sentinels": ["none", "bos"]}))
     assert message == "measures.more: is the same as measures.orders; take one of them out"
     make_plan(measured(orders={}, more={"measure": "orders", "normalisers": ["softmax"]}))
     models = {name: {"measure": "model_residuals", "model": name} for name in ("bert", "gpt2")}
     assert make_plan(measured(**models)).tables == {"model_residuals": ["bert", "gpt2"]}
-
-
-def test_jobs_are_cut_by_the_measure_that_takes_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve cells of four stacks are one job, unless a measure takes an hour for a cell: then each of its stacks has its own."""
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "costlab.py").write_text(f'COST = {{"seconds": 3600}}\n{MEASURE}')
-    (tmp_path / "cheaplab.py").write_text(MEASURE)
-    cheap = make_plan(measured(own={"measure": "cheaplab:own"}))
-    assert len(cheap.shards) == 1
-    for depth in (2, 4):
-        dear = make_plan(measured(own={"measure": "costlab:own", "cells": {"depth": depth}}))
-        homes = {cell.group: cell.shard for cell in dear.cells if cell.architecture.depth == depth}
-        assert len(homes) == len(set(homes.values())) == 2
-        assert [cell.key for cell in dear.cells] == [cell.key for cell in cheap.cells]
 
 
 OWN_ATTENTION = """
@@ -190,12 +146,3 @@ def test_one_of_several_parts_is_enough(tmp_path: Path, monkeypatch: pytest.Monk
         key: config[key] for key in ("architectures", "grid")
     }
     assert start in refusal(named)
-
-
-def test_a_figure_uses_tables_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "drawlab.py").write_text('USES = ("weights",)\nTABLES = ["cells"]\ndef own(read): ...\n')
-    message = refusal(changed("figures", {"own": {"figure": "drawlab:own"}}))
-    assert message.startswith(
-        "figures.own: its component says what it USES of a network, but a figure is drawn from tables"
-    )

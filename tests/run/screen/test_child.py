@@ -5,11 +5,10 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from rankfall.run.screen.child import Child, group
+from rankfall.run.screen.child import Child
 from rankfall.run.screen.driver import Driver
 from rankfall.run.screen.state import RunState
 
@@ -109,24 +108,3 @@ def test_the_third_time_ends_what_does_not_end() -> None:
     child.interrupt()
     assert child.code(10) == -9
     child.close()
-
-
-def test_events_are_taken_whole(tmp_path: Path) -> None:
-    """A line that is only half written is waited for."""
-    child = Child([sys.executable, "-c", ""], {})
-    assert child.code(30) == 0
-    with child.event_file.open("a") as file:
-        file.write('{"event": "a"}\n{"ev')
-        file.flush()
-        assert list(child.new_events()) == [{"event": "a"}]
-        file.write('ent": "b"}\n{"event": "c", "l{"event": "d"}\n{"event": "e"}\n')  # the disk was full meanwhile
-    assert list(child.new_events()) == [{"event": "b"}, {"event": "e"}]
-    child.close()
-    assert not child.event_file.exists()
-
-
-def test_the_processes_of_a_group_are_found() -> None:
-    child = Child([sys.executable, "-c", "import time; time.sleep(60)"], {})
-    assert group(child.process.pid) in ({child.process.pid}, set())  # nothing, where there is no /proc
-    child.close()
-    assert child.code(30) is not None

@@ -42,8 +42,3 @@ def test_the_name_is_what_snakemake_said() -> None:
     said = f"Using profile x\nSLURM run ID: {OURS}\nMinJobAge 120s\n"
     assert cluster.name_in(said) == OURS
     assert cluster.name_in("SLURM run ID: \n") is cluster.name_in("SLURM run ID: all\n") is cluster.name_in("") is None
-
-
-def test_without_slurm_nothing_is_cancelled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert cluster.cancel_left(OURS) == []

@@ -1,7 +1,6 @@
 """Guards what is shown of a run: it follows from Snakemake's events, and from what jobs write into their logs."""
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +8,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from rankfall.run.screen import ending, lines
-from rankfall.run.screen.left import TRUST, TYPICAL, seconds_left
+from rankfall.run.screen import lines
+from rankfall.run.screen.left import TYPICAL, seconds_left
 from rankfall.run.screen.logs import Reached, parse_log, read_reached
 from rankfall.run.screen.screen import view
 from rankfall.run.screen.state import RunState
-from rankfall.run.screen.words import SILENT, clock, error_in
+from rankfall.run.screen.words import error_in
 from rankfall.train.progress import Progress
 
 TABLE = TYPICAL["table"]  # seconds
@@ -63,13 +62,6 @@ def test_a_job_that_succeeds_when_it_is_tried_again_has_not_failed(tmp_path: Pat
     assert (found.failed, found.count) == ({}, 1)
 
 
-def test_a_job_that_was_asked_to_stop_has_not_failed() -> None:
-    found = state(info(1, "train", "a/0"))
-    found.stopping = True
-    assert found.take(event("job_error", 3.0, jobid=1)) is None
-    assert found.failed == {}
-
-
 def test_time_left_is_the_estimate_over_the_cores_that_can_be_used() -> None:
     found = state()
     assert seconds_left(RunState(0.0), {}, 0.0) is None
@@ -81,26 +73,6 @@ def test_time_left_is_the_estimate_over_the_cores_that_can_be_used() -> None:
     assert seconds_left(started, half, 40.0) == pytest.approx(40 + 50 + TABLE), (
         "a job that says how far it is, is believed"
     )
-
-
-def test_finished_jobs_correct_the_estimate_of_the_others() -> None:
-    found = state(info(1, "train", "a/0"), event("job_finished", 200.0, job_id=1))
-    slower = (200 + TRUST) / (100 + TRUST)
-    assert seconds_left(found, {}, 200.0) == pytest.approx(50 * slower + TABLE)
-
-
-def test_time_left_falls_to_nothing() -> None:
-    found = state()
-    for number, (rule, output) in enumerate([("train", "a/0"), ("train", "a/1"), ("table", "t")]):
-        before = seconds_left(found, {}, 10.0)
-        for one in (
-            info(number, rule, output),
-            event("job_finished", 1.0, job_id=number),
-        ):
-            found.take(one)
-        after = seconds_left(found, {}, 10.0)
-        assert before is not None and after is not None and after < before
-    assert after == 0.0
 
 
 def test_what_a_training_job_writes_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,12 +126,6 @@ def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None
     )
 
 
-def test_jobs_that_end_together_have_places_of_their_own() -> None:
-    found = state(info(1, "train", "a/0"), info(2, "train", "a/1"))
-    jobs = [found.take(event("job_finished", 9.0, job_id=number)) for number in (2, 1)]
-    assert [lines.say_ended(found, job, {}, 9.0)[:5] for job in jobs if job] == ["[1/3]", "[2/3]"]
-
-
 def test_the_view_says_what_runs_and_what_failed() -> None:
     jobs = (info(1, "train", "a/0"), info(2, "train", "a/1"))
     found = state(*jobs, event("job_error", 7.0, jobid=2))
@@ -171,42 +137,6 @@ def test_the_view_says_what_runs_and_what_failed() -> None:
     assert "15 of 30 networks of the running jobs are trained, 1,234 training steps a second" in text
     assert "train sorting 0, 1 min: 15 of 30 cells, 1,234 steps a second, loss 1 to 2" in text
     assert "1 job failed, last train sorting 1: it ended without a word" in text
-
-
-def test_a_job_whose_log_is_gone_is_told_when_it_has_been_tried_again(tmp_path: Path) -> None:
-    """Snakemake removes the log of a job that it tries again; that nothing is left of it is no news."""
-    found = state(info(1, "train", "a/0"))
-    assert found.take(event("job_error", 7.0, jobid=1)) is None
-    assert found.failed["a/0"].error == SILENT, "at the end of the run it is told: nothing may have come after it"
-    found.take(info(1, "train", "a/0"))
-    job = found.take(event("job_error", 9.0, jobid=1, error="no ink left"))
-    assert job is not None and job.error == found.failed["a/0"].error == "no ink left"
-
-
-def test_a_run_can_be_written_down_and_read_again() -> None:
-    found = state(info(1, "train", "a/0"), info(2, "train", "a/1"))
-    for one in (event("job_finished", 5.0, job_id=1), event("job_error", 7.0, jobid=2)):
-        found.take(one)
-    again = RunState.from_record(json.loads(json.dumps(found.as_record())))
-    assert again.as_record() == found.as_record()
-    assert again.count == 1 and again.failed.keys() == {"a/1"}
-    assert seconds_left(again, {}, 7.0) == seconds_left(found, {}, 7.0)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (0, "0 s"),
-        (59.4, "59 s"),
-        (60, "1 min"),
-        (130, "2 min 10 s"),
-        (601, "10 min"),
-        (3600, "1 h"),
-        (3900, "1 h 5 min"),
-    ],
-)
-def test_durations(seconds: float, said: str) -> None:
-    assert clock(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -221,40 +151,3 @@ def test_durations(seconds: float, said: str) -> None:
 def test_the_error_of_a_log_is_one_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "log").write_text(text)
     assert error_in(tmp_path / "log") == said
-
-
-def test_findings_are_told_by_their_first_sentences() -> None:
-    asked = [("Which?", "SAN: 0.5 of it after 1.25 layers (e.g. circle). Next: others.")] + [("Why?", "It is so.")] * 5
-    first, *_, last = ending.say_findings(asked)
-    assert first == "==> Which? SAN: 0.5 of it after 1.25 layers (e.g. circle)."
-    assert last == "==> the page answers 2 more questions"
-    assert len(list(ending.say_findings(asked))) == ending.FINDINGS + 1
-    assert list(ending.say_findings([])) == []
-
-
-def test_who_holds_the_lock_is_named() -> None:
-    other = {"pid": 2**22 + 1, "host": ending.socket.gethostname(), "command": "make run CONFIG=x", "config": "x"}
-    dead = ending.say_locked(other, "make run", "make run ARGS=--unlock")
-    assert "ended without removing its lock" in dead and "`make run ARGS=--unlock`" in dead
-    lives = ending.say_locked({**other, "host": "elsewhere"}, "make run", "make run ARGS=--unlock")
-    assert "`make run CONFIG=x` is working on these results" in lives and "--unlock" not in lives
-    assert "another Snakemake" in ending.say_locked(None, "make run", "make run ARGS=--unlock")
-
-
-def test_a_clock_that_is_set_back_gives_no_negative_times() -> None:
-    """By an hour, while two of four jobs run: an estimate of -40 minutes was told as 0 s."""
-    state = RunState(began=5000.0)
-    state.take({"event": "run_info", "stats": {"train": 4, "total": 4}})
-    for number in (1, 2):
-        about = {"jobid": number, "rule_name": "train", "output": [f"{number}"], "log": ["none"]}
-        state.take({"event": "job_info", "time": 5000.0, **about})
-    ended = state.take({"event": "job_finished", "job_id": 1, "time": 1400.0})
-    assert ended is not None and ended.seconds == 0.0
-    left = seconds_left(state, {}, 1400.0)
-    assert left is not None and 0 < left < 60
-
-
-def test_a_step_of_no_steps_does_not_end_the_view() -> None:
-    text = "8 cells: 0 in store, 8 to train\n0/8 cells; stack of 8: step 0/0, 5.0 member-steps/s, "
-    assert parse_log(text) is not None
-    assert parse_log(text.replace("5.0", "5.0.0")) is not None

@@ -77,36 +77,6 @@ def test_a_run_that_did_not_end_well_is_status_1(
     assert f" {said}: 0 of 2 jobs done" in capsys.readouterr().out
 
 
-def test_a_run_elsewhere_that_falls_silent_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made, _ = begun(tmp_path, 1)
-    made.path.write_text(json.dumps(json.loads(made.path.read_text()) | {"host": "elsewhere"}))
-    now = [0.0]
-    monkeypatch.setattr("rankfall.run.screen.watch.time.monotonic", lambda: now[0])
-    on_each_pause(monkeypatch, [lambda: now.__setitem__(0, 50.0), lambda: now.__setitem__(0, 70.0)])
-    assert watch.watch(tmp_path, terminal=False) == 1
-    assert "gave no sign of life for a minute" in capsys.readouterr().out
-
-
 def test_without_a_run_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["status", "--watch", "--config", "none.yaml", "--results", str(tmp_path)]) == 2
     assert "no run of these results has begun" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("change", [{"run": 3}, {"how": None, "pid": "x"}, {"later": 1}, "[]", '{"run"', ""])
-def test_a_record_that_cannot_be_read_is_not_called_missing(
-    change: dict[str, Any] | str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`later`: a field that only another version of Rankfall knows."""
-    begun(tmp_path, os.getpid())
-    path = record.file_of(tmp_path)
-    about = json.loads(path.read_text())
-    if isinstance(change, dict) and "later" in change:
-        about["run"] |= change
-    path.write_text(change if isinstance(change, str) else json.dumps(about | change))
-    config = tmp_path / "config.yaml"
-    config.write_text(json.dumps({"name": "x"}))
-    assert cli.main(["status", "--watch", "--config", str(config), "--results", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert "is damaged, or of another version" in error and error.count("\n") == 1

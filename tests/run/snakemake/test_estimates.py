@@ -1,16 +1,11 @@
 """Guards what a run is said to take: all of its jobs are in it, and complete default runs lie in the range."""
 
-import json
-import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plans import VALID, changed
+from plans import changed
 
-from rankfall import cli
 from rankfall.run.plan import Plan, make_plan
-from rankfall.run.plan.cost import CELL, JOBS, LEAST, measured_seconds
 from rankfall.run.snakemake.estimates import Estimate, InStore, between, by_rule, estimates
 from rankfall.run.snakemake.jobs import PlanJobs
 
@@ -45,20 +40,6 @@ def test_every_job_that_is_to_run_is_in_it(tmp_path: Path) -> None:
     assert changed_path.startswith("work/train/") and changed_path.endswith(".cells.parquet")
 
 
-def test_more_cores_do_not_help_a_single_job_and_nothing_takes_nothing() -> None:
-    found = {"a": ("train", 100.0, 4), "b": ("table", 1.0, 0), "p": ("page", 10.0, 0)}
-    assert between(found, 1)[1] > between(found, 2)[1] == between(found, 64)[1]
-    assert between({}, 2) == (0.0, 0.0)
-
-
-def test_a_loaded_machine_takes_longer() -> None:
-    """1.9 to 4.7 minutes were said where 30 processes on two cores made it 59."""
-    found = {str(number): ("train", 60.0, 4) for number in range(4)}
-    free, busy = between(found, 2), between(found, 2, 30)
-    assert busy == (pytest.approx(16 * free[0]), pytest.approx(16 * free[1]))
-    assert between(found, 64, 30) == between(found, 64)  # there are cores for all of them
-
-
 def test_what_the_store_has_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """12 minutes were said of 4 seconds of work: each job counted all of its cells."""
     plan = make_plan(changed("compute", {"shard_minutes": 60}, changed("page", False)))
@@ -72,41 +53,3 @@ def test_what_the_store_has_is_not_counted(tmp_path: Path, monkeypatch: pytest.M
     assert max(cells for _, _, cells in alone.values()) == len(plan.cells)
     (place,) = {(cell.task.name, cell.shard) for cell in plan.cells}
     assert InStore(plan, tmp_path).find_left(PlanJobs(plan).job("train", *place)) == [plan.cells[0]]
-
-
-def test_the_plan_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "c.json"
-    path.write_text(json.dumps(VALID))
-    assert cli.main(["plan", "--config", str(path), "--results", str(tmp_path)]) == 0
-    cores = len(os.sched_getaffinity(0))
-    said = capsys.readouterr().out.splitlines()
-    (left, clock) = (line for line in said if line.startswith(("left to do: ", "a run takes ")))
-    assert "of processor time (training " in left and "measures " in left and "rest " in left
-    assert f" s by the clock on {cores} core" in clock and "nothing else uses" in clock
-    assert cli.main(["plan", "--config", str(path), "--results", str(tmp_path), "--json"]) == 0
-    run = json.loads(capsys.readouterr().out)["run"]
-    assert 0 < run["seconds"][0] < run["seconds"][1] and run["by_rule"]["train"] > 0
-
-
-def test_tiny_cells_are_not_said_to_take_what_usual_ones_do(tmp_path: Path) -> None:
-    """Of cells that were measured in a tenth of a second it was said that they take one, and nothing of what comes before a step."""
-    small = changed("compute", {"engine": "machine"}, changed("measures", {"paths": {}, "residuals": {}}))
-    small = changed("tasks/sorting/test", 30, small)
-    plan = make_plan(small)
-    found = by_rule(estimate(plan, tmp_path))
-    cells = sum(len(cells) for cells in plan.shards.values())
-    assert found["measure"] < 2 * JOBS["measure"] + cells * (CELL + 0.25)
-    trained = {cell.group for cell in plan.cells if cell.training.epochs}
-    assert found["train"] > JOBS["train"] + 0.1 * len(trained)
-
-
-def test_a_measure_takes_no_longer_than_it_says() -> None:
-    plan = make_plan(ROOT / "config.yaml")
-    usual = next(
-        cell for cell in plan.cells if cell.labels[:2] == ("sorting", "transformer") and cell.architecture.depth == 6
-    )
-    assert measured_seconds(2.0, usual.task, usual.architecture) == pytest.approx(2.0)
-    one, two = (measured_seconds(2.0, usual.task, replace(usual.architecture, depth=depth)) for depth in (1, 2))
-    assert two - 2 * LEAST == pytest.approx(2 * (one - 2 * LEAST)) and one < two < 2
-    tiny = replace(usual.architecture, depth=1, width=8, head_width=4, mlp_width=32)
-    assert 0.2 < measured_seconds(2.0, usual.task, tiny) < 0.25

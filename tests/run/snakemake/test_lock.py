@@ -34,9 +34,3 @@ def test_a_second_run_is_refused_until_the_first_is_gone(tmp_path: Path, monkeyp
         other.kill()
         other.communicate()
     lock_results(tmp_path)
-
-
-def test_a_lock_that_says_nothing_is_described(tmp_path: Path) -> None:
-    assert lock.describe_owner(tmp_path / "none") == "its lock names no process"
-    (tmp_path / "empty").write_text("")
-    assert lock.describe_owner(tmp_path / "empty") == "its lock names no process"

@@ -15,9 +15,8 @@ import rankfall.run.plan
 from rankfall.cli import main
 from rankfall.commands import _planned, data, figure, measure, table, train
 from rankfall.commands.run import forget_failed
-from rankfall.errors import RankfallError
 from rankfall.run.plan import Plan, make_plan
-from rankfall.run.plan.written import DamagedPlan, WrittenPlan, read_json
+from rankfall.run.plan.written import WrittenPlan, read_json
 from rankfall.run.snakemake import run_plan as module
 from rankfall.run.snakemake.estimates import InStore
 from rankfall.run.snakemake.jobs import PlannedJob
@@ -76,9 +75,6 @@ def test_without_files_all_jobs_run_and_with_them_none(tmp_path: Path) -> None:
     assert used == set(run.jobs)
     touch(run)
     assert run.find_missing() == []
-    for number, path in enumerate(sorted(tmp_path.rglob("*"))):
-        os.utime(path, (1_000_000 * number,) * 2)
-    assert run.find_missing() == [], "whatever their dates"
 
 
 def test_a_lost_part_is_missed_only_when_something_is_made_from_it(tmp_path: Path) -> None:
@@ -109,12 +105,6 @@ def test_cells_that_failed_are_tried_again_when_asked(tmp_path: Path) -> None:
     }
 
 
-def test_the_kinds_of_jobs_here_leave_out_those_of_a_cluster(tmp_path: Path) -> None:
-    run = plan_run(tmp_path)
-    assert {"train", "measure paths", "data", "table", "figure"} == set(run.kinds_here(True))
-    assert {"data", "table", "figure"} == set(run.kinds_here(False))
-
-
 def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "standlab.py").write_text("def sharp(scores): return scores\n")
@@ -132,14 +122,6 @@ def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert why["table/cells"] == "its cells, options or input files changed"
     assert any("standlab.py changed" in line for line in now.lines())
     assert before.explain(before.find_missing()) == {}
-
-
-def test_reasons_count_cells_and_miss_files(tmp_path: Path) -> None:
-    plan_run(tmp_path)
-    more = plan_run(tmp_path, changed("grid/0/seed", "0..3", SOME))
-    reasons = set(more.explain(more.find_missing()).values())
-    assert any(reason.startswith("made of ") and reason.endswith(" cells now") for reason in reasons)
-    assert "its files are missing" in reasons
 
 
 # What is written.
@@ -162,40 +144,6 @@ def test_a_plan_is_named_by_its_content_and_never_written_again(tmp_path: Path) 
     assert other.folder != run.folder
     assert {file.stat().st_mtime for file in files} == {1}
     assert {entry.name for entry in run.folder.parent.iterdir()} == {run.folder.name, other.folder.name}
-
-
-def test_a_written_plan_is_read_as_it_was_made(run: RunPlan) -> None:
-    read = RunPlan.load(run.folder)
-    assert read is not None and (read.config, read.results, read.final) == (run.config, run.results, run.final)
-    assert read.jobs == run.jobs and list(read.jobs) == list(run.jobs)
-    assert all(dict(read.jobs[key].code()) == dict(job.code()) for key, job in run.jobs.items())
-
-
-def test_a_plan_of_other_code_lies_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the jobs of a run never read what another version has planned."""
-    before = plan_run(tmp_path).folder
-    monkeypatch.setattr("rankfall.run.keys.fingerprint.Sources.fingerprint", lambda self, roots: "other code")
-    assert plan_run(tmp_path).folder != before
-
-
-def test_two_runs_that_write_one_plan_at_once_leave_it_whole(tmp_path: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    config = changed("results", str(tmp_path), SOME)
-    both = [RunPlan.make(make_plan(config), config) for _ in range(2)]
-    assert both[0].folder == both[1].folder
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: both[number % 2].write(), range(12)))
-    written = WrittenPlan(both[0].folder)
-    assert not list((tmp_path / "plan").rglob("*.tmp"))
-    assert written.about["jobs"] and all(written.shard(*place).series for place in both[0].plan.shards)  # type: ignore[union-attr]
-
-
-def test_the_folder_of_results_is_written_as_snakemake_does() -> None:
-    config = changed("results", "./made//here/", CONFIG)
-    run = RunPlan.make(make_plan(config), config)
-    assert str(run.results) == "made/here"
-    assert run.paths(["tables/cells.parquet"]) == ["made/here/tables/cells.parquet"]
 
 
 def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
@@ -266,16 +214,6 @@ def other_seed(content: Any) -> Any:
     return content
 
 
-def other_number(content: Any) -> Any:
-    content["series"][0][1] = 10**6
-    return content
-
-
-def other_network(content: Any) -> Any:
-    content["series"][0][1] = (content["series"][0][1] + 1) % 2
-    return content
-
-
 def edit(path: Path, change: Callable[[Any], Any]) -> None:
     path.write_text(json.dumps(change(read_json(path))))
 
@@ -283,13 +221,7 @@ def edit(path: Path, change: Callable[[Any], Any]) -> None:
 SPOILT: dict[str, Callable[[Path], Any]] = {
     "missing": lambda path: path.unlink(),
     "cut off": lambda path: path.write_bytes(path.read_bytes()[:-20]),
-    "a letter is another": lambda path: path.write_bytes(path.read_bytes().replace(b"grid.0", b"grid.9", 1)),
-    "empty": lambda path: path.write_bytes(b""),
-    "no text": lambda path: path.write_bytes(b"\xff" * 40),
     "of other cells": lambda path: edit(path, other_seed),
-    "of other networks": lambda path: edit(path, other_network),
-    "of another grid": lambda path: edit(path, other_number),
-    "no slice": lambda path: path.write_text('["nothing"]'),
 }
 
 
@@ -320,41 +252,6 @@ def test_a_slice_that_is_not_the_planned_one_is_not_used(
     assert "planning the whole grid instead of this job's part" in capsys.readouterr().err
     run.write()
     assert path.read_bytes() == before
-
-
-def test_a_job_of_an_edited_configuration_or_of_other_code_stops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a slice says is not asked: its cells have the keys of the configuration and the code that the job finds."""
-    run = plan_run(tmp_path)
-    job = next(shards(run))
-    plan_train(run, job)
-    text = run.config.read_text()
-    run.config.write_text(json.dumps(changed("trainings/short/lr", 0.25, json.loads(text))))
-    with pytest.raises(RankfallError, match="changed since this run was planned"):
-        plan_train(run, job)
-    run.config.write_text(text)
-    monkeypatch.setattr("rankfall.run.keys.fingerprint.Sources.fingerprint", lambda self, roots: "other code")
-    with pytest.raises(RankfallError, match="changed since this run was planned"):
-        plan_train(run, job)
-
-
-def test_who_is_told_nothing_plans_everything(run: RunPlan, grids: list[bool]) -> None:
-    """By hand, with the run's own configuration but no digest to compare with; or with another file."""
-    job, other = next(shards(run)), run.config.with_name("other.json")
-    shutil.copy(run.config, other)
-    for options in ({"expect": None}, {"config": other}):
-        own = plan_train(run, job, **options)
-        assert run.plan is not None and len(own.plan.cells) == len(run.plan.cells)
-    assert grids == [True, True]
-
-
-def test_what_is_no_json_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DamagedPlan, match="cannot be read"):
-        read_json(tmp_path / "nothing")
-    (tmp_path / "one").write_text("{")
-    with pytest.raises(DamagedPlan, match="cannot be read"):
-        read_json(tmp_path / "one")
 
 
 # What jobs refuse, from the command line.
@@ -396,28 +293,6 @@ def test_a_job_stops_with_another_package_than_planned_it(
     (line,) = capsys.readouterr().err.splitlines()
     assert str(own) in line and str(tmp_path / "elsewhere" / "rankfall") in line
     assert main([*job, "--package", str(own)]) == 0
-
-
-@pytest.mark.parametrize("results", ["{a}", "a\nb", "-x", " a", "a/{b}/c", "~/x"])
-def test_a_folder_that_no_rule_can_name_is_refused(results: str) -> None:
-    with pytest.raises(RankfallError, match="results") as caught:
-        make_plan(changed("results", results))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "results", ["a b", "x$(touch pwned)", "it's", 'say "so"', "a:b", "résultats", "a;b&c", "./a//b/"]
-)
-def test_any_other_folder_will_do(results: str) -> None:
-    assert make_plan(changed("results", results)).config.results == results
-
-
-@pytest.mark.parametrize("name", ["config.yaml", "config.json"])
-def test_a_key_that_is_there_twice_is_refused(name: str, tmp_path: Path) -> None:
-    text = json.dumps(CONFIG)
-    (tmp_path / name).write_text(text[:-1] + ', "name": "one", "name": "two"}')
-    with pytest.raises(RankfallError, match="the key 'name' is there twice"):
-        make_plan(tmp_path / name)
 
 
 def test_a_lost_store_computes_nothing_that_the_tables_have(

@@ -1,6 +1,5 @@
 """Guards what `rankfall plan` says: fresh, stale or new, and through which file or key."""
 
-import json
 import re
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from plans import VALID, changed
 
 from rankfall.cli import main
 from rankfall.run.plan import Cell, Plan, make_plan
-from rankfall.run.snakemake.reasons import describe_changed_code
 from rankfall.run.snakemake.run_plan import RunPlan
 from rankfall.run.snakemake.status import Status
 from rankfall.run.snakemake.status import status as status_of_run
@@ -45,14 +43,6 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert [(line.architecture, line.cells) for line in found.lines] == [("full", 6), ("san", 6)]
 
 
-def test_all_there(tmp_path: Path) -> None:
-    plan = make_plan(VALID)
-    keep(plan, tmp_path)
-    found = status(plan, tmp_path)
-    assert counts(found) == (12, 0, 0)
-    assert (found.jobs, found.seconds, dict(found.reasons)) == (0, 0.0, {})
-
-
 def test_added_seed_is_new(tmp_path: Path) -> None:
     keep(make_plan(VALID), tmp_path)
     found = status(make_plan(changed("grid/0/seed", "0..3")), tmp_path)
@@ -65,12 +55,6 @@ def test_changed_field_is_named(tmp_path: Path) -> None:
     found = status(make_plan(changed("trainings/short/lr", 0.5)), tmp_path)
     assert counts(found) == (0, 0, 12)
     assert found.reasons == {("new", "training.lr: 0.001 -> 0.5"): 12}
-
-
-def test_changed_option_is_named(tmp_path: Path) -> None:
-    keep(make_plan(VALID), tmp_path)
-    found = status(make_plan(changed("tasks/sorting/length", 7)), tmp_path)
-    assert found.reasons == {("new", "task.options.length: 5 -> 7"): 12}
 
 
 def test_changed_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,26 +78,11 @@ def test_failed_cell_is_not_fresh(tmp_path: Path) -> None:
     assert found.reasons == {("stale", "failed before: no luck"): 1}
 
 
-def test_measured_seconds_scale_the_estimate(tmp_path: Path) -> None:
-    plan = make_plan(VALID)
-    keep(plan, tmp_path, plan.cells[:6], seconds=1e6)
-    found = status(plan, tmp_path)
-    assert found.measured == 6
-    assert found.seconds > 1e5
-
-
 def test_measured_cells_are_counted(tmp_path: Path) -> None:
     plan = make_plan(VALID)
     store = Store(tmp_path / "store")
     store.save_rows("paths", {plan.measure_key("paths", cell): [{"x": 1}] for cell in plan.cells[:5]})
     assert status(plan, tmp_path, measures=True).measures == {"paths": (5, 12)}
-
-
-def test_changes_of_code_in_words() -> None:
-    before, now = {"a": "1", "b": "1", "c": "1"}, {"a": "2", "b": "1", "d": "1"}
-    assert describe_changed_code(before, now) == "a changed, c is no longer used, d is now used"
-    assert describe_changed_code(before, before) == "its data changed"
-    assert describe_changed_code({str(i): "1" for i in range(5)}, {}).endswith("2 is no longer used and 2 more")
 
 
 def write(config: Any, folder: Path) -> Path:
@@ -133,31 +102,10 @@ def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "default: 12 cells, 6 to compute in 1 of 1 jobs" in text
 
 
-def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["plan", "--config", str(write(VALID, tmp_path)), "--results", str(tmp_path), "--json", "--measure-too"])
-        == 0
-    )
-    said = json.loads(capsys.readouterr().out)
-    assert said["cells"] == 12
-    assert sum(line["new"] for line in said["lines"]) == 12
-    assert said["measures"] == {"paths": {"measured": 0, "cells": 12}}
-    assert len(said["shards"][0]["cells"]) == 12
-
-
-def test_error_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--config", str(write(changed("trainings/short/lr", -1), tmp_path))]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == "error: trainings.short.lr: -1 is out of range; allowed: > 0\n"
-
-
 WRONG_NAMES = {
-    "data --task sortin": "error: task: 'sortin' has no cells; allowed: sorting; did you mean 'sorting'?",
     "train --task sorting --shard f": "error: shard: 'f' is not a shard of task 'sorting'; allowed: 0; "
     "if a run asked for it, the configuration, the code or measured costs changed since it was planned: run again",
     "measure --measure pahts": "error: measure: 'pahts' is not in the configuration; allowed: paths; did you mean 'paths'?",
-    "figure --name path --tables .": "error: figure: 'path' is not in the configuration; allowed: paths; did you mean 'paths'?",
 }
 
 

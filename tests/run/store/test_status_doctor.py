@@ -3,7 +3,6 @@ the machine.
 """
 
 import json
-import subprocess
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -99,29 +98,6 @@ def test_in_brief_it_says_what_failed_and_why(tmp_path, capsys):
     assert code == 1
 
 
-def test_in_brief_cells_of_one_name_are_told_apart(tmp_path, capsys):
-    """A cell that diverged had the name of one that is done."""
-    about = {"task": "sorting", "architecture": "san", "training": "sg", "depth": 2, "seed": 0, "width": 8}
-    ends = ((1.0, "done", ""), (30.0, "diverged", "why"))
-    rows = [about | {"lr": lr, "status": status, "reason": reason} for lr, status, reason in ends]
-    (tmp_path / "tables").mkdir()
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "tables" / "cells.parquet")
-    _, (first, _) = in_brief(tmp_path, capsys)
-    assert first == "==> diverged: sorting / san / sg, depth 2, seed 0, lr 30.0: why"
-
-
-@pytest.mark.parametrize("ended", [{}, {"1": "done"}])
-def test_in_brief_nothing_is_said_where_nothing_failed(tmp_path, capsys, ended):
-    cells_table(tmp_path, **ended)
-    assert in_brief(tmp_path, capsys) == (0, [])
-
-
-def test_in_brief_a_network_that_diverged_alone_fails_no_run(tmp_path, capsys):
-    cells_table(tmp_path, **{"1": "diverged"})
-    code, lines = in_brief(tmp_path, capsys)
-    assert (code, len(lines)) == (0, 2)
-
-
 def doctor(results, capsys, *more):
     code = cli.main(["doctor", "--results", str(results), "--json", *more])
     return code, json.loads(capsys.readouterr().out)
@@ -153,42 +129,6 @@ def test_the_doctor_reads_all_files_when_told_to(results, capsys):
     code, checks = doctor(results, capsys, "--verify")
     assert code == 0
     assert any(check["state"] == "warn" and "1 damaged file" in check["text"] for check in checks)
-
-
-@pytest.mark.long
-def test_the_doctor_counts_files_under_wrong_names(results, capsys):
-    """Which headers alone show: looking for cells would set them aside before they are counted."""
-    store = Store(results / "store")
-    stacks = sorted((store.root / "stacks" / "g").iterdir())
-    contents = [path.read_bytes() for path in stacks]
-    stacks[0].write_bytes(contents[1])
-    stacks[1].write_bytes(contents[0])
-    code, checks = doctor(results, capsys, "--verify")
-    assert code == 1
-    assert [check["text"] for check in checks if check["state"] == "fail"] == [
-        "2 of 6 files were damaged and set aside: run again, they are recomputed"
-    ]
-
-
-def test_the_doctor_says_that_results_cannot_be_written(tmp_path):
-    (tmp_path / "results").write_text("a file where the folder should be")
-    (check,) = local.results(tmp_path / "results")
-    assert check.state == "fail"
-    assert "a file is where a folder should be" in check.text
-
-
-def test_the_doctor_warns_of_a_disk_that_is_nearly_full(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True).returncode:
-        pytest.skip("mounting is not permitted here")
-    try:
-        checks = {check.name: check for check in local.results(disk)}
-    finally:
-        subprocess.run(["umount", disk], check=True)
-    assert checks["results"].state == "ok"
-    assert checks["disk"].state == "warn"
-    assert "0.0 GB" in checks["disk"].text
 
 
 def test_the_doctor_names_missing_and_wrong_packages(monkeypatch):

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from rankfall.disk import atomic
 from rankfall.run.store import Store, StoreError
-from rankfall.run.store.files import Vault
 from rankfall.run.store.inventory import Live, find_removable, remove, verify
 
 pytestmark = pytest.mark.long
@@ -69,7 +68,7 @@ KINDS = {  # how to write one file of each kind, and how to read it back in full
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_flipped_bits_are_noticed_or_harmless(kind, tmp_path_factory, data):
     """A read after the damage gives exactly what was written, or nothing and a file in damaged/: never something
@@ -92,46 +91,8 @@ def test_any_flipped_bits_are_noticed_or_harmless(kind, tmp_path_factory, data):
     assert after == before or (after == [] and len(damaged(store)) == 1)
 
 
-@pytest.mark.parametrize("kind", ["stack", "rows"])
-@pytest.mark.parametrize("place", [20, -1], ids=["header", "content"])
-def test_damage_that_cannot_be_set_aside_is_read_around(kind, place, store, monkeypatch, caplog):
-    """As in a store of somebody else's: what is damaged counts as missing, is said once, and nobody waits for it for ever."""
-    write, read = KINDS[kind]
-    path = write(store)
-    good = path.read_bytes()
-    whole, reads = Vault.read, []
-
-    def counted(self, *rest):
-        reads.append(rest)
-        assert len(reads) < 20, "it looks again and again"
-        return whole(self, *rest)
-
-    monkeypatch.setattr(Vault, "read", counted)
-    (store.root / "damaged").write_text("a file where a folder should be")
-    spoiled = bytearray(good)
-    spoiled[place] ^= 1
-    path.write_bytes(spoiled)
-    assert read(store) == []
-    assert read(store) == []
-    (message,) = [record.getMessage() for record in caplog.records]
-    assert "could not be moved to damaged/" in message
-    path.unlink()
-    path.write_bytes(good)
-    assert read(store)  # made good by somebody
-
-
-@pytest.mark.parametrize("mask", [0x01, 0x02, 0x10, 0x49, 0xFF])
-def test_every_single_byte_of_a_stack_is_guarded(mask, store):
-    path = save(store)
-    content = path.read_bytes()
-    for position in range(len(content)):
-        path.write_bytes(content[:position] + bytes([content[position] ^ mask]) + content[position + 1 :])
-        assert Store(store.root).load_cells(["a", "b"], "g") == [], position
-    assert len(damaged(store)) == len(content)
-
-
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 0.999])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.999])
 def test_a_truncated_file_is_set_aside_with_one_line_that_says_what_and_where(kind, share, store, caplog):
     write, read = KINDS[kind]
     path = write(store)
@@ -151,16 +112,6 @@ def test_a_truncated_file_is_set_aside_with_one_line_that_says_what_and_where(ki
     assert "\n" not in message
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"no", b"hello, I am not a tensor file" * 9, b"\x10" + b"\0" * 7 + b'{"__metadata__":']
-)
-def test_what_is_no_stack_file_is_set_aside_and_the_rest_still_found(store, content):
-    save(store)
-    (store.root / "stacks" / "g" / "0.safetensors").write_bytes(content)
-    assert store.find_cells(["a", "b"], ["g"]).keys() == {"a", "b"}
-    assert len(damaged(store)) == 1
-
-
 def test_damage_falls_back_on_another_file_that_holds_the_cell(store):
     first, second = sorted([save(store, ["a", "b"]), save(store, ["a", "c"])])
     content = bytearray(first.read_bytes())
@@ -172,50 +123,9 @@ def test_damage_falls_back_on_another_file_that_holds_the_cell(store):
     assert not first.exists()
 
 
-def test_after_damage_the_next_save_heals(store):
-    path = save(store)
-    path.write_bytes(path.read_bytes()[:-1])
-    assert store.find_cells(["a"], ["g"]) == {}
-    assert save(store) == path
-    assert store.find_cells(["a"], ["g"]).keys() == {"a"}
-    assert verify(store) == (1, 0)
-
-
-def test_a_file_that_is_mended_while_it_is_read_is_not_set_aside(store, monkeypatch):
-    """A shared file system may show a new file late: the second look decides, and a file that changed since is left
-    alone.
-    """
-    path = save(store)
-    good = path.read_bytes()
-    path.write_bytes(good[:-3])
-    monkeypatch.setattr(time, "sleep", lambda seconds: path.write_bytes(good))
-    assert len(store.load_cells(["a", "b"], "g")) == 1 or store.find_cells(["a"])
-    assert damaged(store) == []
-
-
-def test_a_file_that_another_process_healed_meanwhile_is_left_alone(store):
-    path = save(store)
-    seen = path.stat()
-    store.vault.set_aside(path, "pretended damage", seen)
-    assert len(damaged(store)) == 1
-    save(store)
-    store.vault.set_aside(path, "pretended damage", seen)
-    assert path.exists()
-    assert len(damaged(store)) == 1
-
-
-def test_files_that_vanish_between_listing_and_opening_are_simply_not_there(store, monkeypatch):
-    path, listed = save(store), store.vault.files("stacks/g")
-    path.unlink()
-    monkeypatch.setattr(Vault, "files", lambda self, folder, suffix="": listed)
-    assert store.find_cells(["a"], ["g"]) == {}
-    assert store.load_cells(["a"], "g") == []
-    assert damaged(store) == []
-
-
 @contextmanager
 def small_disk(folder, size="256k"):
-    """A real file system of its own, so that full and read-only mean what they mean; needs root."""
+    """A real file system of its own, so that full means what it means; needs root."""
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True)
     if mounted.returncode:
@@ -226,43 +136,16 @@ def small_disk(folder, size="256k"):
         subprocess.run(["umount", folder], check=True)
 
 
-WRITES = {
-    "stack": lambda s: save(s, ["x", "y"], 50_000),
-    "checkpoint": lambda s: s.save_checkpoint("c", {"w": torch.zeros(100_000)}, {}),
-    "rows": lambda s: s.save_rows("m", {"k": [{"x": random.random()} for _ in range(60_000)]}),
-    "dataset": lambda s: s.dataset(
-        "e", lambda: dataset_of(*[torch.zeros(20_000, 4)] * 4, size_in=1, size_out=1, chance=0.0)
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", WRITES)
-def test_a_full_disk_is_one_clear_line_and_leaves_finished_work_and_no_litter(kind, tmp_path):
+def test_a_full_disk_is_one_clear_line_and_leaves_finished_work_and_no_litter(tmp_path):
     with small_disk(tmp_path / "disk") as disk:
         store = Store(disk / "store")
         save(store)
         with pytest.raises(StoreError, match=r"cannot write .*/store/.*: the disk is full") as caught:
-            WRITES[kind](store)
+            save(store, ["x", "y"], 50_000)
         assert "\n" not in str(caught.value)
         assert litter(disk) == []
         assert verify(store) == (1, 0)
         assert save(store, ["later"]).exists()  # the space of the attempt was given back
-
-
-@pytest.mark.parametrize("kind", WRITES)
-def test_a_read_only_disk_is_one_clear_line_and_can_still_be_read(kind, tmp_path):
-    with small_disk(tmp_path / "disk", "8m") as disk:
-        store = Store(disk / "store")
-        path = save(store)
-        bad = store.root / "stacks" / "g" / "bad.safetensors"
-        bad.write_bytes(path.read_bytes()[:-1])
-        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-        with pytest.raises(StoreError, match=r"cannot write .*/store/.*: the file system is read-only"):
-            WRITES[kind](store)
-        assert store.load_cells(["a"], "g")[0].keys == [
-            "a"
-        ]  # and the damaged one beside it, which cannot be moved, is passed over
-        assert bad.exists()
 
 
 @pytest.mark.parametrize(
@@ -282,17 +165,6 @@ def test_simulated_failures_leave_the_old_content_and_no_litter(call, code, word
     monkeypatch.undo()
     assert target.read_bytes() == b"old"
     assert litter(tmp_path) == []
-
-
-def test_an_interrupt_while_writing_leaves_no_litter(tmp_path):
-    def interrupted():
-        with atomic(tmp_path / "file") as handle:
-            handle.write(b"half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []
 
 
 WRITER = """

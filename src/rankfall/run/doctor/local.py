@@ -115,7 +115,6 @@ def results(folder: Path) -> Iterator[Check]:
 def store(folder: Path, verify: bool) -> Iterator[Check]:
     """Count the cells of the store. With `verify`, also check that every file is as it was written."""
     from rankfall.run.store import Store
-    from rankfall.run.store.inventory import find_strange
     from rankfall.run.store.inventory import verify as read_all
 
     place = Store(folder / "store")
@@ -125,16 +124,6 @@ def store(folder: Path, verify: bool) -> Iterator[Check]:
     count = len(list(aside.iterdir())) if aside.is_dir() else 0
     if count:
         yield Check("store", "warn", f"{count} damaged file{'s' * (count != 1)} in {aside}: `rankfall gc` removes them")
-    odd = find_strange(place)
-    if odd:
-        listed = ", ".join(f"{path} ({what})" for path, what in odd[:3]) + (
-            f" and {len(odd) - 3} more" if len(odd) > 3 else ""
-        )
-        yield Check(
-            "store",
-            "warn",
-            f"{len(odd)} paths are named like files of the store, are none and are passed over: {listed}; remove them by hand",
-        )
     if not verify:
         yield Check("store", "ok", f"{cells} cells; --verify reads and checks every file")
         return

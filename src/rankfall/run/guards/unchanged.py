@@ -10,7 +10,7 @@ from pathlib import Path
 from rankfall.errors import RankfallError
 from rankfall.run.guards.reads import Code, Unproved, restrict_reads, verify, watch_job
 from rankfall.run.keys.files import digests
-from rankfall.run.keys.fingerprint import OWN, digest_like, find_source, module_of
+from rankfall.run.keys.fingerprint import OWN, digest_of, find_source, module_of
 from rankfall.run.keys.installed import PREFIX, version_of
 from rankfall.trial.flags import unchanged_flags
 
@@ -55,7 +55,7 @@ def check_unchanged(*codes: Code) -> None:
     """Raise if a file or installed version in `codes` has changed since the plan, or if a read was refused."""
     verify()
     known = {pair for code in codes for pair in code.items()}
-    changed = sorted({name for name, before in known if before not in current_digests(name, before)})
+    changed = sorted({name for name, before in known if before not in current_digests(name)})
     if changed:
         raise Edited(
             f"{', '.join(changed)} changed while the job ran; nothing was stored under a wrong key, "
@@ -63,7 +63,7 @@ def check_unchanged(*codes: Code) -> None:
         )
 
 
-def current_digests(name: str, planned: str) -> Iterator[str]:
+def current_digests(name: str) -> Iterator[str]:
     """Yield the current digests of the code, file or distribution with this name. Yield nothing if it does not exist."""
     if name.startswith(PREFIX):
         yield version_of(name.removeprefix(PREFIX))
@@ -71,7 +71,7 @@ def current_digests(name: str, planned: str) -> Iterator[str]:
     source = find_source(name)
     try:
         if source is not None:
-            yield digest_like(planned, module_of(name), name, source.read_bytes())
+            yield digest_of(module_of(name), name, source.read_bytes())
     except (OSError, RankfallError):  # deleted, or no valid Python during an edit
         pass
     yield from digests(name)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall.caches import use
-from rankfall.disk import StoreError, atomic, cache_home, describe_non_file
+from rankfall.disk import StoreError, atomic, cache_home
 from rankfall.run.keys.imports import Imports
 
 ANALYSES = (
@@ -78,8 +78,6 @@ def text_of(module: str) -> bytes:
 
 def _from(path: Path) -> dict[str, Written]:
     try:
-        if describe_non_file(path) is not None:
-            return {}
         digest, _, text = path.read_text(encoding="utf-8").partition("\n")
         return dict(json.loads(text)) if digest == _digest(text) else {}
     except (OSError, ValueError):
@@ -96,6 +94,6 @@ def _to_json(found: Analysis) -> Written:
 
 
 def _read(entry: Written) -> Analysis:
-    digest, sure, maybe, starred, listed, dynamic, reads_text, needed = entry
+    digest, sure, maybe, starred, listed, dynamic, needed = entry
     calls = [(line, text) for line, text in dynamic]
-    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, reads_text, needed)
+    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, needed)

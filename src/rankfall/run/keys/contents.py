@@ -107,8 +107,6 @@ def _entry(path: Path) -> Path | None:
 def _read_entry(entry: Path) -> tuple[str, str] | None:
     """Return state and hash from the cache, or None if there is no valid entry."""
     try:
-        if describe_non_file(entry) is not None:
-            return None
         found = ENTRY.fullmatch(entry.read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None

@@ -3,8 +3,7 @@
 Starting from root modules, every import is followed: within this package, into packages of components, and into helpers beside the
 Snakefile or on PYTHONPATH. The standard library and installed packages are left out. Installed packages that a user's file imports count by
 name and version (`installed.py`). Each file counts by its syntax tree, so comments, docstrings, formatting and type-checking imports make
-nothing stale. If any of the files may read docstrings, comments or line numbers as data (`imports.TELLING`), all of them count by every
-byte instead. Left out on purpose:
+nothing stale. Left out on purpose:
 
 - `rankfall/components.py`, the only place that imports by computed name: a cell's spec names what it loads, and that becomes a root;
 - `rankfall/errors.py`, which only ends runs;
@@ -21,7 +20,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -37,9 +36,6 @@ INSTALLED = frozenset({"site-packages", "dist-packages", "lib-dynload"})  # fold
 LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors"})
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SHORT = 12  # hex digits of a file's digest
-WHOLE = "text:"  # prefix of the digest of all bytes; greater than every digest of a syntax tree
-# Modules of this package that read their own text harmlessly: strings that document columns (and so change no number), compiler errors.
-HARMLESS = frozenset({"rankfall.design", "rankfall.train.machine.cache"})
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,6 @@ class Source:
     file: str  # relative to the folder of its top-level package, and so the same on every machine
     digest: str
     imports: Imports
-    content: bytes = field(repr=False)
 
 
 class Sources:
@@ -63,8 +58,6 @@ class Sources:
         self.closures: dict[frozenset[str], dict[str, str]] = {}
         self.hashes: dict[frozenset[str], str] = {}
         self.local: dict[str, bool] = {}
-        self.whole: dict[str, str] = {}  # file -> digest of all its bytes
-        self.tells: dict[str, bool] = {}  # root -> whether the code that it runs may read its own text as data
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
         """Return file -> short digest, sorted by file, of all code that importing `roots` runs in the packages they belong to."""
@@ -84,8 +77,6 @@ class Sources:
     def _closure(self, roots: frozenset[str]) -> dict[str, str]:
         if len(roots) > 1:  # the union of what each root needs, so that ten thousand cells share the walks
             found = {file: digest for root in roots for file, digest in self.code_files([root]).items()}
-            if any(self.tells[root] for root in roots):  # it may be passed functions of the other roots
-                found = {file: self.whole.get(file, digest) for file, digest in found.items()}
             return dict(sorted(found.items()))
         (root,) = roots
         if self.source(root) is None:
@@ -105,12 +96,7 @@ class Sources:
                 continue
             seen[module] = source
             waiting.extend(self._needs(source, counts))
-        self.whole |= {source.file: whole_digest(source.content) for source in seen.values() if source.module != OWN}
-        self.whole |= {source.file: source.digest for source in seen.values() if source.module == OWN}
-        self.tells[root] = any(one.imports.reads_text and name not in HARMLESS for name, one in seen.items())
-        found = {
-            source.file: self.whole[source.file] if self.tells[root] else source.digest for source in seen.values()
-        }
+        found = {source.file: source.digest for source in seen.values()}
         users = [source for source in seen.values() if not source.file.startswith(f"{OWN}/")]
         found |= versions_of(name for source in users for name in source.imports.sure if not counts(name))
         return dict(sorted(found.items()))
@@ -167,7 +153,7 @@ class Sources:
         levels = module.count(".") + is_package
         file = path.relative_to(path.parents[levels]).as_posix()
         content = path.read_bytes()
-        return Source(module, file, *_analyse(content, module, is_package, file), content)
+        return Source(module, file, *_analyse(content, module, is_package, file))
 
     def spec(self, module: str) -> ModuleSpec | None:
         """Return the spec of a module. None if there is none, as for `a.b.c` where `a.b` is not a package, so that c is an attribute."""
@@ -209,16 +195,6 @@ def _find_source(name: str, folder: str, path: tuple[str, ...]) -> Path | None:
 def digest_of(module: str, file: str, content: bytes) -> str:
     """Return the digest that a module's file would have with this content, by its syntax."""
     return _analyse(content, module, file.endswith("/__init__.py"), file)[0]
-
-
-def whole_digest(content: bytes) -> str:
-    """Return the digest of a file by every byte."""
-    return WHOLE + hashlib.sha256(content).hexdigest()[:SHORT]
-
-
-def digest_like(planned: str, module: str, file: str, content: bytes) -> str:
-    """Return the digest that a module's file would have with this content, computed in the way of `planned`."""
-    return whole_digest(content) if planned.startswith(WHOLE) else digest_of(module, file, content)
 
 
 @functools.lru_cache(maxsize=4096)

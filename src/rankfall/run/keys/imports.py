@@ -5,7 +5,6 @@ The collected names are candidates: `from a import b` names `a` and, in case it 
 """
 
 import ast
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -32,32 +31,6 @@ LOADERS = frozenset(
         "eval",
     }
 )
-# Names that show a program its own text: docstrings, comments, line numbers. A key without these would not notice when they change.
-TELLING = frozenset(
-    {
-        "__doc__",
-        "f_lineno",
-        "tb_lineno",
-        "lineno",
-        "co_firstlineno",
-        "co_lines",
-        "co_linetable",
-        "co_lnotab",
-        "co_positions",
-        "get_source",
-        "getsource",
-        "getsourcelines",
-        "findsource",
-        "getdoc",
-        "getcomments",
-        "getframeinfo",
-        "getouterframes",
-        "getinnerframes",
-    }
-)
-# These and their members.
-TELLERS = frozenset({"traceback", "linecache", "pydoc", "tokenize", "inspect.stack", "inspect.trace"})
-TELLS_NOTHING = frozenset({"traceback.clear_frames"})
 BY_NAME = frozenset({"importlib.import_module", "importlib.__import__", "builtins.__import__", "__import__"})
 
 
@@ -70,12 +43,11 @@ class Imports:
     starred: set[str] = field(default_factory=set)  # star-imported modules, whose __all__ may list modules
     listed: list[str] = field(default_factory=list)  # a literal __all__
     dynamic: list[tuple[int, str]] = field(default_factory=list)  # line, source of a call whose target is unknown
-    reads_text: bool = False  # docstrings, comments or line numbers may be data here
     needed: dict[str, int] = field(default_factory=dict)  # imported unconditionally, out of `sure` and `maybe`
 
 
 def without_type_checking(tree: ast.Module) -> ast.Module:
-    """Remove what only type checkers see: statements under a name that is `typing.TYPE_CHECKING` and nothing else."""
+    """Remove what only type checkers see: statements under `TYPE_CHECKING` of typing."""
     names = _type_checking(tree)
     for node in holders(tree) if names else ():
         for name in STATEMENTS:
@@ -86,49 +58,14 @@ def without_type_checking(tree: ast.Module) -> ast.Module:
 
 
 def _type_checking(tree: ast.Module) -> set[str]:
-    """Return this module's names of `typing.TYPE_CHECKING`, or nothing if any of these names may be bound again."""
-    meant: dict[str, str] = {}  # name -> what it is by its import
-    bound: Counter[str] = Counter()
+    """Return this module's names of `typing.TYPE_CHECKING`."""
+    names: set[str] = set()
     for node in ast.walk(tree):
-        for name, meaning in _bindings(node):
-            bound[name] += meant.get(name, meaning) != meaning or not meaning
-            meant[name] = meaning
-    if bound[CHECKING] or bound["*"]:
-        return set()
-    plain = {name for name, meaning in meant.items() if meaning == f"typing.{CHECKING}" and not bound[name]}
-    modules = {name for name, meaning in meant.items() if meaning == "typing" and not bound[name]}
-    return plain | {f"{name}.{CHECKING}" for name in modules}
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the names that a node binds, each with what it is by its import. A text or an attribute with the name may bind it too."""
-    match node:
-        case ast.Import():
-            for alias in node.names:
-                yield (
-                    alias.asname or alias.name.partition(".")[0],
-                    alias.name if alias.asname else alias.name.partition(".")[0],
-                )
-        case ast.ImportFrom():
-            for alias in node.names:
-                yield (
-                    alias.asname or alias.name,
-                    "" if alias.name == "*" else f"{'.' * node.level}{node.module or ''}.{alias.name}",
-                )
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-            yield name, ""
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name, ""
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            yield name, ""
-        case ast.MatchMapping(rest=str(name)):
-            yield name, ""
-        case ast.Constant(value=str(name)) if name == CHECKING:
-            yield name, ""
-        case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name == CHECKING:
-            raise SyntaxError(
-                f"sets {CHECKING} for other modules, so that nobody can tell what they import", ("", node.lineno, 0, "")
-            )
+        if isinstance(node, ast.Import):
+            names |= {f"{alias.asname or alias.name}.{CHECKING}" for alias in node.names if alias.name == "typing"}
+        elif isinstance(node, ast.ImportFrom) and (node.module, node.level) == ("typing", 0):
+            names |= {alias.asname or alias.name for alias in node.names if alias.name == CHECKING}
+    return names
 
 
 def imports_of(tree: ast.Module, module: str, is_package: bool) -> Imports:
@@ -186,7 +123,6 @@ class _Reader(ast.NodeVisitor):
         for node in nodes:
             if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
                 self.add_use(node)
-        self.found.reads_text = any(map(self.reads_text, nodes))
         return self.found
 
     def add_import(self, node: ast.Import) -> None:
@@ -237,19 +173,6 @@ class _Reader(ast.NodeVisitor):
         elif target and isinstance(node, ast.Attribute) and "." in target:
             self.found.maybe.add(target)
 
-    def reads_text(self, node: ast.AST) -> bool:
-        match node:
-            case ast.Attribute(attr=name, ctx=ast.Load()) if name in TELLING:
-                return True
-            case ast.Name(id=name, ctx=ast.Load()) | ast.Constant(value=str(name)) if name in TELLING:
-                return True
-            case ast.ImportFrom(module=str(module)):
-                named = {f"{module}.{alias.name}" for alias in node.names}
-                return any(_tells(name) or name.rpartition(".")[2] in TELLING for name in named)
-            case ast.Attribute() | ast.Name():
-                return _tells(self.name_of(node) or "")
-        return False
-
     def absolute(self, module: str, level: int) -> str:
         if level == 0:
             return module
@@ -268,12 +191,6 @@ class _Reader(ast.NodeVisitor):
             case ast.Call(args=[ast.Constant(value=str(name)), *_]) if self.name_of(node.func) in BY_NAME:
                 return name
         return None
-
-
-def _tells(name: str) -> bool:
-    """Return whether a dotted name is a function of one of these modules."""
-    inside = any(name == teller or name.startswith(f"{teller}.") for teller in TELLERS)
-    return inside and name not in TELLERS - {"inspect.stack", "inspect.trace"} and name not in TELLS_NOTHING
 
 
 def ancestors(module: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankfall.disk import StoreError, atomic, describe_non_file
+from rankfall.disk import StoreError, atomic
 from rankfall.processes import start_of, still_runs
 
 FOLDER, SUFFIX = "announced", ".json"
@@ -69,8 +69,6 @@ def read_announcements(root: Path) -> tuple[list[Announcement], list[Path]]:
     folder = root / FOLDER
     for path in sorted(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []:
         try:
-            if describe_non_file(path) is not None:
-                continue
             age = time.time() - path.stat().st_mtime
             raw = json.loads(path.read_bytes())
             here = raw["machine"] == machine()

@@ -14,7 +14,6 @@ import errno
 import hashlib
 import json
 import logging
-import math
 import os
 import secrets
 import time
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from rankfall.disk import atomic, cannot, cause, describe_non_file
+from rankfall.disk import atomic, cannot, cause
 from rankfall.errors import RankfallError
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ DTYPES = {
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
 }  # fmt: skip
-SIZES = {name: int(name.lstrip("BFIU")) // 8 for name in DTYPES if name != "BOOL"} | {"BOOL": 1}  # bytes
 
 
 class Damaged(Exception):
@@ -51,7 +49,7 @@ class Header:
     """The header of a sealed file: text metadata, and name -> {dtype, shape, data_offsets} of its tensors."""
 
     meta: dict[str, str]
-    tensors: dict[str, Any]  # their bytes adjoin and have the sizes of dtype and shape
+    tensors: dict[str, Any]
     start: int  # offset of the tensor bytes
 
 
@@ -132,36 +130,14 @@ def _parse_header(handle: BinaryIO) -> Header:
         meta = content.pop("__metadata__")
         sealed = meta["seal"] == _seal(content, meta)
         sealed = sealed and all(isinstance(value, str) for value in meta.values())
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         raise Damaged("its header is not one that the store writes") from None
     if not sealed:
         raise Damaged("its header does not match its checksum")
-    # The header is undamaged.
-    ends = _check_layout(content)
+    ends = max((entry["data_offsets"][1] for entry in content.values()), default=0)
     if size != 8 + length + ends:
         raise Damaged(f"it has {size} bytes where its header says {8 + length + ends}")
     return Header(meta, content, 8 + length)
-
-
-def _check_layout(table: Mapping[str, Any]) -> int:
-    """Raise `Damaged` unless each tensor has the bytes that its dtype and shape need, one after another. Return their sum."""
-    places = []
-    for name, entry in table.items():
-        try:
-            dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-            whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
-            needed = math.prod(shape) * SIZES[dtype] if whole else -1
-        except (LookupError, TypeError, ValueError):
-            raise Damaged(f"its header does not say what tensor {name} is") from None
-        if end - begin != needed:
-            raise Damaged(f"tensor {name} has {end - begin} bytes, which is not what {dtype} of shape {shape} needs")
-        places.append((begin, end, name))
-    reached = 0
-    for begin, end, name in sorted(places):
-        if begin != reached:
-            raise Damaged(f"tensor {name} does not begin where the one before it ends")
-        reached = end
-    return reached
 
 
 def check_kind(header: Header, kind: str) -> None:
@@ -186,17 +162,11 @@ class Vault:
         self._unreadable: dict[Path, Stamp] = {}
 
     def files(self, folder: str, suffix: str = SUFFIX) -> list[os.DirEntry[str]]:
-        """Return the finished files of a folder by name. An absent folder has none. Hidden names are temporary files. Paths that are not
-        files are left out (a pipe would never end), and so are files that could not be read and have not changed since, in case they could
-        not be set aside."""
+        """Return the finished files of a folder by name. An absent folder has none. Hidden names are temporary files. Files
+        that could not be read and have not changed since are left out, in case they could not be set aside."""
         try:
             with os.scandir(self.root / folder) as entries:
-                named = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
-            found = [
-                entry
-                for entry in named
-                if entry.is_file(follow_symlinks=False) or describe_non_file(entry.path) is None
-            ]
+                found = [entry for entry in entries if entry.name.endswith(suffix) and not entry.name.startswith(".")]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -242,10 +212,6 @@ class Vault:
         for last in (False, True):
             try:
                 before = os.stat(path)
-                what = describe_non_file(path)
-                if what is not None:
-                    self.set_aside(path, f"it is {what}", before)
-                    return None
                 return read(path)
             except Damaged as damage:
                 if last or self.only_reads:
@@ -256,13 +222,10 @@ class Vault:
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.ESTALE):
                     return None
-                if error.errno == errno.ELOOP:
-                    self.set_aside(path, "it is a circle of symbolic links")
-                    return None
                 raise cannot("read", path, error) from error
         return None
 
-    def set_aside(self, path: Path, reason: str, seen: os.stat_result | None = None) -> None:
+    def set_aside(self, path: Path, reason: str, seen: os.stat_result) -> None:
         """Move a damaged file to damaged/, unless another process has replaced it meanwhile."""
         if self.only_reads:
             return
@@ -270,8 +233,7 @@ class Vault:
         name = "__".join(path.relative_to(self.root).parts)
         target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(4)}-{name}"
         try:
-            now = os.lstat(path) if seen is None else os.stat(path)
-            if seen is not None and _stamp(now) != _stamp(seen):
+            if _stamp(os.stat(path)) != _stamp(seen):
                 return
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, target)

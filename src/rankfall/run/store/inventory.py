@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rankfall.disk import cannot, describe_non_file
+from rankfall.disk import cannot
 from rankfall.processes import is_running
 from rankfall.run.store import Store
-from rankfall.run.store.announced import FOLDER, read_announcements
+from rankfall.run.store.announced import read_announcements
 from rankfall.run.store.files import SUFFIX
 from rankfall.run.store.rows import ITEMS, folder_of, read_rows
 from rankfall.run.store.rows import SUFFIX as ROWS_SUFFIX
@@ -68,22 +68,6 @@ def verify(store: Store) -> tuple[int, int]:
             read += 1
             damaged += store.vault.read(Path(entry.path), reader) is None
     return read, damaged
-
-
-def find_strange(store: Store) -> list[tuple[Path, str]]:
-    """Return paths with the name of a finished file that are not files, and what they are. Readers ignore them."""
-    found = []
-    for folder, suffix in [
-        *((folder, suffix) for folder, suffix, _ in _kinds(store)),
-        ("trials", ".json"),
-        (FOLDER, ".json"),
-    ]:
-        place = store.root / folder
-        for name in sorted(os.listdir(place)) if place.is_dir() else []:
-            what = describe_non_file(place / name)
-            if what is not None and name.endswith(suffix):
-                found.append((place / name, what))
-    return found
 
 
 def _kinds(store: Store) -> list[tuple[str, str, Callable[[Path], object]]]:
@@ -182,6 +166,4 @@ def _announcements(store: Store, live: Live) -> Iterator[Item]:
 def _find_damaged(store: Store, live: Live) -> Iterator[Item]:
     folder = store.root / "damaged"
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if path.is_dir() and not path.is_symlink():
-            continue  # not written by the store, so not removed
         yield from _item("damaged", path, "was found damaged and set aside")
