@@ -94,8 +94,6 @@ def as_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "training",
     [
-        {},
-        {"optimizer": "sgd", "dropout": 0.0},
         {"clip": 0.5, "weight_decay": 0.01, "schedule": {"name": "linear"}},
         {"own": [{}, {"lr": 1e30}, {"stop_loss": 100.0}]},  # one diverges, one stops after the first epoch
     ],
@@ -196,14 +194,6 @@ def test_what_cannot_be_recorded_runs_as_it_would_without() -> None:
     assert torch.equal(members.weights, trained(None)[0].weights)
 
 
-def test_too_little_memory_is_the_callers_business() -> None:
-    def full(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    with pytest.raises(torch.OutOfMemoryError):
-        trained(Captured(record=full))
-
-
 def test_who_is_served() -> None:
     members = stack()[0]
     assert say_unserved(members, "classes") == "only steps on a GPU are recorded"
@@ -215,12 +205,11 @@ def test_who_is_served() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mlp", ["none", "gelu"])
-def test_a_compiler_follows_the_passes_without_a_break(mlp: str) -> None:
+def test_a_compiler_follows_the_passes_without_a_break() -> None:
     """Its operations, run one by one, give the same bits, with masks of every step."""
 
     def weights(compiled: bool) -> torch.Tensor:
-        (cell,) = cells(architecture={"depth": 1, "mlp": mlp}, training={"epochs": 1, "dropout": 0.1})
+        (cell,) = cells(architecture={"depth": 1, "mlp": "gelu"}, training={"epochs": 1, "dropout": 0.1})
         shape = Shape("tokens", "classes", LENGTH, SYMBOLS, SYMBOLS)
         members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 3, CPU)
         (batch,) = stack()[1].epoch(SEEDS, 0, 30, False)

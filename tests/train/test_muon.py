@@ -14,7 +14,6 @@ from rankfall.nets.primitives import Linear, Lookup, Sizes, constant
 from rankfall.train import recipe
 from rankfall.train.members import Hyperparameters, Members, entries
 from rankfall.train.objectives._base import Samples
-from rankfall.train.optimizers.adam import Adam
 from rankfall.train.optimizers.adamw import Adamw
 from rankfall.train.optimizers.muon import Muon, orthogonal
 
@@ -92,32 +91,6 @@ def test_matrices_step_by_their_orthogonal_part_and_the_rest_by_adam(scale: str)
     for name, value in found.items():
         want = torch.from_numpy(wanted[name]) if name in ("wide.weight", "tall.weight") else usual[name]
         torch.testing.assert_close(value, want, rtol=1e-7, atol=1e-7)
-
-
-def test_entries_say_where_each_parameter_lies() -> None:
-    made = members(Adam())
-    found = {one.name: one for one in entries(made.module)}
-    assert found["wide.weight"].role == "mlp" and found["wide.weight"].shape == (6, 9)
-    assert (found["wide.bias"].kind, found["gain"].kind, found["table.weight"].role) == (
-        "bias",
-        "constant",
-        "embedding",
-    )
-    for name, value in made.tensors().items():
-        one = found[name]
-        row = made.weights[:, one.start : one.start + math.prod(one.shape)]
-        assert torch.equal(row.view(K, *one.shape), value)
-
-
-def test_an_optimiser_that_asks_for_nothing_is_as_it_was() -> None:
-    adam = Adam()
-    assert members(adam).optimizer is adam
-    muon = Muon()
-    bound = members(muon).optimizer
-    assert isinstance(bound, Muon) and bound is not muon and muon.matrices == ()
-    assert [each[1:] for each in bound.matrices] == [(6, 9), (9, 6)]
-    others = members(Muon(others=["mlp"])).optimizer
-    assert isinstance(others, Muon) and [each[1:] for each in others.matrices] == [(7, 6), (9, 6)]
 
 
 def test_members_step_as_they_do_alone_and_one_that_stopped_stays() -> None:

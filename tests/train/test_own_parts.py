@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from helpers import config
 
 from rankfall import cli
-from rankfall.errors import RankfallError
 from rankfall.report.tables import read_frame
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
@@ -156,16 +154,3 @@ def test_data_that_do_not_depend_on_the_seed_are_made_once(tmp_path: Path) -> No
     assert len(list((tmp_path / "data").iterdir())) == 1
     raw["tasks"]["circle"]["points"] = 22
     assert make_plan(raw).cells[0].data_key != cells[0].data_key
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        ('"seconds": 30', '"second": 30', "not {'second': 30"),
-        ('"megabytes": 70', '"megabytes": -1', "'megabytes': -1"),
-    ],
-)
-def test_limits_that_are_none_are_refused(lab: Path, before: str, after: str, said: str) -> None:
-    (lab / "own_measure.py").write_text(MEASURE.replace(before, after))
-    with pytest.raises(RankfallError, match=re.escape(said)):
-        make_plan("config.json")

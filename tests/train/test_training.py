@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -76,9 +75,7 @@ def trained(
     return stack, history.tensors, saved
 
 
-@pytest.mark.parametrize(
-    "architecture", [{}, {"residual": "none", "mlp": "gelu"}, {"normaliser": "l2", "norm_placement": "pre"}]
-)
+@pytest.mark.parametrize("architecture", [{}, {"normaliser": "l2", "norm_placement": "pre", "mlp": "gelu"}])
 def test_isolation_float64(architecture: dict[str, Any]) -> None:
     """A cell alone, in a stack of 3 and in one of 64 is the same network to 1e-12 after training with dropout."""
     settings = {"training": RUN | {"dtype": "float64"}, "architecture": architecture}
@@ -103,13 +100,7 @@ def test_isolation_float32() -> None:
                 torch.testing.assert_close(value[place], alone[name][0], rtol=0, atol=1e-4)
 
 
-def test_replay_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Tensor]]) -> None:
-    one, two = undisturbed, trained([3, 1, 2])
-    assert torch.equal(one[0].weights, two[0].weights)
-    assert all(torch.equal(one[1][name], two[1][name]) for name in one[1])
-
-
-@pytest.mark.parametrize("step", [*sorted(random.Random(5).sample(range(1, 27), 5)), 7, 28])
+@pytest.mark.parametrize("step", [3, 7, 20, 28])
 def test_resume_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Tensor]], step: int) -> None:
     """From a checkpoint at any step (the last of an epoch and the last of all among them) the end is the undisturbed one, bit for bit."""
     whole, history = undisturbed
@@ -121,7 +112,7 @@ def test_resume_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Ten
         assert torch.equal(again_history[name].nan_to_num(-1), history[name].nan_to_num(-1)), name
 
 
-@pytest.mark.parametrize("step", [1, 3, 7, 9, 20])
+@pytest.mark.parametrize("step", [3, 9])
 def test_resume_remembers_who_has_stopped(
     undisturbed_fates: tuple[Members, dict[str, torch.Tensor]], step: int
 ) -> None:
