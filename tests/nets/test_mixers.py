@@ -8,13 +8,10 @@ import torch
 from one_layer import network, states
 from torch import Tensor
 
-from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Network
-from rankfall.nets.primitives import Sizes
 
 EXACT = 1e-11
-SIZES = Sizes(2, 6, 1, 6, 2, 3, 6, 1, 1)
 RECURRENT = ("retention", "gated_linear", "delta", "selective")
 OTHERS: list[dict[str, Any]] = [
     {"attention": "gated"},
@@ -135,13 +132,8 @@ def test_recurrences_are_those_of_their_papers(name: str, length: int) -> None:
 
 @pytest.mark.parametrize("name", RECURRENT)
 def test_recurrences_ask_for_the_causal_mask(name: str) -> None:
-    for mask in ("none", {"name": "local", "window": 2}):
-        with pytest.raises(RankfallError, match=r"needs mask causal"):
-            network(attention=name, mask=mask)
-    layer = components.load("attention", name)
-    made = network(attention=name, mask="causal").blocks[0].attention
-    with pytest.raises(RankfallError, match="its mask is causal"):
-        layer(SIZES, made.position, None, lambda length, device: None, "blocks.0")
+    with pytest.raises(RankfallError, match=r"needs mask causal"):
+        network(attention=name, mask="none")
 
 
 @pytest.mark.parametrize("architecture", OTHERS, ids=lambda it: str(it["attention"]))

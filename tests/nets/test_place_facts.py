@@ -8,7 +8,6 @@ from torch import Tensor
 
 from rankfall import components
 from rankfall.design import Component
-from rankfall.errors import RankfallError
 from rankfall.nets.masks._mask import Mask
 from rankfall.nets.network import make
 from rankfall.nets.positions._base import HOOKS, Position
@@ -131,15 +130,3 @@ def test_an_attention_offers_what_it_calls(name: str) -> None:
     called = {place for place, hook in HOOKS.items() if not torch.equal(output(Meddling(hook), softmax), plain)}
     called |= set() if torch.equal(output(Position(), Lengthened()), plain) else {"lengths"}
     assert called == set(facts("attention", name)["OFFERS"])
-
-
-def test_linear_attention_offers_nothing_and_takes_no_position_that_needs_it() -> None:
-    attention = components.load("attention", "linear")
-    assert facts("attention", "linear")["OFFERS"] == ()
-    for name in components.names("position"):
-        own = set(facts("position", name)["TOUCHES"]) <= {"states"}
-        if own:
-            attention(SIZES, made("position", name), None, Mask(lambda length: None), "blocks.0")
-        else:
-            with pytest.raises(RankfallError, match="its position acts on states"):
-                attention(SIZES, made("position", name), None, Mask(lambda length: None), "blocks.0")

@@ -56,11 +56,6 @@ def test_real_text_in_windows():
     assert unknown < 0.001  # the vocabulary was learned from this very text
 
 
-def test_symbols_have_no_gaps_and_padding_is_the_first():
-    assert number_symbols([(7, 101, 7), (9, 102, 50)], padding=50) == {50: 0, 7: 1, 9: 2, 101: 3, 102: 4}
-    assert number_symbols([(7, 3)], padding=0) == {0: 0, 3: 1, 7: 2}  # kept free where nothing is padded
-
-
 def test_windows_are_consecutive_and_full():
     cutter = texts.Cutter(lambda part: [int(word) for word in part.split()], 50, 0, 2, 3, 1)
     source = [("10 11 12 13 14",), ("20 21",), ("30 31", "32 33")]
@@ -78,16 +73,6 @@ def test_padding_asks_for_no_label(pairs):
     assert padding.any() and torch.equal(padding, data.train.targets == -1)
     assert (data.train.inputs[:, 0] == 1).all()  # [CLS]: nothing is unknown here, so that number is not used
     assert ((data.train.inputs == 2).sum(1) == 2).all()  # both sentences end in [SEP]
-
-
-@pytest.mark.long
-def test_a_seed_is_the_samples_and_the_labels():
-    one, same, other = made(5), made(5), made(6)
-    assert torch.equal(one.train.inputs, same.train.inputs) and torch.equal(one.train.targets, same.train.targets)
-    assert not torch.equal(one.train.inputs, other.train.inputs) and not torch.equal(
-        one.train.targets, other.train.targets
-    )
-    assert one.size_in == other.size_in  # seeds can share a stack
 
 
 def test_too_little_text_says_so(pairs):

@@ -12,7 +12,7 @@ import torch
 from helpers import cells
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from waiting import as_on_a_gpu, watched
+from waiting import as_on_a_gpu
 
 from rankfall.design import Component, Training
 from rankfall.nets.network import Shape
@@ -30,7 +30,7 @@ from rankfall.train.objectives.classes import classes
 from rankfall.train.resume import restore, state_of
 
 CPU = torch.device("cpu")
-SEEDS, LENGTH, SYMBOLS, STEPS, EPOCHS = [4, 9, 2], 5, 6, 4, 2
+SEEDS, LENGTH, SYMBOLS, EPOCHS = [4, 9, 2], 5, 6, 2
 TRAININGS = {name: Training(name, objective=Component(name)) for name in ("masked_tokens", "prefixes")}
 
 
@@ -153,15 +153,6 @@ def test_it_goes_on_bit_by_bit_with_a_new_recording() -> None:
     restore(members, history, kept)
     fit(members, data, classes, course, history)
     assert torch.equal(members.weights, whole.weights)
-
-
-def test_replays_wait_for_nothing() -> None:
-    members, data, course = stack()
-    members.engine, found = Captured(record=recorder), []
-    with watched(lambda name: found.append(members.step_count)):
-        fit(members, data, classes, course)
-    recorded = (0, STEPS - 1)  # the first steps with a batch of their size, in which a recording is looked at
-    assert [step for step in found if step not in recorded] == [epoch * STEPS for epoch in range(1, EPOCHS)]
 
 
 def test_masks_that_stand_still_are_noticed() -> None:

@@ -91,25 +91,6 @@ def test_steps_are_the_optimisers(name: str, more: dict[str, Any]) -> None:
     check_same(trained(machine), trained(plain))
 
 
-def test_numbers_that_change_with_the_step_are_inputs() -> None:
-    """And steps of other operations are other programs."""
-    for dtype in ("float32", "float64"):
-        assert isinstance(engine := members_of("adam", True, dtype=dtype).engine, Machined) and engine.descent
-    engines = [members_of(name, True).engine for name in ("sgd", "adam", "own:Trusting")]
-    found = [one.descent for one in engines if isinstance(one, Machined)]
-    assert [changing(one) for one in found if one] == [[0], [2], [0, 2]]
-    if found[2]:
-        found[2].at(6)  # the second step of its kind
-        assert changing(found[2]) == [2, 2]
-    assert found[1]
-    (own,) = found[1].programs.values()
-    assert [found[1].at(t)[0] for t in (5, 70)] == [own.program] * 2
-
-
-def changing(one: descent.Descent) -> list[int]:
-    return sorted(len(own.changing) for own in one.programs.values())
-
-
 @pytest.mark.parametrize("name", [pytest.param("adamw", marks=pytest.mark.slow), "own:Trusting", "own:Halved"])
 def test_steps_at_once_and_threads_change_no_bit(name: str) -> None:
     """Five members on two threads: of one each thread takes a part of the steps."""
