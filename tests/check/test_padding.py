@@ -31,7 +31,7 @@ def padded(lengths, tokens=20, left=False):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("lengths", [(12, 5, 20), (3, 3, 3), (20, 2, 20), (9,)])
+@pytest.mark.parametrize("lengths", [(12, 5, 20), (9,)])
 def test_attention_is_seen_to_mix_where_tokens_in_the_middle_are_padding(lengths, left, causal):
     if left and causal:  # rows before the first token see nothing
         return

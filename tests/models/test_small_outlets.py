@@ -5,26 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.check.library import small_example
-from rankfall.models.families.small import small_config
-from rankfall.models.families.stages import kept_stages
 from rankfall.models.modules.examine import examine
 from rankfall.models.modules.flow import MIXES, TOKENWISE
-
-
-def test_stages_keep_their_shares_of_fewer_layers_and_stay_apart() -> None:
-    plain = {"num_hidden_layers": 10, "stage_names": ["stem", *(f"stage{n}" for n in range(1, 11))]}
-    assert kept_stages("out_indices", [2, 4, 5, 9], 6, plain) == [2, 3, 4, 6]
-    assert kept_stages("out_indices", [2, 4, 5, 9], 4, plain) == [1, 2, 3, 4]
-    assert kept_stages("out_features", ["stage9", "stage2"], 6, plain) == ["stage6", "stage2"]
-    assert kept_stages("out_indices", [1, 2], 6, plain) is None  # they fit
-    assert kept_stages("out_indices", [1, 9], 6, {**plain, "num_hidden_layers": 4}) is None  # stages are not layers
-
-
-def test_sizes_that_only_a_configurations_own_fields_tell() -> None:
-    assert small_config("autoformer").input_size == 1  # numbers at a time, not the side of a picture
-    text = small_config("dots3_note_text")
-    assert text.head_dim == text.qk_nope_head_dim + text.qk_rope_head_dim
-    assert sum(small_config("ernie4_5_vl_moe_text").rope_parameters["mrope_section"]) == 4  # half of a head of 8
 
 
 @pytest.mark.parametrize("kind", ["sam_hq", "time_series_transformer", "qwen3_asr_encoder", "gemma3n_audio"])
