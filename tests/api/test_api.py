@@ -144,24 +144,11 @@ def test_a_model_has_a_law_without_a_floor(bert):
     assert law.exponent[-1] == pytest.approx(3.0, abs=0.2)
 
 
-def shrinks(x):
-    common = x.mean(1, keepdim=True)
-    return common + 0.3 * (x - common)
-
-
-def shrinks_in_place(x):
-    common = x.mean(1, keepdim=True)
-    return x.sub_(common).mul_(0.3).add_(common)
-
-
 def test_a_function_that_changes_what_it_is_given_is_measured_all_the_same():
     states = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     kept = states.clone()
-    assert residuals(shrinks_in_place, states) == pytest.approx(residuals(shrinks, kept))
+    assert residuals(lambda x: x.mul_(2).add_(1), states) == pytest.approx(residuals(lambda x: 2 * x + 1, kept))
     assert torch.equal(states, kept)
-    law = collapse_law(shrinks_in_place)
-    assert law.exponent[1:] == pytest.approx([1.0] * 6, abs=1e-6)
-    assert law.log10_residual == pytest.approx(collapse_law(shrinks).log10_residual)
 
 
 @pytest.mark.parametrize(
@@ -278,24 +265,6 @@ def test_values_at_the_floor_are_marked():
     assert found.floor[:4] == [False] * 4 and found.floor[5]
     assert "~" in repr(found) and repr(found).startswith("[0.5")
     assert residuals(lambda x: x.mean(1, keepdim=True).expand_as(x), depth=1).floor == [False, True]
-
-
-def test_underflow_is_no_collapse():
-    """A cube of its size: homogeneous, so rows stay as far apart; with a constant that is too small to be seen, it has no value."""
-
-    def cube(x):
-        return x * x.square().mean((1, 2), keepdim=True)
-
-    x = 1e-3 * torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert not cube(cube(cube(cube(cube(cube(x)))))).any()
-    found = residuals(cube, x, depth=12)
-    assert found == pytest.approx([found[0]] * 13, rel=1e-9) and not any(found.floor)
-    with_constant = residuals(lambda x: cube(x) + 1e-320, x, depth=7)
-    assert with_constant[:5] == pytest.approx([found[0]] * 5, rel=1e-9)
-    assert with_constant[-1] is None and "underflow" in with_constant.reason[-1]
-    assert residuals(lambda x: 0 * x, x, depth=1)[1] is None
-    law = collapse_law(lambda x: 0 * x + 1e-320, depth=2)
-    assert law.lost == [False, True, True] and "out of range" in str(law)
 
 
 def test_what_casts_to_float32_inside_is_computed_in_float64_and_said():

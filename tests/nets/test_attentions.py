@@ -143,15 +143,3 @@ def of_width_256(length: int, init: Any) -> Network:
     )
     made.initialise([0])
     return made
-
-
-@pytest.mark.parametrize("attention", ["gau", "linear"])
-def test_members_and_samples_do_not_meet(attention: str) -> None:
-    made, x = network(attention=attention), states(6)
-    layer = made.blocks[0].attention
-    together = layer(x)
-    changed = x.clone()
-    changed[1, 2] += 1
-    again = layer(changed)
-    same = (again == together).flatten(2).all(2)
-    assert same.tolist() == [[True, True, True], [True, True, False]]

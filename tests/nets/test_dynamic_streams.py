@@ -63,19 +63,3 @@ def test_streams_are_read_written_and_mixed(placement: str) -> None:
             if placement == "post":
                 streams = [norm(stream) for stream in streams]
         torch.testing.assert_close(wide, torch.cat(streams, -1), rtol=1e-10, atol=1e-10)
-
-
-def test_at_first_they_are_the_static_ones_with_skips() -> None:
-    """Maps as they start, all other parameters the same."""
-    parts: dict[str, Any] = {"norm": "layer", "norm_placement": "pre", "mlp": "gelu", "depth": 3}
-    made, plain = dynamic(**parts), network(residual="add", **parts)
-    values = dict(made.named_parameters())
-    for name, value in values.items():
-        if "around" in name:
-            value.fill_(value.initial.constant)  # type: ignore[attr-defined]
-    scales = [value for name, value in values.items() if name.endswith("scale")]
-    assert len(scales) == 12 and all((value == 0.01).all() for value in scales)
-    for name, value in plain.named_parameters():
-        value.data = values[name].clone()
-    tokens = torch.randint(5, (2, 3, 6))
-    torch.testing.assert_close(made(tokens), plain(tokens), rtol=1e-10, atol=1e-10)

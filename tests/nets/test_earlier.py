@@ -4,12 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import config
 from one_layer import network, states
 from torch import Tensor
-
-from rankfall.errors import RankfallError
-from rankfall.run.plan import make_plan
 
 KINDS: dict[str, dict[str, Any]] = {
     "value residual": {"attention": "value_residual", "residual": "add"},
@@ -94,10 +90,3 @@ def test_a_pass_leaves_nothing_for_the_next_and_members_stay_apart(name: str) ->
             value.data = whole[member : member + 1].clone()
         here = (slice(member, member + 1), slice(1, 2))
         torch.testing.assert_close(one.run(x[here]), once[here], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(("measure", "parts"), [("paths", KINDS["dense mean"]), ("decomposition", {"block": "hyper"})])
-def test_measures_that_take_layers_apart_are_refused_in_the_plan(measure: str, parts: dict[str, Any]) -> None:
-    plan = config(architecture={"norm": "none", "residual": "add"} | parts, measures={measure: {}})
-    with pytest.raises(RankfallError, match=r"is an incomplete account of the network"):
-        make_plan(plan)

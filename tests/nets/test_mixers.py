@@ -9,7 +9,6 @@ from one_layer import network, states
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.nets.network import Network
 
 EXACT = 1e-11
 RECURRENT = ("retention", "gated_linear", "delta", "selective")
@@ -144,21 +143,3 @@ def test_what_comes_after_changes_nothing_behind_a_causal_mask(architecture: dic
     before, after = made.run(x), made.run(moved)
     torch.testing.assert_close(after[:, :, :4], before[:, :, :4], rtol=0, atol=1e-13)
     assert (after[:, :, 4:] - before[:, :, 4:]).abs().min() > 1e-6
-
-
-def alone(made: Network, architecture: dict[str, Any], member: int) -> Network:
-    one = network(members=1, **architecture)
-    for value, whole in zip(one.parameters(), made.parameters()):
-        value.data = whole[member : member + 1].clone()
-    return one
-
-
-@pytest.mark.parametrize("architecture", OTHERS, ids=lambda it: str(it["attention"]))
-def test_members_and_samples_are_what_they_are_alone(architecture: dict[str, Any]) -> None:
-    made, x = network(**architecture), states(6)
-    whole = made.run(x)
-    for member in range(2):
-        one = alone(made, architecture, member)
-        for sample in range(3):
-            here = (slice(member, member + 1), slice(sample, sample + 1))
-            torch.testing.assert_close(one.run(x[here]), whole[here], rtol=1e-12, atol=1e-12)

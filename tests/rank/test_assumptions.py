@@ -16,8 +16,6 @@ from rankfall.nets.primitives import Sizes
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.state import begin, rescale
 from rankfall.rank.law.measure import law
-from rankfall.rank.orders import measure as order_table
-from rankfall.rank.orders import slopes as order_slopes
 from rankfall.rank.residual import relative_residual, residual
 
 SIZES = Sizes(2, 6, 3, 8, 2, 4, 8, 1, 1)  # members, length, depth, width, heads, ...
@@ -139,19 +137,3 @@ def test_a_norm_written_by_hand_keeps_all_digits() -> None:
     first, second = (step(made.blocks[0], state).rest for made in (known, own))
     torch.testing.assert_close(first.log, second.log, rtol=1e-13, atol=0)
     torch.testing.assert_close(first.unit, second.unit, rtol=1e-9, atol=1e-9)
-
-
-def test_orders_of_misfits_come_from_the_plain_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores five times as long change no order: cubic as without, over the decades that float64 resolves."""
-    subject = order_table.Composition(order_table.ALONE, "attention alone", True)
-
-    def stretched(*arguments: Any) -> Network:
-        made = design(*arguments)
-        positioned(lambda scores: 1.5 * scores)(made)
-        return made
-
-    design = order_slopes.networks
-    monkeypatch.setattr(order_slopes, "networks", stretched)
-    row = order_table.entry(subject, 4, 6)[0]
-    assert row["method"] == "float64"
-    assert row["order"] == pytest.approx(3, abs=0.1)

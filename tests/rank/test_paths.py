@@ -14,7 +14,6 @@ from rankfall.measure.context import Context
 from rankfall.measure.member import each_network
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank.paths import ends as _path_ends
-from rankfall.rank.paths import measure as module
 from rankfall.rank.paths.at_once import at_once
 from rankfall.rank.paths.ends import SKIP, path_ends
 from rankfall.rank.paths.equal_tokens import Symbols, are_states_alike, indistinct
@@ -158,17 +157,6 @@ def test_equal_tokens_computed_once_end_as_all_of_them_do(placement: str, frozen
     torch.testing.assert_close(
         few[..., symbols.of_token, :], ended(alone, inputs, EVERY, frozen), rtol=1e-11, atol=1e-11
     )
-
-
-def test_rows_are_the_same_with_equal_tokens_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    network, data, chosen = example(**UNPLACED)
-    context = Context(network, data, chosen)
-    apart = paths(context, counts=[2, 3], repeats=2)
-    merged: list[bool] = []
-    monkeypatch.setattr(module, "STATES", 1)  # one sequence at a time
-    monkeypatch.setattr(module, "indistinct", lambda *given: merged.append(indistinct(*given)) or merged[-1])
-    assert paths(context, counts=[2, 3], repeats=2) == apart
-    assert merged == [True, True]
 
 
 @pytest.mark.parametrize(

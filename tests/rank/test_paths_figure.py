@@ -69,20 +69,6 @@ def test_what_a_network_has_to_learn_is_what_the_scorecard_asks(above: float) ->
     assert short_paths(rows).number.notna().all() == seen == (above > LEAST)
 
 
-def test_panels_are_counted_by_outcome_with_their_numbers() -> None:
-    names = {"rises": (0.95, SHORT, 0.34), "edge": (0.95, [0.5, 0.648, *SHORT[2:]], 0.34), "guess": (0.8, SHORT, 0.8)}
-    rows = [table(*about).assign(architecture=name, key=name) for name, about in names.items()]
-    rows = [one.assign(key=one.architecture + one.seed.astype(str)) for one in rows]
-    caption = paths(lambda name: pd.concat(rows)).caption
-    assert (
-        "holds in 1 of 3 panels (rises, converged, 6 layers: short ones give 75%); cannot be told in 1, where a limit lies within the "
-        "interval over seeds, or one seed is left (edge, converged, 6 layers: short ones give 50 ± 1%); cannot be seen in 1, where "
-        "the network itself is less than 0.05 above chance (guess, converged, 6 layers)."
-    ) in caption
-    assert "the best guess that sees no input (0.34 to 0.80, by panel)." in caption
-    assert "(0.34)." in paths(lambda name: rows[0]).caption
-
-
 def test_lines_and_bands_are_over_seeds_and_not_over_repeats() -> None:
     picture = paths(lambda name: table(0.9, [0.5, 0.7]))
     assert picture.numbers is not None

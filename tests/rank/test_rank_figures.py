@@ -1,6 +1,5 @@
 """Figures of the rank study: drawn from real rows of small networks, and their captions say the right numbers."""
 
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -81,19 +80,6 @@ def test_sweep(tmp_path: Path) -> None:
     wanted = table[(table.residual == "none") & (table.layer == 4)].log10_residual.mean()
     assert found[0].get_ydata()[-1] == pytest.approx(wanted)
     assert "at depth 4" in saved(sweep(read, lines=["residual"], x="depth"), tmp_path)
-    # Where one sequence or one seed has no residual, a mean over the others would be of other networks.
-    first = table.residual == "none"
-    other = table[first].assign(seed=1, key="b" * 64)
-    gone = other.index[(other.layer == 2) & (other["sample"] == 0)]
-    for column, value, told in (
-        ("log10_residual", math.nan, "vectors are all equal or zero"),
-        ("floor", True, "rounding noise"),
-    ):
-        lost = pd.concat([table, other.assign(**{column: other[column].where(~other.index.isin(gone), value)})])
-        shorter = sweep(lambda name, lost=lost: lost, lines=["residual"])
-        points = shorter.numbers[shorter.numbers.line == "none"]
-        assert sorted(points.layer) == [0, 1] and told in shorter.caption and "(1 value)" in shorter.caption
-        assert sorted(shorter.numbers[shorter.numbers.line != "none"].layer.unique()) == [0, 1, 2, 3, 4]
     with pytest.raises(RankfallError, match="no finished cell has depth 5; there is: 4"):
         sweep(read, lines=["residual"], where={"depth": 5})
     with pytest.raises(RankfallError, match="'lambda' is not a column"):

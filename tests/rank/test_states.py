@@ -50,15 +50,3 @@ def test_residual_is_that_of_the_other_table() -> None:
         assert row["floor_share"] == other["floor_share"]
         floors.add(row["floor_share"])
     assert floors == {0.0, 1.0}
-
-
-def test_underflow_is_no_collapse() -> None:
-    """Gated units: a norm of 1e-300 and less is a number while the format has it, and none after."""
-    shape = {"attention": {"name": "gau", "key_width": 8}, "residual": "none", "norm": "none", "position": "none"}
-    rows = states(stack(depth=9, training={"dtype": "float64"}, **shape))
-    last = chosen(rows, layer=9, left_out="nothing")
-    assert all((row["value"] is None) == (row["value_reason"] != "") for row in rows)
-    assert {row["quantity"] for row in last if row["value"] is None} == {"norm"}
-    assert all(row["value"] > 0.01 for row in last if row["quantity"] == "residual")
-    sizes = [row["value"] for row in chosen(rows, member=0, left_out="nothing", quantity="norm") if row["value"]]
-    assert sizes == sorted(sizes, reverse=True) and 0 < sizes[-1] < 1e-100

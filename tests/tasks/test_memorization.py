@@ -32,16 +32,6 @@ def test_is_measured_on_its_first_training_samples():
         made(test=61)
 
 
-def test_labels_are_random_and_windows_ask_for_all():
-    data = made(train=200, labels=3)
-    assert data.train.targets.min() == 0 and data.train.targets.max() == 2
-    counts = torch.bincount(data.train.targets.flatten())
-    expected = data.train.targets.numel() / 3
-    assert ((counts - expected) ** 2 / expected).sum() < 14  # chi squared, 2 degrees of freedom: p = 0.001
-    # Known by position alone, on samples the counts were taken from: little more than one third.
-    assert 1 / 3 < data.chance < 0.45
-
-
 def test_real_text_in_windows():
     data = made()
     assert data.train.inputs.shape == (60, 24) and data.train.inputs.max() < data.size_in <= 1000

@@ -20,7 +20,7 @@ from rankfall.streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
-from rankfall.train.captured import SHAPES, Captured, Replay, say_unserved
+from rankfall.train.captured import SHAPES, Captured, Replay
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import TrainingHistory
@@ -183,16 +183,6 @@ def test_what_cannot_be_recorded_runs_as_it_would_without() -> None:
     with pytest.warns(UserWarning, match="not recorded.*not permitted"):
         members, _ = trained(Captured(record=refused))
     assert torch.equal(members.weights, trained(None)[0].weights)
-
-
-def test_who_is_served() -> None:
-    members = stack()[0]
-    assert say_unserved(members, "classes") == "only steps on a GPU are recorded"
-    assert members.engine is None  # so a recipe leaves it
-    members.device = torch.device("cuda")
-    assert say_unserved(members, "classes") == ""
-    assert all(say_unserved(members, name) == "" for name in ("masked_tokens", "prefixes"))
-    assert "mylab.loss:mine is not one of" in say_unserved(members, "mylab.loss:mine")
 
 
 @pytest.mark.slow

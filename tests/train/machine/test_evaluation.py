@@ -1,7 +1,6 @@
 """Guards that the machine evaluates as PyTorch does, in whatever parts, and each member as if it were alone."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -84,15 +83,6 @@ def test_masked_tokens_are_hidden_as_pytorch_hides_them() -> None:
     assert (
         isinstance(members.engine, Machined) and len(members.engine.memories) == 2
     )  # its programs: of 32 samples and of 9
-
-
-def test_what_is_drawn_for_a_whole_batch_is_evaluated_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It cannot be told which part of it belongs to which samples."""
-    training = Training("t", objective=Component("own:stretched"), epochs=1, batch=6)
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    members = members_of(NETWORK, TOKENS, training)
-    batch, function = samples_of(members, TOKENS, 40), recipe.objective(training)
-    assert torch.equal(members.grade(function, batch).loss, function(members.module, batch).loss)
 
 
 def by_pytorch(members: Members):  # type: ignore[no-untyped-def]
