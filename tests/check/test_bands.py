@@ -3,13 +3,11 @@
 import json
 from importlib import resources
 
-import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 from benchmarks import bands as made
-from benchmarks import trained_bands
 from rankfall.check.bands import BIRTH, TRAINED, bands_for, kind_of, no_band, table
 from rankfall.check.report import check
 from rankfall.models.modules.examine import examine
@@ -44,39 +42,6 @@ def test_what_is_measured_again_is_within_the_table(name):
             assert name in known["of"]
             assert all(a <= b * (1 + 1e-3) for a, b in zip(known["low"], entry["low"], strict=True))
             assert all(b <= a * (1 + 1e-3) for a, b in zip(known["high"], entry["high"], strict=True))
-
-
-def test_cells_that_learned_nothing_are_left_out(tmp_path):
-    cells = {"a": (3.0, 1.0), "b": (3.0, 2.9), "c": (3.0, 2.0)}
-    about = {"status": "done", "epochs": 2, "width": 8, "heads": 2, "task": "sorting", "attention": "multihead", "mask": "causal",
-             "norm_placement": "pre", "residual": "add", "mlp": "gelu", "norm": "layer"}  # fmt: skip
-    rows = [
-        {**about, "key": key, "layer": layer, "place": "state", "quantity": "residual", "centre": "mean",
-         "matrix_norm": "composite", "value": value}
-        for key, start in (("a", 0.9), ("b", 0.1), ("c", 0.8)) for layer, value in enumerate((start, start / 2, start / 4))
-    ]  # fmt: skip
-    rows += [{**row, "centre": "best", "value": 0.0} for row in rows] + [
-        {**row, "place": "before", "value": 0.0} for row in rows
-    ]
-    losses = [
-        {"key": key, "split": split, "metric": "loss", "epoch": epoch, "value": value if split == "test" else 0.0}
-        for key, values in cells.items() for epoch, value in enumerate(values, 1) for split in ("train", "test")
-    ]  # fmt: skip
-    (tmp_path / "tables").mkdir()
-    pd.DataFrame(rows).sample(frac=1, random_state=0).to_parquet(tmp_path / "tables" / "residuals.parquet")
-    pd.DataFrame(losses).to_parquet(tmp_path / "tables" / "training.parquet")
-    frame = pd.read_parquet(tmp_path / "tables" / "training.parquet")
-    assert trained_bands.that_learned(frame) == {"a", "c"}
-    kept = trained_bands.residuals_of(tmp_path)
-    curves = list(trained_bands.of_cells(kept[kept.key.isin({"a", "c"})]))
-    assert curves == [
-        (
-            "one way, attention, pre-norm",
-            "our pre-norm causal multihead, sorting",
-            pytest.approx([start, start / 2, start / 4]),
-        )
-        for start in (0.9, 0.8)
-    ]
 
 
 def test_a_report_says_where_it_lies():

@@ -86,12 +86,6 @@ def test_the_effective_rank_of_equal_singular_values_is_their_number(count, toke
     assert effective_rank((rows @ basis)[None])[0] == pytest.approx(count, rel=1e-9)
 
 
-def test_the_effective_rank_of_two_values_is_known():
-    state = torch.zeros(1, 4, WIDTH, dtype=torch.float64)
-    state[0, 0, 0], state[0, 1, 1] = 3.0, 1.0
-    assert effective_rank(state)[0] == pytest.approx(math.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25)))
-
-
 def test_the_largest_channels_are_left_out():
     x = drawn(2, TOKENS, WIDTH)
     large = x.clone()

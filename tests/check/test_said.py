@@ -5,8 +5,6 @@ import re
 import textwrap
 
 import pytest
-import torch
-from torch import nn
 
 from rankfall.check.bands import ReferenceBand
 from rankfall.check.layer import LayerReport, Outcome, StreamReport
@@ -123,32 +121,6 @@ def test_a_file_is_called_by_its_name(tmp_path, capsys):
     bands = found["streams"][0]["bands"]
     assert [one["when"] for one in bands] == ["at birth", "after training"]
     assert all(len(one["low"]) == len(one["high"]) == one["depth"] + 1 for one in bands)
-
-
-def test_a_stack_without_residual_additions_is_said_to_have_none_found_and_no_place_of_norms():
-    """Streams that a matrix mixes were "calls without skips", and layers without any norm, or with one after them, "pre-norm"."""
-
-    class Bare(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(3))
-
-        def forward(self, x):
-            return (self.query(x) @ self.key(x).mT).softmax(-1) @ self.value(x)
-
-    torch.manual_seed(0)
-    layers = nn.Sequential(*(Bare() for _ in range(3)))
-    (report,) = check(layers, torch.randn(2, 5, 8), changes=False)
-    said = text([report], "bare")
-    assert (
-        "3 calls without residual additions in 3 layers (3 mix tokens)" in said
-    )  # the first was not tried, as it is given the input
-    assert (
-        "Equal tokens (in the state that enters the first layer) stay equal" in said
-        and "reference band: bands are of networks with residual additions" in said
-    )
-    assert report.kind == "both ways, attention"
-    assert [layer.entropy is not None for layer in report.layers] == [False, True, True, True]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Modules of six kinds as people write them, small: what any module means in the tests."""
+"""Modules of five kinds as people write them, small: what any module means in the tests."""
 
 from __future__ import annotations
 
@@ -152,34 +152,6 @@ class GraphTransformer(nn.Module):
         return x
 
 
-class PerceiverLayer(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.cross = nn.MultiheadAttention(WIDTH, 2, batch_first=True)
-        self.own = nn.MultiheadAttention(WIDTH, 2, batch_first=True)
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(3))
-        self.ff = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH))
-
-    def forward(self, latents: Tensor, given: Tensor) -> Tensor:
-        latents = latents + self.cross(self.norms[0](latents), given, given)[0]
-        y = self.norms[1](latents)
-        latents = latents + self.own(y, y, y)[0]
-        return latents + self.ff(self.norms[2](latents))
-
-
-class Perceiver(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.latents, self.inside = nn.Parameter(torch.randn(6, WIDTH)), nn.Linear(5, WIDTH)
-        self.layers = nn.ModuleList(PerceiverLayer() for _ in range(LAYERS))
-
-    def forward(self, given: Tensor) -> Tensor:
-        y, x = self.inside(given), self.latents.expand(len(given), -1, -1)
-        for layer in self.layers:
-            x = layer(x, y)
-        return x.mean(1)
-
-
 class Recurrent(nn.Module):
     """A gated linear recurrence over tokens, as state-space models have it."""
 
@@ -236,12 +208,11 @@ def encoder(norm_first: bool = False, batch_first: bool = True) -> nn.Module:
     return nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
 
 
-# kind -> (a module, its inputs, layers, branches of a layer that mix tokens, that do not, that read elsewhere, causal)
-KINDS: dict[str, tuple[Callable[[], nn.Module], Any, int, int, int, int, bool]] = {
-    "decoder": (Decoder, tokens(), LAYERS, 4, 4, 0, True),
-    "encoder": (encoder, vectors(2, TOKENS, WIDTH), LAYERS, 4, 4, 0, False),
-    "hybrid": (Hybrid, tokens(), LAYERS, 4, 2, 0, True),
-    "nanogpt": (NanoGPT, {"idx": tokens()}, LAYERS, 4, 4, 0, True),
-    "graph": (GraphTransformer, graph_inputs(), LAYERS, 4, 4, 0, False),
-    "perceiver": (Perceiver, vectors(2, 12, 5), LAYERS, 4, 4, 4, False),
+# kind -> (a module, its inputs, layers, branches that mix tokens, that do not, causal)
+KINDS: dict[str, tuple[Callable[[], nn.Module], Any, int, int, int, bool]] = {
+    "decoder": (Decoder, tokens(), LAYERS, 4, 4, True),
+    "encoder": (encoder, vectors(2, TOKENS, WIDTH), LAYERS, 4, 4, False),
+    "hybrid": (Hybrid, tokens(), LAYERS, 4, 2, True),
+    "nanogpt": (NanoGPT, {"idx": tokens()}, LAYERS, 4, 4, True),
+    "graph": (GraphTransformer, graph_inputs(), LAYERS, 4, 4, False),
 }

@@ -1,4 +1,4 @@
-"""Guards the anatomy of any module: streams, layers and kinds of branches of six kinds of modules, what is left behind, what is refused."""
+"""Guards the anatomy of any module: streams, layers and branches of five kinds of modules, what is left behind, what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankfall import residuals
 from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import states_of
 from rankfall.models.modules.examine import examine
-from rankfall.models.modules.flow import CROSS, MIXES, TOKENWISE
+from rankfall.models.modules.flow import MIXES, TOKENWISE
 from rankfall.rank.residual import relative_residual
 
 WHOLE = "transformer"
@@ -23,13 +23,13 @@ WHOLE = "transformer"
 
 @pytest.mark.parametrize("kind", own.KINDS)
 def test_layers_and_branches_of_every_kind(kind):
-    make, inputs, layers, mixes, plain, cross, causal = own.KINDS[kind]
+    make, inputs, layers, mixes, plain, causal = own.KINDS[kind]
     torch.manual_seed(0)
     found = examine(make(), inputs)
     (flow,) = found.flows
     kinds = [branch.kind for branch in flow.branches]
     assert (flow.depth, flow.width, flow.causal) == (layers, own.WIDTH, causal)
-    assert [kinds.count(one) for one in (MIXES, TOKENWISE, CROSS)] == [mixes, plain, cross]
+    assert [kinds.count(one) for one in (MIXES, TOKENWISE)] == [mixes, plain]
     assert [name.rpartition(".")[2] for name in flow.layers] == list("0123")
     measured = residuals(make(), inputs)
     assert len(measured[WHOLE]) == layers + 1

@@ -5,13 +5,9 @@ import torch
 
 pytest.importorskip("transformers")
 
-from tiny_models import LAYERS, WIDTH, tiny
 
 from rankfall.models import repeats
-from rankfall.models.dissect import study
 from rankfall.models.repeats import once
-from rankfall.models.surgery import cut
-from rankfall.models.variants import VARIANTS
 
 
 def drawn(*shape: int, seed: int) -> torch.Tensor:
@@ -46,24 +42,3 @@ def test_a_repeated_axis_is_computed_once_and_repeated(
     assert sizes == [computed]
     if 1 in computed:
         found += 1.0  # what was repeated is no view of one part
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["SAN", "SAN+skip", "transformer"])
-def test_positions_of_xlnet_are_mapped_once_a_layer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole model is left as it is: its pass is that of the untouched one, bit by bit."""
-    subject = tiny("xlnet")
-    anatomy = study(subject.model, subject.inputs, width=WIDTH, layers=LAYERS)
-    found = []
-    inner = repeats._repeated_axes
-
-    def seen(args: tuple) -> list:
-        found.extend(axes := inner(args))
-        return axes
-
-    monkeypatch.setattr(repeats, "_repeated_axes", seen)
-    last = cut(subject.model, anatomy, subject.inputs, [VARIANTS[name]])[-1]
-    assert [letter for _, _, letter in found] == ([] if name == "transformer" else ["b"] * LAYERS)
-    monkeypatch.setattr(repeats, "_repeated_axes", lambda args: [])
-    each = cut(subject.model, anatomy, subject.inputs, [VARIANTS[name]])[-1]
-    torch.testing.assert_close(last, each, rtol=1e-4, atol=1e-5)

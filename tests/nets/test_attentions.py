@@ -5,13 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells
 from one_layer import network, states
 from torch import Tensor
-from torch.nn.functional import silu
 
 from rankfall.nets.attentions import linear
-from rankfall.nets.network import Network, Shape, build
 
 EXACT = 1e-12
 
@@ -96,50 +93,3 @@ def test_linear_attention_is_its_formula(feature: str, mask: str, length: int) -
     for k, b in ((0, 0), (1, 2)):
         want = linear_by_hand(layer, feature, x[k, b], k, mask == "causal")
         assert (got[k, b] - want).abs().max() <= EXACT * want.abs().max()
-
-
-def test_the_gated_unit_starts_as_its_analysis_says() -> None:
-    """relu^2 weights on the diagonal over others: (s^2 nu^4 + ...) / (s^2 mu^4 + ...), 69 for many dimensions s and less for few; and
-    about s nu^6 / n, a hundredth of the input, from each token's own value. The whole output is five times as large: values have a mean,
-    mu, and the small weights of all other tokens add up."""
-    z = silu_moments()
-    assert z[1] == pytest.approx(0.2066, abs=1e-4) and z[2] == pytest.approx(0.3557, abs=1e-4)
-    assert z[2] ** 2 / z[1] ** 4 == pytest.approx(69, abs=0.5)
-    made = of_width_256(512, "published")
-    unit, s, n = made.blocks[0].attention, 128, 512
-    with torch.no_grad():
-        x = states(n, 1, 256)[:, :1]
-        weights = unit.weights(x)[0, 0, 0]
-        diagonal = float(weights.diagonal().mean())
-        rest = float((weights.sum() - weights.diagonal().sum()) / (n * (n - 1)))
-        own = silu(unit.gate(x)) * weights.diagonal().unsqueeze(1) * silu(unit.value(x))
-        size = float(unit.output(own).square().mean().sqrt())
-    expected = (s**2 * z[2] ** 2 + s * (z[4] - z[2] ** 2)) / (s**2 * z[1] ** 4 + s * (z[2] ** 2 - z[1] ** 4))
-    assert diagonal / rest == pytest.approx(expected, rel=0.1)
-    assert diagonal == pytest.approx((s**2 * z[2] ** 2 + s * (z[4] - z[2] ** 2)) / (s * n), rel=0.05)
-    assert size == pytest.approx(float(weights.diagonal().square().mean().sqrt()) * z[2], rel=0.05)
-    assert size == pytest.approx(s * z[2] ** 3 / n, rel=0.25) and s * z[2] ** 3 / n == pytest.approx(0.011, abs=5e-4)
-    sums, squares = weights.sum(-1).square().mean(), weights.square().sum(-1).mean()
-    whole = math.sqrt(z[2] * float(sums * z[1] ** 2 + squares * (z[2] - z[1] ** 2)))
-    with torch.no_grad():
-        assert float(unit(x).square().mean().sqrt()) == pytest.approx(whole, rel=0.1)
-    assert 4 < whole / size < 7
-
-
-def silu_moments() -> dict[int, float]:
-    """E f(x)^p for a normal x."""
-    x = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
-    density = torch.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    return {p: float(torch.trapezoid((x * torch.sigmoid(x)) ** p * density, x)) for p in (1, 2, 4)}
-
-
-def of_width_256(length: int, init: Any) -> Network:
-    unit = {"depth": 1, "width": 256, "attention": "gau", "normaliser": "relu2", "norm": "none", "position": "none"}
-    made = build(
-        cells(architecture=unit | {"init": init})[0].architecture,
-        Shape("tokens", "classes", length, 5, 5),
-        1,
-        torch.float64,
-    )
-    made.initialise([0])
-    return made

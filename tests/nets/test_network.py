@@ -52,17 +52,6 @@ def test_block_is_torchs_encoder_layer(placement: str) -> None:
         torch.testing.assert_close(got[k], layer(x[k]), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("architecture", [{}, {"mlp": "relu", "norm": "none"}, {"sentinels": "bos", "mask": "causal"}])
-def test_member_is_the_network_alone(architecture: dict[str, object]) -> None:
-    """Member k of a stack is the network that seed k makes alone: same start, same output."""
-    inputs = torch.randint(6, (3, 7, 5))
-    together = network(3, **architecture)(inputs)
-    for k in range(3):
-        alone = build(cells(architecture=architecture)[0].architecture, TOKENS, 1, torch.float64)
-        alone.initialise([k])
-        torch.testing.assert_close(together[k], alone(inputs[k : k + 1])[0], rtol=1e-13, atol=1e-13)
-
-
 def test_same_seed_pairs_architectures() -> None:
     """Parameters of one name and shape start alike in every architecture, so a difference between two is never the luck of a draw."""
     plain, rich = network(2, residual="none"), network(2, mlp="gelu", normaliser="l2")

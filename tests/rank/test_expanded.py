@@ -1,6 +1,5 @@
 """Any map of states by its own derivatives: as exact as what was worked out on paper, and as 400 digits; refused where it cannot be."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,17 +9,13 @@ import mpmath as mp
 import numpy as np
 import pytest
 import torch
-from helpers import cells, data_of
 
 from rankfall.design import Architecture, Component
-from rankfall.measure.context import Context
-from rankfall.nets.network import Shape, build
 from rankfall.rank.centred.assumptions import Unknown, draw_like
 from rankfall.rank.centred.attention import attend
 from rankfall.rank.centred.block import mix, step
 from rankfall.rank.centred.expanded import center_rows, expand_map, first_order
 from rankfall.rank.centred.scaled import spread
-from rankfall.rank.law.measure import law
 from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as orders
 
@@ -136,25 +131,6 @@ def test_in_400_digits(name: str) -> None:
             assert exact.distance(found.rest.unit[0, 0], float(found.rest.log), wanted) < 1e-9
             logs.append(exact.size_log10(wanted))
     assert (logs[1] - logs[2]) / 70 == pytest.approx(3, abs=1e-9)
-
-
-@pytest.mark.long
-def test_an_attention_of_ones_own_has_a_law() -> None:
-    """To residuals that no format holds, with the exponent of its order; and no bound that was proven for another."""
-    plain = {"depth": 6, "heads": 2, "width": 8, "position": "none", "norm": "none", "mlp": "none", "residual": "none"}
-    chosen = cells(architecture=plain | {"attention": "foreign:TwoSoftmaxes"})
-    made = build(chosen[0].architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 1, torch.float64)
-    made.initialise([0])
-    inputs = torch.randint(7, (1, 2, 5), generator=torch.Generator().manual_seed(1))
-    rows = law(Context(made.requires_grad_(False), data_of(inputs), chosen), samples=2)
-    assert {row["method"] for row in rows} == {"centred"}
-    end = [row for row in rows if row["layer"] == 6]
-    assert all(row["exponent"] == pytest.approx(3, abs=1e-3) and not row["floor"] for row in end)
-    assert all(row["log10_residual"] < -300 for row in end)
-    assert {row["theory_reason"] for row in end} == {"an attention that the theorems do not speak of: not covered"}
-    for row in rows:  # where the plain pass resolves it, it is the same
-        if not row["float64_floor"] and row["log10_float64"] > -6:
-            assert math.isclose(row["log10_residual"], row["log10_float64"], abs_tol=1e-6)
 
 
 def test_what_cannot_be_derived_says_what_is_missing() -> None:

@@ -1,6 +1,5 @@
 """Tokens of which a share is the same, the two tasks that are asked about them, and what a guess is worth."""
 
-from functools import partial
 from math import floor
 
 import numpy as np
@@ -10,7 +9,7 @@ from torch import nn
 
 from rankfall.report.shares import most_frequent
 from rankfall.streams import stream
-from rankfall.tasks._dataset import draw, draw_fresh
+from rankfall.tasks._dataset import draw
 from rankfall.tasks._repeats import count_common, sequences
 from rankfall.tasks.even_tokens import EvenTokens
 from rankfall.tasks.places import Places
@@ -60,25 +59,6 @@ def test_common_places_are_exchangeable() -> None:
     half = sequences(stream(1, "data"), 4000, 8, 10, 0.5)
     share = (half == same).double().mean(0)  # half are common, and of the others a tenth are so by chance
     assert float(((share - 0.55).square() / (0.55 * 0.45 / 4000)).sum()) < 26.1  # 0.001 of the law with 8 degrees
-
-
-@pytest.mark.parametrize("task", [Places, EvenTokens])
-def test_batches_belong_to_seed_and_step(task: type) -> None:
-    """The same in any stack, other than those of another seed or step, and none of them the data set."""
-    made = task(length=8, train=20, test=6, rho=0.5)
-    whole = Data.from_datasets(
-        [draw(made, seed) for seed in (3, 4)], torch.float32, torch.device("cpu"), partial(draw_fresh, made)
-    )
-    alone = Data.from_datasets([draw(made, 4)], torch.float32, torch.device("cpu"), partial(draw_fresh, made))
-    together, single = list(whole.epoch([3, 4], 1, 10, True)), list(alone.epoch([4], 1, 10, True))
-    assert [len(batch.inputs[0]) for batch in together] == [10, 10]
-    for one, other in zip(together, single):
-        assert torch.equal(one.inputs[1:], other.inputs) and torch.equal(one.targets[1:], other.targets)
-    resumed = next(iter(alone.epoch([4], 1, 10, True, first=1)))
-    assert torch.equal(resumed.inputs, single[1].inputs)
-    assert not torch.equal(together[0].inputs[0], together[0].inputs[1])
-    assert not torch.equal(single[0].inputs, single[1].inputs)
-    assert not torch.equal(single[0].inputs[0], alone.train.inputs[0, :10])
 
 
 @pytest.mark.parametrize("task", [Places, EvenTokens])

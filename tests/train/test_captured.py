@@ -183,22 +183,3 @@ def test_what_cannot_be_recorded_runs_as_it_would_without() -> None:
     with pytest.warns(UserWarning, match="not recorded.*not permitted"):
         members, _ = trained(Captured(record=refused))
     assert torch.equal(members.weights, trained(None)[0].weights)
-
-
-@pytest.mark.slow
-def test_a_compiler_follows_the_passes_without_a_break() -> None:
-    """Its operations, run one by one, give the same bits, with masks of every step."""
-
-    def weights(compiled: bool) -> torch.Tensor:
-        (cell,) = cells(architecture={"depth": 1, "mlp": "gelu"}, training={"epochs": 1, "dropout": 0.1})
-        shape = Shape("tokens", "classes", LENGTH, SYMBOLS, SYMBOLS)
-        members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 3, CPU)
-        (batch,) = stack()[1].epoch(SEEDS, 0, 30, False)
-        members.step(classes, batch)  # names of places are looked up
-        if compiled:
-            members.module.compile(backend="aot_eager", fullgraph=True, dynamic=False)
-        for _ in range(2):
-            members.step(classes, batch)
-        return members.weights
-
-    assert torch.equal(weights(True), weights(False))
