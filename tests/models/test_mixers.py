@@ -5,10 +5,9 @@ import torch
 from tiny_models import CONFIGS, PICTURES, TOKENS, VOCABULARY
 
 from rankfall import residuals
-from rankfall.check.library import small_model
+from rankfall.check.library import small_example
 from rankfall.errors import RankfallError
 from rankfall.models.dissect import watch
-from rankfall.models.families.example import example_inputs
 from rankfall.models.families.small import HEADS, LAYERS, WIDTH, small_config
 from rankfall.models.load import load
 from rankfall.models.modules.examine import examine
@@ -36,8 +35,8 @@ FAST = ("mamba", "jamba", "fnet")
 )
 def test_mixers_without_a_softmax_are_found_by_trying(kind):
     causal, mixing, others = MIXERS[kind]
-    model, config = small_model(kind, {}, 0)
-    flow = examine(model, example_inputs(model, config)).flows[0]
+    model, _, inputs = small_example(kind, {}, 0)
+    flow = examine(model, inputs).flows[0]
     mixes = [branch.kind == MIXES for branch in flow.branches]
     assert (flow.depth, flow.causal, sum(mixes), len(mixes) - sum(mixes)) == (LAYERS, causal, mixing, others)
 
@@ -67,8 +66,8 @@ def test_both_ways_to_cut_a_model_give_the_same_states(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["t5", "whisper"])
 def test_encoders_and_decoders_of_the_library_are_two_streams(kind):
-    model, config = small_model(kind, {}, 0)
-    flows = {flow.name.rpartition(".")[2]: flow for flow in examine(model, example_inputs(model, config)).flows}
+    model, _, inputs = small_example(kind, {}, 0)
+    flows = {flow.name.rpartition(".")[2]: flow for flow in examine(model, inputs).flows}
     assert set(flows) == {"encoder", "decoder"}
     assert not flows["encoder"].causal and flows["decoder"].causal
     assert [branch.kind for branch in flows["decoder"].branches].count(CROSS) == LAYERS
@@ -91,5 +90,5 @@ def test_a_model_that_is_built_otherwise_is_measured_by_its_own_stream():
     found = residuals("mamba", config=changes, samples=1, length=8, text="random")
     assert list(found) == ["SAN", "transformer"] and len(found["transformer"]) == 3
     assert found["transformer"].note == "measured as any module, on random inputs"
-    model, _ = small_model("mamba", {}, 0)
+    model, _, _ = small_example("mamba", {}, 0)
     assert len(residuals(model, samples=1, length=8, text="random")["transformer"]) == LAYERS + 1

@@ -23,13 +23,13 @@ def pairs(tmp_path):
     return str(path)
 
 
-def test_is_measured_on_its_first_training_samples():
-    data = made()
+def test_is_measured_on_its_first_training_samples(pairs):
+    data = made(text=pairs, padded=True, train=40, length=20)
     assert torch.equal(data.test.inputs, data.train.inputs[:16]) and torch.equal(
         data.test.targets, data.train.targets[:16]
     )
-    with pytest.raises(RankfallError, match="test is 61, but it is measured on the training samples and train is 60"):
-        made(test=61)
+    with pytest.raises(RankfallError, match="test is 41, but it is measured on the training samples and train is 40"):
+        made(text=pairs, padded=True, train=40, length=20, test=41)
 
 
 def test_real_text_in_windows():
