@@ -112,27 +112,6 @@ class Forgets(Stack):
             self.blocks[place] = block()
 
 
-class ValueResidual(Block):
-    """Values are mixed with those of the first block."""
-
-    def forward(self, x: Tensor, first: Tensor | None) -> tuple[Tensor, Tensor]:
-        q, k, v = self.attention.qkv(self.attention.norm(x)).chunk(3, -1)
-        v = v if first is None else 0.5 * v + 0.5 * first
-        x = x + self.attention.out(F.scaled_dot_product_attention(q, k, v, is_causal=True))
-        return x + self.mlp(x), v if first is None else first
-
-
-class Values(Stack):
-    def __init__(self) -> None:
-        super().__init__(ValueResidual)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x, first = self.embed(x), None
-        for block in self.blocks:
-            x, first = block(x, first)
-        return self.head(x)
-
-
 class Looped(Stack):
     """Two blocks, called three times."""
 
@@ -215,20 +194,6 @@ class Tuples(Stack):
         return self.head(x)
 
 
-class Pairs(nn.Module):
-    """A list of pairs of parts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(nn.ModuleList([Attention(), MLP()]) for _ in range(DEPTH))
-
-    def forward(self, x: Tensor) -> Tensor:
-        for attention, mlp in self.layers:
-            x = x + attention(x)
-            x = x + mlp(x)
-        return x
-
-
 class Highway(Block):
     """x g + f(x) (1 - g)"""
 
@@ -241,17 +206,6 @@ class Highway(Block):
             g = gate(x).sigmoid()
             x = g * x + (1 - g) * part(x)
         return x
-
-
-class Convex(Block):
-    def __init__(self) -> None:
-        super().__init__()
-        self.share = nn.Parameter(torch.tensor(0.3))
-
-    def forward(self, x: Tensor) -> Tensor:
-        share = self.share.sigmoid()
-        x = (1 - share) * x + share * self.attention(x)
-        return torch.lerp(x, self.mlp(x), share)
 
 
 class Routed(nn.Module):
