@@ -11,7 +11,6 @@ from rankfall.check.layer import LayerReport, Outcome, StreamReport
 from rankfall.check.report import check
 from rankfall.check.table import text
 from rankfall.check.verdict import verdict
-from rankfall.cli import main
 
 
 class Masked(nn.Module):
@@ -41,20 +40,6 @@ def test_states_that_are_not_finite_are_a_finding_and_nothing_rests_on_them():
     said = text([report], "model")
     assert not [word for word in ("mix", "both ways", "one way", "norm on", "apart", "nan") if word in said]
     assert report.layers[1].residual is not None and report.layers[2].residual is None and not report.bands
-
-
-def test_the_exit_status_of_states_that_are_not_finite_is_3(tmp_path, capsys):
-    (tmp_path / "infinite.py").write_text(
-        "import torch\nfrom torch import nn\n"
-        "class Layer(nn.Module):\n"
-        "    def __init__(self):\n        super().__init__()\n        self.map = nn.Linear(8, 8)\n"
-        "    def forward(self, x):\n        return x + self.map(x) / 0.0\n"
-        "def build():\n    return nn.Sequential(Layer(), Layer(), Layer())\n"
-        "def batch():\n    return torch.randn(2, 5, 8)\n"
-    )
-    file = f"{tmp_path}/infinite.py"
-    assert main(["check", f"{file}:build", "--inputs", f"{file}:batch"]) == 3
-    assert "the first module that returns such numbers is 0" in capsys.readouterr().out
 
 
 class LargeFirst(kinds.Stack):
@@ -120,7 +105,6 @@ def test_what_hides_the_tokens_is_named_and_nothing_is_apart(column, what, value
     ("residuals", "said"),
     [
         ([0.92, 0.0072, 0.27], "on the way: their residual is 0.92 before the layers, 0.0072 after layer 1, and 0.27"),
-        ([0.92, 0.06, 0.9], "on the way: their residual is 0.92 before the layers, 0.06 after layer 1, and 0.90"),
         ([0.92, 0.03, 0.08], "become one vector: their residual falls from 0.92 to 0.08"),
         ([0.92, 0.1, 0.27], "become more alike: their residual falls from 0.92 to 0.27"),
     ],
@@ -129,69 +113,3 @@ def test_one_vector_on_the_way_is_said_whatever_is_left_in_the_end(residuals, sa
     lines = verdict(reported("norm", [1.0] * 3, residuals))
     assert said in lines[0].replace("0.060", "0.06").replace("0.080", "0.08")
     assert not [line for line in lines if "needs no change" in line]
-
-
-class Pictures(kinds.FromFirst):
-    """Patches of a picture, with a place that is added to each of them or none."""
-
-    def __init__(self, placed=False):
-        super().__init__()
-        self.patches = nn.Conv2d(3, kinds.WIDTH, 2, 2)
-        self.places = nn.Parameter(torch.randn(9, kinds.WIDTH)) if placed else None
-
-    def forward(self, x):  # (B, 3, 6, 6)
-        x = self.patches(x).flatten(2).transpose(1, 2)
-        return super().forward(x if self.places is None else x + self.places)
-
-
-class Words(kinds.FromFirst):
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(20, kinds.WIDTH)
-
-    def forward(self, x):
-        return super().forward(self.words(x))
-
-
-@pytest.mark.parametrize(
-    ("make", "inputs"),
-    [
-        (kinds.FromFirst, kinds.states()),
-        (kinds.LoopedFromFirst, kinds.states()),
-        (kinds.Learned, kinds.states()),
-        (Pictures, kinds.states(2, 3, 6, 6)),
-        (Words, kinds.tokens()),
-    ],
-)
-def test_equal_tokens_stay_equal_where_layers_read_the_inputs_again(make, inputs):
-    torch.manual_seed(0)
-    (report,) = check(make(), inputs, changes=False)
-    assert report.equal_tokens == "in the inputs"
-    assert {layer.distinct for layer in report.layers} == {1}
-    assert "Equal tokens (in the inputs) stay equal" in " ".join(report.verdict)
-    orders = [order for layer in report.layers for order in layer.orders.values()]
-    assert len(orders) == kinds.DEPTH and min(orders) > 0.9  # 1 for what is causal; 0 would make equal tokens different
-
-
-def test_places_that_are_read_again_make_equal_tokens_not_known():
-    torch.manual_seed(0)
-    (report,) = check(Pictures(placed=True), kinds.states(2, 3, 6, 6), changes=False)
-    assert report.equal_tokens == "" and {layer.distinct for layer in report.layers} == {None}
-    assert report.reasons["distinct"].startswith("not known: the layers read the inputs again past the first state")
-    assert "Equal tokens" not in " ".join(report.verdict)
-
-
-class Placed(kinds.Block):
-    """A place is added inside of each branch."""
-
-    def forward(self, x):
-        places, features = (torch.arange(size, dtype=x.dtype) for size in x.shape[1:])
-        x = x + self.attention(x + (places[:, None] * (1 + features)).cos())
-        return x + self.mlp(x)
-
-
-def test_layers_that_tell_places_apart_are_still_tried_on_an_equal_first_state():
-    torch.manual_seed(0)
-    (report,) = check(kinds.Stack(Placed), kinds.states(), changes=False)
-    assert report.equal_tokens == "in the state that enters the first layer"
-    assert [layer.distinct for layer in report.layers] == [1] + [kinds.TOKENS] * kinds.DEPTH

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from rankfall.check.report import check
 from rankfall.models.modules.examine import examine
 
 
@@ -31,7 +30,7 @@ def padded(lengths, tokens=20, left=False):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("lengths", [(12, 5, 20), (3, 3, 3), (20, 2, 20), (9,)])
+@pytest.mark.parametrize("lengths", [(12, 5, 20), (9,)])
 def test_attention_is_seen_to_mix_where_tokens_in_the_middle_are_padding(lengths, left, causal):
     if left and causal:  # rows before the first token see nothing
         return
@@ -39,12 +38,3 @@ def test_attention_is_seen_to_mix_where_tokens_in_the_middle_are_padding(lengths
     (flow,) = examine(Padded(causal), padded(lengths, left=left)).flows
     assert [branch.mixes for branch in flow.branches] == [True, False] * 3
     assert flow.causal == causal
-
-
-def test_padding_is_counted_and_said():
-    torch.manual_seed(0)
-    model = Padded()
-    (report,) = check(model, padded((12, 5, 20)), changes=False)
-    assert [note for note in report.notes if note.startswith("23 of 60 tokens get no weight of attention")]
-    (report,) = check(model, padded((20, 20, 20)), changes=False)
-    assert not report.notes

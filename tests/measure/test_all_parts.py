@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells, config, data_of, needed
+from helpers import cells, data_of, needed
 
 from rankfall import components
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank.centred.assumptions import Unknown
@@ -19,7 +18,6 @@ from rankfall.rank.orders import measure as module
 from rankfall.rank.paths.measure import paths
 from rankfall.rank.residuals.measure import residuals
 from rankfall.report.conform import conform
-from rankfall.run.plan import make_plan
 
 pytestmark = pytest.mark.long
 
@@ -74,14 +72,6 @@ def test_the_centred_pass_is_the_plain_one(kind: str, name: str) -> None:
         x = x[..., state.tokens, :]
         direct = x - x.mean(-2, keepdim=True)
         torch.testing.assert_close(state.rest.value(), direct, rtol=1e-8, atol=1e-10 * float(x.abs().max()))
-
-
-def test_measures_of_values_refuse_positions_that_add_to_them() -> None:
-    changes = {"architecture": {"norm": "none", "position": "shaw"}, "measures": {"decomposition": {}}}
-    with pytest.raises(
-        RankfallError, match=r"^[^\n]*uses values, which is an incomplete account of[^\n]* with position 'shaw'[^\n]*$"
-    ):
-        make_plan(config(**changes))
 
 
 def orders(**parts: list[Any]) -> list[dict[str, Any]]:
@@ -142,18 +132,3 @@ def test_orders_of_recurrences() -> None:
 
 def test_orders_of_positions() -> None:
     agrees(orders(normalisers=["softmax", "zero_sum"], positions=list(components.names("position"))))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("attention", ["multihead", {"name": "gau", "key_width": 8}])
-def test_orders_of_masks_and_sentinels(attention: Any) -> None:
-    around = {kind: list(components.names(kind)) for kind in ("mask", "sentinels")}
-    agrees(
-        orders(
-            attentions=[attention],
-            normalisers=["softmax", "l2", "exp", "zero_sum", "cosine"],
-            positions=["none", "sinusoidal", "shaw_keys"],
-            masks=around["mask"],
-            sentinels=around["sentinels"],
-        )
-    )

@@ -12,7 +12,7 @@ import torch
 from helpers import config
 
 from rankfall import components
-from rankfall.run.jobs.again import Repeats, text
+from rankfall.run.jobs.again import text
 from rankfall.run.jobs.engine import Settings
 from rankfall.run.jobs.measuring import MeasuringWork, measure_cells
 from rankfall.run.jobs.training import train_cells
@@ -134,11 +134,6 @@ def chance(context):
 def memory(context):
     before.append(0)
     return [{"kind": "whole", "accuracy": 1 / len(before)}]
-
-
-def tired(context):
-    before.append(0)
-    return [{"kind": "whole", "accuracy": 0.5 if len(before) < 3 else 1 / 0}]
 """
 
 
@@ -171,13 +166,3 @@ def test_a_measure_that_gives_other_rows_at_another_time_is_refused(own: Store, 
         ):
             rows_of(plan, own, 8)
         assert not own.find_rows(f"own_measures:{name}", [plan.measure_key("it", cell) for cell in plan.cells])
-
-
-def test_a_measure_that_raises_the_second_time_is_refused_and_one_that_passed_is_not_tried_again(own: Store) -> None:
-    plan = plan_of("own", [0, 1], {}, [1e-3], "own_measures:tired")
-    with pytest.raises(Refused, match=r"raises ZeroDivisionError[^\n]* when a cell is measured again"):
-        rows_of(plan, own, 8)
-    plan = plan_of("own", [0, 1], {}, [1e-3], "own_measures:company")
-    rows_of(plan, own, 8)
-    job = MeasuringWork(plan, plan.measure("it"), own, Settings(torch.device("cpu")), lambda: None)
-    assert Repeats(job).over

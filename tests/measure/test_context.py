@@ -58,18 +58,6 @@ def probes(context, *, each: int = 500):
         ]
     return rows
 '''
-GRADIENT = '''"""How much the output of a network changes with what enters its first block."""
-import torch
-
-TABLE = "paths"
-
-
-def gradient(context, *, samples: int = 4):
-    x = context.network.lift(context.data.test.inputs[:, :samples]).detach().requires_grad_()  # (K, B, T, D)
-    out = context.network.readout(context.network.run(x))
-    (found,) = torch.autograd.grad(out.square().sum(), x)
-    return [{"member": k, "kind": "whole", "accuracy": float(found[k].norm())} for k in range(len(found))]
-'''
 FREE = '''"""A long measure of nothing: one item after another."""
 NEEDS = "nothing"
 TABLE = "path_counts"
@@ -91,7 +79,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four cells at initialisation, two a stack, and measures of one's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for name, text in (("lab_probes", PROBES), ("lab_gradient", GRADIENT), ("lab_free", FREE)):
+    for name, text in (("lab_probes", PROBES), ("lab_free", FREE)):
         (tmp_path / f"{name}.py").write_text(text)
         monkeypatch.delitem(sys.modules, name, raising=False)
     configure(tmp_path)
@@ -100,7 +88,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def configure(folder: Path, **compute: Any) -> None:
-    own = {name: {"measure": f"lab_{name}:{name}"} for name in ("probes", "gradient", "free")}
+    own = {name: {"measure": f"lab_{name}:{name}"} for name in ("probes", "free")}
     raw = config(
         training={"epochs": 0},
         grid={"seed": "0..3"},
@@ -163,13 +151,6 @@ def test_probes_that_are_stopped_go_on_bit_identically(
     assert len(steps) == 4 * 16 - first  # of four cells, one after another
     assert undisturbed.equals(read_frame(lab / "other.probes.parquet", "paths"))
     assert not list((lab / "other/store/checkpoints").glob("*"))
-
-
-@pytest.mark.long
-def test_a_measure_of_gradients_to_embeddings(lab: Path) -> None:
-    assert measure("gradient") == 0
-    found = read_frame(lab / "results.gradient.parquet", "paths")
-    assert len(found) == 4 and all(math.isfinite(value) and value > 0 for value in found.accuracy)
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Modules of ten kinds as people write them, small: what any module means in the tests."""
+"""Modules of five kinds as people write them, small: what any module means in the tests."""
 
 from __future__ import annotations
 
@@ -120,43 +120,6 @@ class NanoGPT(nn.Module):
         return logits, loss
 
 
-class MixerBlock(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.tokens = nn.Sequential(nn.Linear(16, 20), nn.GELU(), nn.Linear(20, 16))
-        self.channels = nn.Sequential(nn.Linear(WIDTH, 20), nn.GELU(), nn.Linear(20, WIDTH))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.tokens(self.norm1(x).transpose(1, 2)).transpose(1, 2)
-        return x + self.channels(self.norm2(x))
-
-
-class Mixer(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.patch = nn.Conv2d(3, WIDTH, 4, 4)
-        self.blocks = nn.Sequential(*(MixerBlock() for _ in range(LAYERS)))
-        self.head = nn.Linear(WIDTH, 10)
-
-    def forward(self, pictures: Tensor) -> Tensor:
-        return self.head(self.blocks(self.patch(pictures).flatten(2).transpose(1, 2)).mean(1))
-
-
-class ViT(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.patch, self.cls = nn.Conv2d(3, WIDTH, 4, 4), nn.Parameter(torch.randn(1, 1, WIDTH))
-        self.places = nn.Parameter(torch.randn(1, 17, WIDTH) * 0.02)
-        layer = nn.TransformerEncoderLayer(WIDTH, 2, 32, batch_first=True, norm_first=True, activation="gelu")
-        self.encoder = nn.TransformerEncoder(layer, LAYERS, norm=nn.LayerNorm(WIDTH), enable_nested_tensor=False)
-
-    def forward(self, pictures: Tensor) -> Tensor:
-        x = self.patch(pictures).flatten(2).transpose(1, 2)
-        x = torch.cat([self.cls.expand(len(x), -1, -1), x], 1) + self.places
-        return self.encoder(x)[:, 0]
-
-
 class GraphLayer(nn.Module):
     """Attention among neighbours of a graph, on (nodes, width), without an axis of samples."""
 
@@ -187,34 +150,6 @@ class GraphTransformer(nn.Module):
         for layer in self.layers:
             x = layer(x, edge_index)
         return x
-
-
-class PerceiverLayer(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.cross = nn.MultiheadAttention(WIDTH, 2, batch_first=True)
-        self.own = nn.MultiheadAttention(WIDTH, 2, batch_first=True)
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(3))
-        self.ff = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH))
-
-    def forward(self, latents: Tensor, given: Tensor) -> Tensor:
-        latents = latents + self.cross(self.norms[0](latents), given, given)[0]
-        y = self.norms[1](latents)
-        latents = latents + self.own(y, y, y)[0]
-        return latents + self.ff(self.norms[2](latents))
-
-
-class Perceiver(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.latents, self.inside = nn.Parameter(torch.randn(6, WIDTH)), nn.Linear(5, WIDTH)
-        self.layers = nn.ModuleList(PerceiverLayer() for _ in range(LAYERS))
-
-    def forward(self, given: Tensor) -> Tensor:
-        y, x = self.inside(given), self.latents.expand(len(given), -1, -1)
-        for layer in self.layers:
-            x = layer(x, y)
-        return x.mean(1)
 
 
 class Recurrent(nn.Module):
@@ -248,9 +183,9 @@ class HybridBlock(nn.Module):
 
 
 class Hybrid(Decoder):
-    def __init__(self, attention: tuple[bool, ...] = (False, True, False, True)) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(HybridBlock(one) for one in attention)
+        self.blocks = nn.ModuleList(HybridBlock(one) for one in (False, True, False, True))
 
 
 def tokens(samples: int = 2) -> Tensor:
@@ -273,15 +208,11 @@ def encoder(norm_first: bool = False, batch_first: bool = True) -> nn.Module:
     return nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
 
 
-# kind -> (a module, its inputs, layers, branches of a layer that mix tokens, that do not, that read elsewhere, causal)
-KINDS: dict[str, tuple[Callable[[], nn.Module], Any, int, int, int, int, bool]] = {
-    "decoder": (Decoder, tokens(), LAYERS, 4, 4, 0, True),
-    "encoder": (encoder, vectors(2, TOKENS, WIDTH), LAYERS, 4, 4, 0, False),
-    "vit": (ViT, vectors(2, 3, 16, 16), LAYERS, 4, 4, 0, False),
-    "recurrent": (lambda: Hybrid((False,) * 4), tokens(), LAYERS, 4, 0, 0, True),
-    "hybrid": (Hybrid, tokens(), LAYERS, 4, 2, 0, True),
-    "nanogpt": (NanoGPT, {"idx": tokens()}, LAYERS, 4, 4, 0, True),
-    "graph": (GraphTransformer, graph_inputs(), LAYERS, 4, 4, 0, False),
-    "perceiver": (Perceiver, vectors(2, 12, 5), LAYERS, 4, 4, 4, False),
-    "mixer": (Mixer, vectors(2, 3, 16, 16), LAYERS, 4, 4, 0, False),
+# kind -> (a module, its inputs, layers, branches that mix tokens, that do not, causal)
+KINDS: dict[str, tuple[Callable[[], nn.Module], Any, int, int, int, bool]] = {
+    "decoder": (Decoder, tokens(), LAYERS, 4, 4, True),
+    "encoder": (encoder, vectors(2, TOKENS, WIDTH), LAYERS, 4, 4, False),
+    "hybrid": (Hybrid, tokens(), LAYERS, 4, 2, True),
+    "nanogpt": (NanoGPT, {"idx": tokens()}, LAYERS, 4, 4, True),
+    "graph": (GraphTransformer, graph_inputs(), LAYERS, 4, 4, False),
 }

@@ -5,11 +5,10 @@ import torch
 from tiny_models import CONFIGS, PICTURES, TOKENS, VOCABULARY
 
 from rankfall import residuals
-from rankfall.check.library import small_model
+from rankfall.check.library import small_example
 from rankfall.errors import RankfallError
 from rankfall.models.dissect import watch
-from rankfall.models.families.example import example_inputs
-from rankfall.models.families.small import HEADS, LAYERS, WIDTH, small_config, small_values
+from rankfall.models.families.small import HEADS, LAYERS, WIDTH, small_config
 from rankfall.models.load import load
 from rankfall.models.modules.examine import examine
 from rankfall.models.modules.flow import CROSS, MIXES
@@ -25,13 +24,7 @@ MIXERS = {
     "jamba": (True, 4, 4),
     "recurrent_gemma": (True, 4, 4),
     "fnet": (False, 4, 4),
-    "longformer": (False, 4, 4),
-    "squeezebert": (False, 4, 4),
-    "yoso": (False, 4, 4),
-    "minimax": (True, 4, 4),
-    "bamba": (True, 4, 4),
     "xlstm": (True, 4, 4),
-    "mamba2": (True, 4, 0),
     "deberta": (False, 4, 4),
 }
 FAST = ("mamba", "jamba", "fnet")
@@ -42,8 +35,8 @@ FAST = ("mamba", "jamba", "fnet")
 )
 def test_mixers_without_a_softmax_are_found_by_trying(kind):
     causal, mixing, others = MIXERS[kind]
-    model, config = small_model(kind, {}, 0)
-    flow = examine(model, example_inputs(model, config)).flows[0]
+    model, _, inputs = small_example(kind, {}, 0)
+    flow = examine(model, inputs).flows[0]
     mixes = [branch.kind == MIXES for branch in flow.branches]
     assert (flow.depth, flow.causal, sum(mixes), len(mixes) - sum(mixes)) == (LAYERS, causal, mixing, others)
 
@@ -71,10 +64,10 @@ def test_both_ways_to_cut_a_model_give_the_same_states(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["t5", "bart", "whisper", "marian"])
+@pytest.mark.parametrize("kind", ["t5", "whisper"])
 def test_encoders_and_decoders_of_the_library_are_two_streams(kind):
-    model, config = small_model(kind, {}, 0)
-    flows = {flow.name.rpartition(".")[2]: flow for flow in examine(model, example_inputs(model, config)).flows}
+    model, _, inputs = small_example(kind, {}, 0)
+    flows = {flow.name.rpartition(".")[2]: flow for flow in examine(model, inputs).flows}
     assert set(flows) == {"encoder", "decoder"}
     assert not flows["encoder"].causal and flows["decoder"].causal
     assert [branch.kind for branch in flows["decoder"].branches].count(CROSS) == LAYERS
@@ -84,38 +77,12 @@ def test_a_small_configuration_keeps_what_belongs_together():
     llama = small_config("llama", vocab_size=77)
     assert (llama.hidden_size, llama.num_hidden_layers, llama.num_attention_heads) == (WIDTH, LAYERS, HEADS)
     assert llama.vocab_size == 77 and llama.hidden_size == llama.num_attention_heads * llama.head_dim
-    mixtral = small_config("mixtral")
-    assert mixtral.num_experts_per_tok <= mixtral.num_local_experts <= 4
-    assert mixtral.num_attention_heads % mixtral.num_key_value_heads == 0
     jamba = small_config("jamba")
     assert set(jamba.layers_block_type) == {"mamba", "attention"} and len(jamba.layers_block_type) == LAYERS
-    hybrid = small_config("qwen3_next")
-    assert len(hybrid.layer_types) == LAYERS and len(set(hybrid.layer_types)) == 2
     vit = small_config("vit")
     assert vit.image_size % vit.patch_size == 0
-    clip = small_config("clip")
-    assert clip.text_config.hidden_size == clip.vision_config.hidden_size == WIDTH
-    bert = small_config("bert")
-    assert bert.pad_token_id < bert.vocab_size
     with pytest.raises(RankfallError, match="did you mean 'llama'"):
         small_config("lama")
-
-
-@pytest.mark.slow
-def test_small_values_are_those_of_the_class_alone():
-    """Of every type: a configuration that is made small twice is the same, and none is larger than it was."""
-    from transformers import CONFIG_MAPPING
-
-    small, failed = 0, []
-    for kind in CONFIG_MAPPING.keys():  # noqa: SIM118  # its keys are not what one gets from iteration
-        try:
-            values = small_values(CONFIG_MAPPING[kind])
-            assert small_values(CONFIG_MAPPING[kind]) == values
-            small_config(kind)
-            small += 1
-        except Exception as error:
-            failed.append(f"{kind}: {error}"[:100])
-    assert small >= 0.95 * (small + len(failed)), failed
 
 
 def test_a_model_that_is_built_otherwise_is_measured_by_its_own_stream():
@@ -123,5 +90,5 @@ def test_a_model_that_is_built_otherwise_is_measured_by_its_own_stream():
     found = residuals("mamba", config=changes, samples=1, length=8, text="random")
     assert list(found) == ["SAN", "transformer"] and len(found["transformer"]) == 3
     assert found["transformer"].note == "measured as any module, on random inputs"
-    model, _ = small_model("mamba", {}, 0)
+    model, _, _ = small_example("mamba", {}, 0)
     assert len(residuals(model, samples=1, length=8, text="random")["transformer"]) == LAYERS + 1

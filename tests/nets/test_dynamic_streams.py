@@ -63,36 +63,3 @@ def test_streams_are_read_written_and_mixed(placement: str) -> None:
             if placement == "post":
                 streams = [norm(stream) for stream in streams]
         torch.testing.assert_close(wide, torch.cat(streams, -1), rtol=1e-10, atol=1e-10)
-
-
-def test_at_first_they_are_the_static_ones_with_skips() -> None:
-    """Maps as they start, all other parameters the same."""
-    parts: dict[str, Any] = {"norm": "layer", "norm_placement": "pre", "mlp": "gelu", "depth": 3}
-    made, plain = dynamic(**parts), network(residual="add", **parts)
-    values = dict(made.named_parameters())
-    for name, value in values.items():
-        if "around" in name:
-            value.fill_(value.initial.constant)  # type: ignore[attr-defined]
-    scales = [value for name, value in values.items() if name.endswith("scale")]
-    assert len(scales) == 12 and all((value == 0.01).all() for value in scales)
-    for name, value in plain.named_parameters():
-        value.data = values[name].clone()
-    tokens = torch.randint(5, (2, 3, 6))
-    torch.testing.assert_close(made(tokens), plain(tokens), rtol=1e-10, atol=1e-10)
-
-
-def test_a_token_has_numbers_of_its_own() -> None:
-    """A token's numbers change with it and with no other, and by less than the scale however large it is."""
-    made, x = dynamic({"scale": 0.25}), states(5, width=24).unflatten(-1, (4, 6))
-    around = made.blocks[0].around1
-    moved = x.clone()
-    moved[:, :, 2] = 1e6 * torch.randn(
-        moved[:, :, 2].shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3)
-    )
-    for before, after, bound, at in zip(
-        around(x), around(moved), ("scale", "write_scale", "scale"), range(3), strict=True
-    ):
-        change = (after - before).abs().amax((-2, -1))  # (K, B, T)
-        assert (change[:, :, 2] > 1e-6).all() and (change[:, :, [0, 1, 3, 4]] == 0).all()
-        limit = getattr(around, bound).abs()
-        assert ((after - around.static()[at]).abs() <= limit).all()

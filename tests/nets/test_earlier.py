@@ -4,12 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import config
 from one_layer import network, states
 from torch import Tensor
-
-from rankfall.errors import RankfallError
-from rankfall.run.plan import make_plan
 
 KINDS: dict[str, dict[str, Any]] = {
     "value residual": {"attention": "value_residual", "residual": "add"},
@@ -37,12 +33,6 @@ def test_values_of_the_first_layer_are_kept_in_mind(where: str, learned: bool) -
         x = x + layer.output(context.transpose(2, 3).flatten(-2))
         torch.testing.assert_close(got[number + 1], x, rtol=1e-11, atol=1e-11)
     assert len(got) == 4 and sum("share" in name for name, _ in made.named_parameters()) == (2 if learned else 0)
-
-
-def test_without_a_share_it_is_the_usual_attention() -> None:
-    made = network(attention={"name": "value_residual", "share": 0.0}, depth=2)
-    usual = network(attention="multihead", depth=2)
-    torch.testing.assert_close(made.run(states(5)), usual.run(states(5)), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("start", ["last", "mean"])
@@ -100,34 +90,3 @@ def test_a_pass_leaves_nothing_for_the_next_and_members_stay_apart(name: str) ->
             value.data = whole[member : member + 1].clone()
         here = (slice(member, member + 1), slice(1, 2))
         torch.testing.assert_close(one.run(x[here]), once[here], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_layer_alone_says_what_it_lacks(name: str) -> None:
-    made, x = network(depth=2, **KINDS[name]), states(5)
-    with pytest.raises(RankfallError, match=r"reads tensors of earlier layers, which a single layer lacks"):
-        made.blocks[1](x)
-    first, second = made.maps()
-    torch.testing.assert_close(second(first(x)), made.run(x))
-    with pytest.raises(RankfallError, match="computed only once in a pass"):
-        first(x)
-
-
-def test_usual_networks_remember_nothing() -> None:
-    made = network(depth=2)
-    assert not made.remembers and made.maps() == list(made.blocks)
-
-
-def test_the_state_that_attention_over_layers_stands_for_may_not_be_changed() -> None:
-    with pytest.raises(RankfallError, match="norm layer or rms or column or by_depth: it adds up what has no norm"):
-        network(residual="attentive", norm="layer")
-    for one, other in (("attentive", "add"), ("add", "attentive")):
-        with pytest.raises(RankfallError, match="is among what is added up"):
-            network(residual=one, mlp="gelu", mlp_residual=other)
-
-
-@pytest.mark.parametrize(("measure", "parts"), [("paths", KINDS["dense mean"]), ("decomposition", {"block": "hyper"})])
-def test_measures_that_take_layers_apart_are_refused_in_the_plan(measure: str, parts: dict[str, Any]) -> None:
-    plan = config(architecture={"norm": "none", "residual": "add"} | parts, measures={measure: {}})
-    with pytest.raises(RankfallError, match=r"is an incomplete account of the network"):
-        make_plan(plan)

@@ -7,10 +7,8 @@ import pytest
 import torch
 from helpers import cells
 from one_layer import network, states
-from torch import Tensor
 
 from rankfall import components
-from rankfall.errors import RankfallError
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams import stream
 
@@ -20,11 +18,6 @@ def untrained(**architecture: object) -> Network:
     made = build(cell.architecture, Shape("tokens", "classes", 5, 5, 5), 2, torch.float64)
     made.initialise([0, 1])
     return made.requires_grad_(False)
-
-
-def relative(x: Tensor) -> float:
-    """How much is left without the mean of the tokens, the largest over members and samples."""
-    return float(((x - x.mean(2, keepdim=True)).norm(dim=(2, 3)) / x.norm(dim=(2, 3))).max())
 
 
 SHARES = {
@@ -78,16 +71,6 @@ def test_a_normalised_network_goes_a_share_of_the_way_on_the_sphere() -> None:
         torch.testing.assert_close(x.square().mean(-1), torch.ones_like(x[..., 0]))
 
 
-def test_starts_of_learned_shares() -> None:
-    tokens = torch.randint(5, (2, 3, 5))
-    still = untrained(residual="rezero", norm="none", mlp="gelu", depth=4).states(tokens)
-    assert all(torch.equal(x, still[0]) for x in still)  # the identity, of full rank at any depth
-    small = untrained(residual={"name": "layer_scale", "start": 1e-3}, norm="none", depth=1)
-    plain = untrained(residual="add", norm="none", depth=1)
-    steps = [made.states(tokens)[1] - made.states(tokens)[0] for made in (small, plain)]
-    torch.testing.assert_close(steps[0], 1e-3 * steps[1], rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("of", ["rms", "layer"])
 def test_norms_by_depth(of: str) -> None:
     made = untrained(norm={"name": "by_depth", "of": of, "power": 0.5}, norm_placement="pre", mlp="gelu", depth=3)
@@ -130,28 +113,3 @@ def test_norms_around_the_branch(placement: str) -> None:
     assert names == ["norm1.gain", "norm2.gain", "after1.gain", "after2.gain"]
     bare = network(block="peri", norm="none", residual="add", mlp="none")
     torch.testing.assert_close(bare.blocks[0](x), x + bare.blocks[0].attention(x))
-
-
-def test_a_branch_of_any_size_adds_as_much_with_norms_around_it() -> None:
-    """What peri norms are for: values a hundred times as large change nothing."""
-    made = network(block="peri", norm="rms", norm_placement="pre", residual="add", depth=1)
-    x = states(4)
-    before = made.blocks[0](x)
-    made.blocks[0].attention.output.weight *= 100
-    made.blocks[0].attention.output.bias *= 100
-    torch.testing.assert_close(made.blocks[0](x), before, rtol=1e-9, atol=1e-9)
-
-
-def test_a_network_that_scales_its_branches_keeps_rank() -> None:
-    """Attention alone with weights of order one: the shared skip keeps what a plain skip loses."""
-    init = {"name": "published", "scale": 3.0}
-    kept = {}
-    for name, residual in (("add", "add"), ("scaled", {"name": "scheduled", "by_layer": 1.0, "by_depth": 0.5})):
-        made = untrained(residual=residual, norm="none", depth=24, init=init)
-        kept[name] = relative(made.states(torch.randint(5, (2, 3, 5), generator=torch.Generator().manual_seed(0)))[-1])
-    assert kept["scaled"] > 10 * kept["add"]
-
-
-def test_what_a_function_asks_for_that_there_is_not() -> None:
-    with pytest.raises(RankfallError, match="nothing reads this key; allowed: by_depth, by_layer, factor"):
-        cells(architecture={"residual": {"name": "scheduled", "layer": 3}})

@@ -52,17 +52,6 @@ def test_block_is_torchs_encoder_layer(placement: str) -> None:
         torch.testing.assert_close(got[k], layer(x[k]), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("architecture", [{}, {"mlp": "relu", "norm": "none"}, {"sentinels": "bos", "mask": "causal"}])
-def test_member_is_the_network_alone(architecture: dict[str, object]) -> None:
-    """Member k of a stack is the network that seed k makes alone: same start, same output."""
-    inputs = torch.randint(6, (3, 7, 5))
-    together = network(3, **architecture)(inputs)
-    for k in range(3):
-        alone = build(cells(architecture=architecture)[0].architecture, TOKENS, 1, torch.float64)
-        alone.initialise([k])
-        torch.testing.assert_close(together[k], alone(inputs[k : k + 1])[0], rtol=1e-13, atol=1e-13)
-
-
 def test_same_seed_pairs_architectures() -> None:
     """Parameters of one name and shape start alike in every architecture, so a difference between two is never the luck of a draw."""
     plain, rich = network(2, residual="none"), network(2, mlp="gelu", normaliser="l2")
@@ -98,20 +87,3 @@ def test_causal_mask_hides_the_future() -> None:
 def test_no_position_is_permutation_equivariant() -> None:
     made, inputs, order = network(position="none"), torch.randint(6, (3, 4, 5)), torch.tensor([3, 0, 4, 1, 2])
     torch.testing.assert_close(made(inputs)[:, :, order], made(inputs[..., order]), rtol=1e-12, atol=1e-12)
-
-
-def test_frozen_symbol_speaks_but_does_not_learn() -> None:
-    made = network(embedding={"name": "token", "frozen": 0}, position="none", norm="none")
-    states = made.lift(torch.tensor([0, 1, 0, 2, 3]).expand(3, 1, 5))
-    assert states.all()
-    states.square().sum().backward()
-    gradient = made.embedding.table.weight.grad
-    assert gradient is not None
-    assert not gradient[:, 0].any()
-    assert gradient[:, 1].all()
-
-
-def test_l2_rows_have_length_one() -> None:
-    weights = network(normaliser="l2").blocks[0].attention.weights(torch.randn(3, 2, 5, 8, dtype=torch.float64))
-    torch.testing.assert_close(weights.norm(dim=-1), torch.ones(3, 2, 2, 5, dtype=torch.float64))
-    assert (weights.sum(-1) > 1).all()

@@ -16,53 +16,6 @@ def drawn(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("name", ["toeplitz", "symmetric"])
-def test_bias_depends_on_the_distance_alone(name: str) -> None:
-    position = components.load("position", name)(SIZES).double()
-    position.table.data = drawn(*position.table.shape)
-    logits = drawn(2, 4, 3, 5, 5)
-    bias = position.bias(logits) - logits
-    for i in range(5):
-        for j in range(5):
-            distance = 4 + i - j if name == "toeplitz" else abs(i - j)
-            want = position.table[..., distance].expand(2, 4, 3)
-            torch.testing.assert_close(bias[..., i, j], want, rtol=0, atol=1e-14)
-
-
-def test_toeplitz_tells_left_from_right_and_symmetric_does_not() -> None:
-    for name, same in (("toeplitz", False), ("symmetric", True)):
-        position = components.load("position", name)(SIZES).double()
-        position.table.data = drawn(*position.table.shape)
-        bias = position.bias(torch.zeros(2, 1, 3, 5, 5, dtype=torch.float64))
-        assert torch.equal(bias, bias.transpose(-1, -2)) is same
-
-
-def test_rope_scores_depend_on_the_distance_alone() -> None:
-    """Equal queries and equal keys everywhere: scores are a Toeplitz matrix, and a place does not change a vector's length."""
-    rope = components.load("position", "rope")(SIZES)
-    q, k = drawn(2, 1, 3, 1, 4).expand(2, 1, 3, 5, 4), drawn(2, 1, 3, 1, 4).flip(-1).expand(2, 1, 3, 5, 4)
-    turned_q, turned_k = rope.rotate(q, k)
-    scores = turned_q @ turned_k.transpose(-1, -2)
-    torch.testing.assert_close(scores[..., 1:, 1:], scores[..., :-1, :-1])
-    assert (scores[..., 0, 0] - scores[..., 0, 1]).abs().min() > 1e-3
-    torch.testing.assert_close(turned_q.norm(dim=-1), q.norm(dim=-1))
-
-
-def test_rope_turns_by_the_published_angles() -> None:
-    """Pair p of d/2 at place t turns by t * base^(-2p/d), as a complex number: x_p + i x_{p + d/2} times e^{i angle}."""
-    rope = components.load("position", "rope")(SIZES, base=100.0)
-    x = drawn(1, 1, 1, 5, 4)
-    got, _ = rope.rotate(x, x)
-    for place in range(5):
-        for pair in range(2):
-            angle = torch.tensor(place * 100.0 ** (-2 * pair / 4), dtype=torch.float64)
-            want = torch.complex(x[0, 0, 0, place, pair], x[0, 0, 0, place, pair + 2]) * torch.polar(
-                angle * 0 + 1, angle
-            )
-            torch.testing.assert_close(got[0, 0, 0, place, pair], want.real)
-            torch.testing.assert_close(got[0, 0, 0, place, pair + 2], want.imag)
-
-
 def test_rope_leaves_an_odd_coordinate() -> None:
     odd = Sizes(members=1, length=3, depth=1, width=3, heads=1, head_width=3, mlp_width=3, size_in=1, size_out=1)
     x = drawn(1, 1, 1, 3, 3)

@@ -8,10 +8,7 @@ from torch import Tensor
 
 from rankfall import components
 from rankfall.design import Component
-from rankfall.errors import RankfallError
-from rankfall.nets.masks._mask import Mask
 from rankfall.nets.network import make
-from rankfall.nets.positions._base import HOOKS, Position
 from rankfall.nets.primitives import Sizes
 
 T = 9
@@ -80,66 +77,3 @@ def seen(weights: Tensor) -> str:
         if all((group.amax(-1) - group.amin(-1)).max() < 1e-12 for group in groups):
             return name
     return "places"
-
-
-class Meddling(Position):
-    """Doubles what one hook gives."""
-
-    def __init__(self, hook: str) -> None:
-        super().__init__()
-        self.hook = hook
-
-    def times(self, hook: str, x: Any) -> Any:
-        return 2 * x if hook == self.hook else x
-
-    def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        return self.times("rotate", q), k
-
-    def products(self, q: Tensor, k: Tensor) -> Tensor:
-        return self.times("products", super().products(q, k))
-
-    def bias(self, logits: Tensor) -> Tensor:
-        return self.times("bias", logits)
-
-    def context(self, weights: Tensor, values: Tensor) -> Tensor:
-        return self.times("context", super().context(weights, values))
-
-
-class Lengthened(torch.nn.Module):
-    """A softmax that doubles queries first."""
-
-    def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        return 2 * q, k
-
-    def forward(self, logits: Tensor) -> Tensor:
-        return logits.softmax(-1)
-
-
-@pytest.mark.parametrize("name", ["multihead", "gau"])
-def test_an_attention_offers_what_it_calls(name: str) -> None:
-    attention, x = components.load("attention", name), drawn(1, 2, T, 8)
-    softmax = components.load("normaliser", "softmax")
-
-    def output(position: Position, normaliser: Any) -> Tensor:
-        made = attention(SIZES, position, normaliser, Mask(lambda length: None), "blocks.0").double()
-        generator = torch.Generator().manual_seed(1)
-        for value in made.parameters():
-            value.data = torch.randn(value.shape, generator=generator, dtype=torch.float64)
-        return made(x)
-
-    plain = output(Position(), softmax)
-    called = {place for place, hook in HOOKS.items() if not torch.equal(output(Meddling(hook), softmax), plain)}
-    called |= set() if torch.equal(output(Position(), Lengthened()), plain) else {"lengths"}
-    assert called == set(facts("attention", name)["OFFERS"])
-
-
-def test_linear_attention_offers_nothing_and_takes_no_position_that_needs_it() -> None:
-    attention = components.load("attention", "linear")
-    assert facts("attention", "linear")["OFFERS"] == ()
-    for name in components.names("position"):
-        own = set(facts("position", name)["TOUCHES"]) <= {"states"}
-        if own:
-            attention(SIZES, made("position", name), None, Mask(lambda length: None), "blocks.0")
-        else:
-            with pytest.raises(RankfallError, match="its position acts on states"):
-                attention(SIZES, made("position", name), None, Mask(lambda length: None), "blocks.0")

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from rankfall import components
 from rankfall.errors import RankfallError
-from rankfall.nets.positions._base import HOOKS, Position
-from rankfall.nets.positions._offsets import by_offsets, by_places
 from rankfall.nets.positions.alibi import slopes
 from rankfall.nets.primitives import Sizes
 
@@ -210,27 +208,6 @@ def follows(position: Any, order: Tensor, length: int) -> bool:
 
 
 @each
-def test_depends_on_what_it_says(name: str, options: dict[str, Any]) -> None:
-    """nothing: any order of the tokens is as good; distances: the reverse is; offsets: so is the sequence without its first tokens;
-    places: not even that."""
-    position, says = made(name, options), components.describe("position", name).facts["SEES"]  # type: ignore[union-attr]
-    reverse, shuffled, later = torch.arange(6).flip(0), torch.tensor([3, 0, 5, 1, 4, 2]), torch.arange(2, 6)
-    if "log_n" in options:  # which sees the length too: its offsets are those of one length
-        later = torch.tensor([1, 2, 3, 4, 5, 0])
-    found = [follows(position, order, 6) for order in (later, reverse, shuffled)]
-    rank = ("places", "offsets", "distances", "nothing").index(says)
-    wanted = [rank > 0, rank > 1, rank > 2]
-    assert found == ([False, False, False] if "log_n" in options else wanted)
-
-
-@each
-def test_touches_what_it_says(name: str, options: dict[str, Any]) -> None:
-    position, facts = made(name, options), components.describe("position", name).facts  # type: ignore[union-attr]
-    changed = {place for place, hook in HOOKS.items() if getattr(type(position), hook) is not getattr(Position, hook)}
-    assert changed == set(facts["TOUCHES"])
-
-
-@each
 def test_a_beginning_is_the_same_in_a_longer_sequence(name: str, options: dict[str, Any]) -> None:
     """At other lengths, where it admits them; what sees the length itself is left out."""
     position, own = made(name, options), parts(9)
@@ -267,32 +244,6 @@ def test_slopes_are_the_published_ones() -> None:
     assert slopes(16) == [2 ** (-h / 2) for h in range(1, 17)]
     assert slopes(12) == slopes(8) + [2 ** (-h / 2) for h in (1, 3, 5, 7)]
     assert slopes(1) == [2.0**-8]
-
-
-def test_interpolated_places_stay_within_those_trained() -> None:
-    """Twice the trained length: the score of places 2 i and 2 j is that of i and j."""
-    plain, stretched = made("rope", {}), made("rope", {"interpolated": True})
-    q, k = drawn(1, 2, 2, 3, 1, 4).expand(-1, -1, -1, 12, -1), drawn(2, 2, 2, 3, 1, 4).expand(-1, -1, -1, 12, -1)
-    torch.testing.assert_close(scores(stretched, q, k)[..., ::2, ::2], scores(plain, q, k)[..., :6, :6])
-    torch.testing.assert_close(scores(stretched, q[..., :6, :], k[..., :6, :]), scores(plain, q, k)[..., :6, :6])
-
-
-@pytest.mark.parametrize("length", [1, 2, 7])
-def test_between_places_and_offsets(length: int) -> None:
-    weights, found = drawn(0, 2, length, length), drawn(1, 2, length, 2 * length - 1)
-    spread, gathered = by_offsets(weights), by_places(found)
-    for i in range(length):
-        for j in range(length):
-            assert torch.equal(gathered[:, i, j], found[:, i, length - 1 + i - j])
-            assert torch.equal(spread[:, i, length - 1 + i - j], weights[:, i, j])
-    assert int((spread != 0).sum()) == weights.numel()
-    assert torch.equal(by_places(spread), weights)
-
-
-@pytest.mark.parametrize("name", ["shaw", "shaw_keys", "transformer_xl", "deberta", "fire"])
-def test_layers_have_their_own_if_asked(name: str) -> None:
-    assert components.load("position", name)(SIZES).shared
-    assert not components.load("position", name)(SIZES, shared=False).shared
 
 
 def test_no_position_of_the_package_is_left_out() -> None:

@@ -95,12 +95,6 @@ def test_score_scale_is_its_formula(scale: str, learned: bool, causal: bool) -> 
         torch.testing.assert_close(got[place], torch.tensor(want, dtype=torch.float64), rtol=1e-12, atol=1e-15)
 
 
-def test_score_scale_by_log_n_is_log_n() -> None:
-    logits = drawn(K, B, H, T, T).masked_fill(hidden(True), -math.inf)
-    log_n = components.load("normaliser", "log_n")(logits, length=64)
-    torch.testing.assert_close(made("score_scale", scale="log_n", factor=1 / math.log(64))(logits), log_n)
-
-
 @pytest.mark.parametrize("norm", ["rms", "layer"])
 @pytest.mark.parametrize("options", [{}, {"scale": "log_n", "learned": True}], ids=str)
 def test_qk_norm_is_its_formula(norm: str, options: dict[str, Any]) -> None:

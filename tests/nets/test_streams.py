@@ -75,19 +75,6 @@ def test_doubly_stochastic_maps_are_and_their_products_make_streams_equal() -> N
 
 
 @pytest.mark.parametrize("block", ["hyper", "dynamic_hyper"])
-def test_members_and_samples_are_what_they_are_alone(block: str) -> None:
-    made, x = network(block=block, residual="add", norm="layer", depth=2), states(5)
-    wide = made.blocks[0].widen(x)
-    whole = made.run(wide)
-    for member in range(2):
-        one = network(members=1, block=block, residual="add", norm="layer", depth=2)
-        for value, shared in zip(one.parameters(), made.parameters()):
-            value.data = shared[member : member + 1].clone()
-        here = (slice(member, member + 1), slice(1, 2))
-        torch.testing.assert_close(one.run(wide[here]), whole[here], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("block", ["hyper", "dynamic_hyper"])
 def test_residuals_of_another_kind_are_refused(block: str) -> None:
     with pytest.raises(RankfallError, match="needs residual add: streams are mixed by maps of their own"):
         network(block=block, residual="none")

@@ -37,16 +37,6 @@ class Differential(nn.Module):
         return weights - self.share * weights.unflatten(2, (-1, 2)).flip(3).flatten(2, 3)
 
 
-def square(logits: Tensor, *, floor: float = 1e-6) -> Tensor:
-    """The README's."""
-    weights = logits.masked_fill(logits.isneginf(), 0.0).square() + floor * logits.isfinite()
-    return weights / weights.sum(-1, keepdim=True)
-
-
-def capped(logits: Tensor) -> Tensor:
-    return (20 * (logits / 20).tanh()).softmax(-1)
-
-
 def single(logits: Tensor) -> Tensor:
     """In less than the precision of its input."""
     return logits.float().softmax(-1).to(logits.dtype)
@@ -119,35 +109,8 @@ class TwoSoftmaxes(Maps):
         return first.softmax(-1) - self.share * second.softmax(-1)
 
 
-class Sink(Maps):
-    """A logit for each head that takes weight and gives nothing."""
-
-    def __init__(self, sizes: Sizes, *parts: object) -> None:
-        super().__init__(sizes, *parts)  # type: ignore[arg-type]
-        self.sink = constant(sizes, 1, sizes.heads, 1, 1, value=0.3)
-
-    def weights(self, x: Tensor) -> Tensor:
-        (scores,) = self.scores(x)
-        return torch.cat([scores, self.sink.expand(*scores.shape[:2], -1, scores.shape[-2], 1)], -1).softmax(-1)[
-            ..., :-1
-        ]
-
-
 class Rounded(Maps):
     """In single precision inside."""
 
     def weights(self, x: Tensor) -> Tensor:
         return self.scores(x)[0].float().softmax(-1).to(x)
-
-
-class Cut(Maps):
-    def weights(self, x: Tensor) -> Tensor:
-        (scores,) = self.scores(x)
-        return (scores - scores.detach() / 2).softmax(-1)
-
-
-class Hard(Maps):
-    """The two largest scores of a row: where all are equal, which two is anybody's guess."""
-
-    def weights(self, x: Tensor) -> Tensor:
-        return largest(self.scores(x)[0])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from one_stack import alone, chosen, of_member, stack
+from one_stack import chosen, stack
 
 from rankfall.rank.attention_weights.measure import FIRST_LEFT_OUT, attention_weights
 from rankfall.rank.attention_weights.rows_of_weights import of_rows
@@ -68,20 +68,3 @@ def test_rows_of_zeros_are_left_out_and_counted() -> None:
     empty = (weights == 0).all(-1)
     assert 0 < row["rows_without"] == pytest.approx(float(empty.double().mean()))
     assert row["value"] is not None and row["value"] <= 1
-
-
-def test_a_member_alone_has_the_same_numbers() -> None:
-    context = stack(members=3)
-    rows = attention_weights(context)
-    for member in range(3):
-        assert of_member(attention_weights(alone(context, member)), 0) == of_member(rows, member)
-
-
-def test_states_beyond_the_range_have_a_reason() -> None:
-    context = stack(members=1, residual="none", norm="none", depth=2)
-    context.network.blocks[0].attention.output.weight.data.zero_()
-    context.network.blocks[0].attention.output.bias.data.zero_()
-    rows = attention_weights(context, heads=False)
-    for row in chosen(rows, left_out="nothing"):
-        assert (row["value"] is None) is (row["layer"] == 2)
-        assert ("zero" in row["value_reason"]) is (row["layer"] == 2)

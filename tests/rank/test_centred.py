@@ -1,7 +1,5 @@
 """Centred propagation against 400-digit arithmetic and against the plain float64 forward pass."""
 
-import functools
-import importlib
 import math
 from typing import Any
 
@@ -11,16 +9,12 @@ import pytest
 import torch
 from helpers import cells
 
-from rankfall import components
 from rankfall.nets.network import Network, Shape, build
-from rankfall.rank.centred.assumptions import find_imported, keeps_form
 from rankfall.rank.centred.attention import is_vanished, usual
 from rankfall.rank.centred.block import propagate, step
 from rankfall.rank.centred.scaled import Scaled, add, plain
-from rankfall.rank.centred.scores import PREPARING
 from rankfall.rank.centred.state import State, begin, rescale
-from rankfall.rank.centred.weights import NORMALISERS as NORMALISERS_OF_OURS
-from rankfall.rank.centred.weights import Weights, rule_of, sums_to_one
+from rankfall.rank.centred.weights import Weights
 
 SHAPE = Shape("tokens", "classes", length=4, size_in=6, size_out=6)
 INPUTS = torch.tensor([[[0, 1, 2, 3]]])
@@ -68,7 +62,7 @@ def error_of_block(made: Network, log10: float) -> tuple[float, float]:
         return exact.distance(got.rest.unit[0, 0], float(got.rest.log), wanted), exact.size_log10(wanted)
 
 
-@pytest.mark.parametrize("log10", [-1, -4, -30, -100])
+@pytest.mark.parametrize("log10", [-1, -30, -100])
 @pytest.mark.parametrize("normaliser", NORMALISERS + DERIVED, ids=lambda n: n if isinstance(n, str) else "urpe_drawn")
 def test_normaliser_keeps_its_digits(normaliser: Any, log10: float) -> None:
     """One layer of attention alone: the hardest case, where only what is left after all cancellation counts."""
@@ -78,7 +72,6 @@ def test_normaliser_keeps_its_digits(normaliser: Any, log10: float) -> None:
         assert size < 3 * log10 + 6  # the law that these obey: the rule was tested where it matters
 
 
-@pytest.mark.parametrize("log10", [-1, -30])
 @pytest.mark.parametrize("normaliser", NORMALISERS, ids=lambda n: n if isinstance(n, str) else "urpe_drawn")
 @pytest.mark.parametrize(
     "surroundings",
@@ -91,14 +84,14 @@ def test_normaliser_keeps_its_digits(normaliser: Any, log10: float) -> None:
     ],
     ids=lambda s: "+".join(v if isinstance(v, str) else v["name"] for v in s.values()),
 )
-def test_positions_masks_and_sentinels(surroundings: dict[str, Any], normaliser: Any, log10: float) -> None:
+def test_positions_masks_and_sentinels(surroundings: dict[str, Any], normaliser: Any) -> None:
     error, _ = error_of_block(
-        network(0.5 if normaliser != "relu2" else 0.8, normaliser=normaliser, **surroundings), log10
+        network(0.5 if normaliser != "relu2" else 0.8, normaliser=normaliser, **surroundings), -30
     )
     assert error < 1e-11
 
 
-@pytest.mark.parametrize("log10", [-1, -4, -50])
+@pytest.mark.parametrize("log10", [-1, -50])
 @pytest.mark.parametrize(
     "parts",
     [
@@ -185,24 +178,3 @@ def test_scaled_sum_keeps_the_larger() -> None:
     one, two = (Scaled(torch.ones(1, 1, 2), torch.full((1, 1), log, dtype=torch.float64)) for log in (-5000.0, -5001.0))
     total = add(one, two)
     assert float(total.log) == pytest.approx(-5000 + math.log(1 + math.exp(-1)), rel=1e-15)
-
-
-@pytest.mark.parametrize("name", NORMALISERS[:-2])
-def test_a_normaliser_that_is_known_by_name_is_that_function(name: str) -> None:
-    """And nothing that only calls itself so: a function that wraps one may return something else."""
-    known = components.load("normaliser", name)
-
-    @functools.wraps(known)
-    def half(logits: torch.Tensor) -> torch.Tensor:
-        return known(logits) / 2
-
-    assert rule_of(known) is not None and rule_of(half) is None
-    assert sums_to_one(known) == (name == "softmax") and not sums_to_one(half)
-
-
-@pytest.mark.parametrize("named", [*PREPARING, f"{NORMALISERS_OF_OURS}urpe:Urpe"])
-def test_a_class_that_is_known_by_name_is_there(named: str) -> None:
-    module, _, name = named.partition(":")
-    found = getattr(importlib.import_module(module), name)
-    assert find_imported(named) is found and not keeps_form(torch.nn.Identity(), named)
-    assert not keeps_form(torch.nn.Identity(), "rankfall.nets.normalisers.nothing:Nothing")

@@ -46,12 +46,6 @@ def test_who_knows_the_next_point_makes_no_error(skip: str) -> None:
     )
 
 
-def test_averaging_makes_the_points_meet_at_once() -> None:
-    found = rollout(lambda x: x.mean(2, keepdim=True).expand_as(x))
-    assert (found["distance"][:, 0] - 0.6).abs().max() < 1e-6 and found["distance"][:, 1:].max() < 1e-7
-    assert torch.allclose(found["error"][:, 1:], torch.tensor(0.3), atol=1e-6)
-
-
 def test_half_way_to_the_mean_halves_the_distance_each_step() -> None:
     found = rollout(lambda x: (x + x.mean(2, keepdim=True)) / 2)
     assert torch.allclose(found["distance"][0, :, 0], 0.6 * 0.5 ** torch.arange(12), atol=1e-7)

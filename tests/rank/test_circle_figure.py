@@ -57,50 +57,6 @@ def test_a_pair_of_panels_an_architecture_and_a_line_a_width() -> None:
     assert len(points.get_offsets()) == 2 * STEPS  # seed 0 alone
 
 
-def test_where_both_points_end_is_marked() -> None:
-    """Open marks at the start; filled ones at the end, which are one in the other where the points have met."""
-    apart, together = (
-        circle(lambda name: TABLE, architectures=["SAN+skip"]),
-        circle(lambda name: TABLE, architectures=["SAN"]),
-    )
-    for picture, ends in ((apart, {0.3, -0.3}), (together, {0.0})):
-        marks = [line for line in picture.figure.axes[0].lines if line.get_marker() in ("o", "s")]
-        filled = [line for line in marks if line.get_fillstyle() == "full"]
-        assert len(marks) == 4 and len(filled) == 2
-        assert {round(float(line.get_xdata()[0]), 9) for line in filled} == ends
-
-
-def test_what_is_asked_for() -> None:
-    found = circle(lambda name: TABLE, architectures=["SAN+skip"], width=64, seed=1)
-    assert found.numbers is not None
-    assert "at width 64, seed 1" in found.caption and set(found.numbers.architecture) == {"SAN+skip"}
-    assert "in one place in 1 of 1 roll-outs" in circle(lambda name: TABLE, training="long").caption
-
-
-def test_each_architecture_has_its_own_number_of_roll_outs() -> None:
-    """One that met in 2 of 9 was said to meet more often than one that met in 1 of 1; what leaves all numbers was not said."""
-    gone = roll_out("gone", 0, 1.0).assign(**dict.fromkeys(("x", "y", "distance"), np.nan))
-    gone.loc[gone.step == 0, "distance"] = 0.6
-    caption = circle(lambda name: pd.concat([TABLE, roll_out("wide", 0, 0.0, width=64), gone])).caption
-    assert (
-        "in 3 of 11 roll-outs: 2 of 3 of SAN, 0 of 6 of SAN+skip, 0 of 1 of gone, 1 of 1 of wide; 1 ends beyond all numbers"
-        in caption
-    )
-
-
-def test_a_network_of_another_width_is_said_to_be_none_at_this() -> None:
-    figure = circle(lambda name: pd.concat([TABLE, roll_out("wide", 0, 0.0, width=64)])).figure
-    assert "wide, none at width 32" in [panel.get_title(loc="left") + panel.get_title() for panel in figure.axes]
-
-
 def test_nothing_to_draw_is_one_line() -> None:
     with pytest.raises(RankfallError, match=r"^figure circle: no finished cell has training gone; there is: "):
         circle(lambda name: TABLE, training="gone")
-
-
-def test_lines_of_panels_where_there_are_many() -> None:
-    both = pd.concat([TABLE, TABLE.assign(task="script", key=TABLE.key + "s")])
-    figure = circle(lambda name: both, columns=3).figure
-    visible = [panel for panel in figure.axes if panel.get_visible()]
-    assert len(visible) == 8 + 1  # two panels each, and the scale of time
-    assert visible[0].get_title() or visible[0].get_title(loc="left") == "SAN\ncircle"

@@ -96,15 +96,6 @@ def test_rows_add_up() -> None:
     assert rows[0]["accuracy"] == pytest.approx(float((outputs[0].argmax(-1) == INPUTS[0]).double().mean()))
 
 
-def test_deep_networks_need_no_listing() -> None:
-    made = network(depth=24, residual="depth_scaled")
-    terms, bias = path_terms(made, INPUTS)
-    whole = made.states(INPUTS)[-1]
-    torch.testing.assert_close(
-        torch.stack(terms).sum(0) + bias, whole, rtol=1e-9, atol=1e-10 * float(whole.abs().max())
-    )
-
-
 @pytest.mark.parametrize(("architecture", "why"), [({"norm": "layer"}, "norms"), ({"mlp": "gelu"}, "MLP")])
 def test_refuses_what_is_no_sum(architecture: dict[str, Any], why: str) -> None:
     data = data_of(INPUTS)

@@ -94,11 +94,6 @@ def sparse(row: list[Any]) -> list[Any]:
     return [max(b - threshold, mp.mpf(0)) for b in row]
 
 
-def squared(row: list[Any]) -> list[Any]:
-    w = [b * b + mp.mpf(1e-6) for b in row]
-    return [v / mp.fsum(w) for v in w]
-
-
 def differential(rows: list[list[Any]], head: int) -> list[Any]:
     return [a - mp.mpf(0.5) * b for a, b in zip(soft(rows[head], 1), soft(rows[1 - head], 1))]
 
@@ -107,14 +102,12 @@ SIZES = Sizes(1, 5, 1, 8, 2, 4, 8, 1, 1)
 EXACT: dict[str, tuple[Callable[..., Any], Callable[[list[list[Any]], int], list[Any]]]] = {
     "sparsemax": (foreign.sparsemax, lambda rows, h: sparse(rows[h])),
     "temperature": (partial(foreign.soft, temperature=0.3), lambda rows, h: soft(rows[h], 0.3)),
-    "capped": (foreign.capped, lambda rows, h: soft([20 * mp.tanh(b / 20) for b in rows[h]], 1)),
-    "square": (foreign.square, lambda rows, h: squared(rows[h])),
     "differential": (None, differential),  # type: ignore[dict-item]
 }
 
 
 @pytest.mark.parametrize("level", [True, False])
-@pytest.mark.parametrize("log10", [-2.0, -30.0, -100.0])
+@pytest.mark.parametrize("log10", [-2.0, -100.0])
 @pytest.mark.parametrize("name", EXACT)
 def test_derived_in_400_digits(name: str, log10: float, level: bool) -> None:
     function, exact = EXACT[name]
@@ -208,13 +201,6 @@ def test_a_kink_on_the_way_is_left_to_the_plain_pass(log10: float, holds: bool) 
     assert bool(found.holds.all()) is holds
 
 
-def test_a_kink_between_rows_that_are_hardly_apart_is_refused() -> None:
-    s = scores(-7.0)
-    edge = s.base + 2e-8
-    with pytest.raises(Unknown, match="changes too fast"):
-        derive_weights(lambda x: (x + (x - edge).relu()).softmax(-1), Traits("felt", "constant"), s)
-
-
 def test_a_centred_form_beside_a_normaliser_is_used() -> None:
     """Its gradients are cut, so that what is found can only be its own rule's."""
     design = alone(normaliser="softmax")
@@ -230,11 +216,3 @@ def test_a_centred_form_beside_a_normaliser_is_used() -> None:
 def test_a_wrong_one_is_not() -> None:
     with pytest.raises(Unknown, match=re.escape("the centred form beside foreign:mistaken does not agree")):
         stepped(orders.ALONE, lambda _: foreign.mistaken)
-
-
-def test_reasons_hold_no_addresses() -> None:
-    """The same in two runs, so no address of a function or of an object."""
-    for function in (foreign.single, partial(foreign.single), lambda x: foreign.single(x)):
-        with pytest.raises(Unknown) as caught:
-            stepped(orders.ALONE, lambda _, function=function: function)  # type: ignore[misc]
-        assert "0x" not in str(caught.value)

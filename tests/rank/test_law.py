@@ -1,7 +1,6 @@
 """The law's table: how far it reaches, that its exponents and floors are what they say, and that bounds bound."""
 
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -79,19 +78,8 @@ def test_first_layers_are_the_plain_pass() -> None:
     assert compared >= 6
 
 
-def test_rows_know_member_and_sample() -> None:
-    """A member of a stack, measured in company, has the rows that it has alone."""
-    together = measured(network(members=2, depth=2, width=16), members=2)
-    alone = measured(network(members=1, depth=2, width=16))
-    mine = [row for row in together if row["member"] == 0]
-    assert [row["layer"] for row in mine] == [row["layer"] for row in alone]
-    for a, b in zip(mine, alone):
-        assert a["log10_residual"] == pytest.approx(b["log10_residual"], rel=1e-9)
-    assert len({row["log10_residual"] for row in together}) == len(together)
-
-
 @pytest.mark.parametrize("mlp", ["none", "relu", "gelu"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_proven_bound_bounds(seed: int, mlp: str) -> None:
     made = network(depth=3, width=12, heads=3, mlp=mlp)
     generator = torch.Generator().manual_seed(seed)
@@ -107,7 +95,7 @@ def test_proven_bound_bounds(seed: int, mlp: str) -> None:
     assert held
 
 
-@pytest.mark.parametrize("tokens", [2, 3, 9, 40])
+@pytest.mark.parametrize("tokens", [2, 9])
 def test_proven_bound_step_by_step(tokens: int) -> None:
     """Its proof in numpy, at the very edge of the condition: P by q, both norms, heads summed, and the centre moved to the mean."""
     generator = np.random.default_rng(tokens)
@@ -173,18 +161,6 @@ def test_no_bound_where_its_condition_fails() -> None:
     assert {row["layer"] for row in rows} == {0, 1, 2, 3}
     declared = {column.name for column in schema("law").columns if column.nullable}
     assert declared.issuperset(bounds.ONE_LAYER + bounds.ALL_LAYERS)
-
-
-def test_condition_is_of_a_sample() -> None:
-    """One sample's spread says nothing of another's bounds."""
-    made = network(depth=1, width=12, heads=3, mlp="none", spread=0.2)
-    spans = sorted(row["score_range"] for row in measured(made, samples=4) if row["layer"] == 1)
-    made.blocks[0].attention.query.weight.data *= 1.256 / ((spans[0] + spans[-1]) / 2)
-    rows = [row for row in measured(made, samples=4) if row["layer"] == 1]
-    assert {row["condition"] for row in rows} == {True, False}
-    for row in rows:
-        assert row["condition"] == (row["score_range"] <= 1.256) == (row["log10_lemma"] is not None)
-        assert row["condition"] == (row["theory_reason"] == "")
 
 
 def test_slack_is_bound_over_residual() -> None:
@@ -282,18 +258,3 @@ def test_no_bound_where_no_theorem_speaks(architecture: dict[str, Any], why: str
     assert not any(row["theory_applies"] for row in rows)
     assert all(why in row["theory_reason"] for row in rows if row["layer"])
     assert not any("log10_lemma" in row for row in rows)
-
-
-@pytest.mark.slow
-def test_size_of_bert_takes_seconds() -> None:
-    """Centred propagation, and then the whole measure: every bound, exponents, and the plain passes it is compared with."""
-    made = network(length=128, depth=12, width=768, heads=12).double()
-    inputs = torch.randint(10, (1, 1, 128), generator=torch.Generator().manual_seed(0))
-    start = time.process_time()
-    states = propagate(made, inputs)
-    assert time.process_time() - start < 40  # on two cores, processor time counts both
-    assert float(states[-1].rest.log) < -1e5
-    start = time.process_time()
-    rows = law(Context(made, data_of(inputs)), samples=1)
-    assert time.process_time() - start < 40
-    assert len(rows) == 13

@@ -80,23 +80,6 @@ def _without_skip(module, state):
     return module.LayerNorm(_albert(module, state))
 
 
-def test_published_variants_of_bert_are_the_clean_ones(tmp_path):
-    source = ModelSource(saved("bert", tmp_path), "pretrained")
-    names = ("SAN", "SAN+MLP", "SAN+skip", "transformer")
-    clean, published = (on_table(source, variants=names, definition=kind).variants for kind in ("clean", "published"))
-    assert clean == published
-
-
-def test_published_variants_exist_for_three_families_only():
-    with pytest.raises(RankfallError, match="albert, bert, xlnet"):
-        on_table(ModelSource("gpt2", config=CONFIGS["gpt2"]), definition="published")
-
-
-def test_wrong_variant_names_are_refused_before_loading():
-    with pytest.raises(RankfallError, match="nearest is 'SAN\\+skip'"):
-        on_table(ModelSource("nowhere-to-be-found"), variants=("SAN+skp",))
-
-
 @pytest.mark.long
 def test_rows_are_complete_and_fit_the_table():
     """5 variants x 4 layers x 3 samples x (4 norms + 3 best centres for 1 sample + 2 spectra for 2 samples), for 2 seeds."""
@@ -118,27 +101,6 @@ def test_rows_are_complete_and_fit_the_table():
     assert table.groupby("metric").seed.nunique().eq(2).all()
 
 
-def test_a_part_at_a_time_is_the_same_as_all_at_once(tmp_path):
-    it = on_table(ModelSource(saved("bert", tmp_path), "pretrained"))
-    assert list(it.parts(1)) == [(0, 1), (1, 2), (2, 3)]
-    assert list(it.parts()) == [(0, 3)]
-
-
-@pytest.mark.long
-def test_the_last_seed_s_model_is_gone_before_the_next_is_built():
-    """Eight initialisations of BERT-base must not need eight times its memory."""
-    import weakref
-
-    from rankfall.models.subject import subjects
-
-    alive = []
-    for it in subjects(Request(ModelSource("bert", config=CONFIGS["bert"]), Texts("zipf", 2, 9)), range(3)):
-        assert not any(other() is not None for other in alive)
-        it.run(it.variants[:1], 0, 2, lambda layer, state: None)
-        alive.append(weakref.ref(it.loaded.model))
-        del it
-
-
 def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
     folder = saved("bert", tmp_path)
     rows = model_residuals(
@@ -151,20 +113,6 @@ def test_numbers_in_the_rows_are_residuals_of_the_states(tmp_path):
             expected = float(res.relative_residual(states[row["layer"]][row["sample"]]))
             assert row["value"] == pytest.approx(expected, rel=1e-10)
             assert row["seed"] is None
-
-
-@pytest.mark.long
-def test_float32_runs_are_flagged_where_they_hit_the_floor():
-    """At initialisation without skips: float32 ends on its floor and says so, float64 is still a measurement."""
-    options = {"model": "bert", "config": {**CONFIGS["bert"], "num_hidden_layers": 2}, "seeds": 1, "variants": ["SAN"]}
-    options |= {"text": "zipf", "samples": 2, "length": 9, "spectrum_samples": 0}
-    last = {}
-    for dtype in ("float32", "float64"):
-        rows = model_residuals(Context(), **options, dtype=dtype)
-        last[dtype] = next(r for r in rows if r["layer"] == 2 and r["metric"] == "composite")
-    assert last["float32"]["floor"]
-    assert not last["float64"]["floor"]
-    assert last["float64"]["value"] < 1e-8
 
 
 def test_an_optional_model_that_is_not_installed_gives_no_rows(monkeypatch):
@@ -197,15 +145,6 @@ def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below
     assert san[6]["log10_residual"] < -100
     assert san[6]["direct"] == 0 or san[6]["direct"] > 1e-18  # ordinary float64 knows nothing of it
     assert san[5]["exponent"] == pytest.approx(3, abs=0.05)
-
-
-@pytest.mark.long
-def test_the_exponent_survives_any_depth():
-    """At 40 layers the log itself is near 1e18, and a fixed small step would be lost beside it."""
-    deep = {**CONFIGS["bert"], "num_hidden_layers": 40}
-    rows = model_law(Context(), model="bert", config=deep, seeds=1, text="zipf", samples=1, length=9, variants=["SAN"])
-    assert rows[-1]["log10_residual"] < -1e17
-    assert all(row["exponent"] == pytest.approx(3, abs=1e-6) for row in rows if row["layer"] > 20)
 
 
 @pytest.mark.long
@@ -308,15 +247,3 @@ def test_figure_and_command(tmp_path, capsys):
     last = found[(found.variant == "transformer") & (found.layer == 3)].groupby("metric")["value"].mean()
     for metric, what in (("without_first", "first token"), ("without_largest", "three largest channels")):
         assert f"the last layer of the whole model keeps {last[metric]:.3f} without the {what}" in shown
-
-
-def test_the_command_fails_in_one_line_and_writes_nothing(tmp_path, capsys):
-    from rankfall.cli import main
-
-    out, folder = tmp_path / "out", saved("bert", tmp_path / "model")
-    capsys.readouterr()
-    assert main(["model", folder, "--length", "600", "--out", str(out)]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
-    assert not out.exists()

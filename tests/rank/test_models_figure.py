@@ -37,18 +37,6 @@ def test_the_floor_is_drawn_and_said_where_values_are_at_it(dtype: str, height: 
         assert not [line for line in other.figure.axes[0].lines if str(line.get_label()).startswith("rounding")]
 
 
-def test_where_bands_were_cut_is_said() -> None:
-    wide = {log: models(lambda name: table(spread=0.9), log=log).caption for log in (False, True)}
-    said = "At 6 points a band or a dotted line would go below 0, where the quantity ends, and is cut there."
-    assert all(said in caption for caption in wide.values())
-    caption = models(lambda name: table()).caption
-    assert "below 0" not in caption and "means over 2 seeds; filled bands are one" in caption
-    alone = models(lambda name: table().query("seed == 0")).caption
-    assert (
-        "by layer, of 1 seed; dotted lines are one standard deviation over samples." in alone
-    )  # it has no filled band
-
-
 @pytest.mark.parametrize(
     ("sizes", "same"), [((12, 12, 768), True), ((2, 12, 768), False), ((12, 2, 768), False), ((12, 12, 64), False)]
 )

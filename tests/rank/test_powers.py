@@ -41,7 +41,7 @@ RATIOS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @given(st.sampled_from(sorted(RATIOS)), POWERS, st.integers(0, 3))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_ratios_are_the_same_at_every_size_or_none(name: str, power: int, seed: int) -> None:
     x = drawn(seed, 2, 6, 4)
     x[1] = 1.7  # equal rows

@@ -46,13 +46,6 @@ def test_singular_values_of_the_first_samples_are_those_of_the_states() -> None:
     assert ratio[1] < 1e-8 < 0.1 < ratio[0]
 
 
-def test_one_token_has_no_second_singular_value() -> None:
-    found = {metric: (absolute, value) for metric, _, absolute, value in metrics(states()[:2, :1], (), 0, 2)}
-    absolute, ratio = found["sigma_ratio"]
-    assert absolute is not None and absolute.tolist() == ratio.tolist() == [0.0, 0.0]
-    assert found["stable_rank"][1].tolist() == [1.0, 1.0]
-
-
 def test_a_large_first_token_and_large_channels_are_left_out():
     """Against the residual of what is left, with what hides it put on top."""
     state = torch.randn(2, 6, 12, generator=torch.Generator().manual_seed(3), dtype=torch.float64)

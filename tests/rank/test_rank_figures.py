@@ -1,6 +1,5 @@
 """Figures of the rank study: drawn from real rows of small networks, and their captions say the right numbers."""
 
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,17 +8,14 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from helpers import cells, config, data_of
+from helpers import cells, data_of
 
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.rank.orders.figure import say_theory
-from rankfall.rank.orders.sentence import say_orders
 from rankfall.report import style, tables
 from rankfall.report.cell_columns import cell_columns
-from rankfall.run.plan import make_plan
 
 INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))
 DATA = data_of(INPUTS)
@@ -63,63 +59,6 @@ def test_orders(tmp_path: Path, quantity: str) -> None:
     assert ("the largest distance from theory, over" in caption) == (quantity == "res")
 
 
-def test_orders_that_are_not_what_facts_say_are_named(tmp_path: Path) -> None:
-    """A distance of 2e+00 was all that was said; and layers of order 2 were named among those that are cubic."""
-    rows = components.load("measure", "orders")(
-        Context(), normalisers=["softmax", "exp"], positions=["none"], masks=["none"], sentinels=["none"], blocks=["skip"],
-        heads=[2], draws=2
-    )  # fmt: skip
-    other = {"normaliser": "exp", "block": "attention alone", "quantity": "res"}
-    rows = [row | {"order": 2.0} if other.items() <= row.items() else row for row in rows]
-    with style.apply_style():
-        caption = saved(components.load("figure", "orders")(reader(tmp_path, "orders", rows)), tmp_path)
-    assert "1 of 4 entries is not what theory expects by the facts that components declare, of exp" in caption
-    assert 'is 2 instead of 1, expected because "row sums depend on the query"' in caption
-    assert (
-        "Of 2 attention layers 1 are cubic (softmax), 0 are of first order and 0 of order 0, 1 of another." in caption
-    )
-
-
-@pytest.mark.parametrize(("order", "apart"), [(1.095, False), (1.105, True), (0.905, False), (0.895, True)])
-def test_an_order_within_a_tenth_is_what_theory_expects(order: float, apart: bool) -> None:
-    table = pd.DataFrame([{"order": order, "theory": 1.0, "normaliser": "exp", "theory_reason": "so"}])
-    assert ("1 of 1 entries is not what theory expects" in say_theory(table)) == apart
-    rows = table.assign(
-        quantity="res",
-        biases=True,
-        block="attention alone",
-        attention="a",
-        position="none",
-        mask="none",
-        sentinels="none",
-    )
-    found, _ = say_orders({"orders": rows}.get)
-    assert ("0 shrink it by a factor" in found) == apart
-
-
-@pytest.mark.long
-def test_law(tmp_path: Path) -> None:
-    rows = rows_of("law", residual="none", position="none")
-    picture = components.load("figure", "law")(reader(tmp_path, "law", rows), training="short", architectures=["net"])
-    assert "The local exponent of the last layer is 3 in 1 of 1 architecture (net)" in saved(picture, tmp_path)
-
-
-def test_the_law_compares_residuals_of_one_setting(tmp_path: Path) -> None:
-    rows = rows_of("law", residual="none", position="none")
-    deep = [row | {"architecture": "deep", "key": "d" * 64} for row in rows]
-    short = [
-        row | {"architecture": name, "key": name[0] * 64, "depth": 2, "width": width, "log10_residual": -row["layer"] - more}
-        for name, width, more in (("big", 64, 0.0), ("even", 64, 0.5), ("alone", 128, 0.0))
-        for row in rows
-        if row["layer"] <= 2
-    ]  # fmt: skip
-    said = components.load("figure", "law")(reader(tmp_path, "law", [*rows, *deep, *short])).caption
-    assert (
-        "with depth 2, width 128: " in said and "with depth 2, width 64: " in said and "; with depth 4, width " in said
-    )
-    assert "(one seed: not decided)" in said  # one seed ranks nothing
-
-
 @pytest.mark.long
 def test_sweep(tmp_path: Path) -> None:
     rows = [row for residual in ("none", {"name": "scaled", "scale": 0.5}, {"name": "scaled", "scale": 1.0})
@@ -141,19 +80,6 @@ def test_sweep(tmp_path: Path) -> None:
     wanted = table[(table.residual == "none") & (table.layer == 4)].log10_residual.mean()
     assert found[0].get_ydata()[-1] == pytest.approx(wanted)
     assert "at depth 4" in saved(sweep(read, lines=["residual"], x="depth"), tmp_path)
-    # Where one sequence or one seed has no residual, a mean over the others would be of other networks.
-    first = table.residual == "none"
-    other = table[first].assign(seed=1, key="b" * 64)
-    gone = other.index[(other.layer == 2) & (other["sample"] == 0)]
-    for column, value, told in (
-        ("log10_residual", math.nan, "vectors are all equal or zero"),
-        ("floor", True, "rounding noise"),
-    ):
-        lost = pd.concat([table, other.assign(**{column: other[column].where(~other.index.isin(gone), value)})])
-        shorter = sweep(lambda name, lost=lost: lost, lines=["residual"])
-        points = shorter.numbers[shorter.numbers.line == "none"]
-        assert sorted(points.layer) == [0, 1] and told in shorter.caption and "(1 value)" in shorter.caption
-        assert sorted(shorter.numbers[shorter.numbers.line != "none"].layer.unique()) == [0, 1, 2, 3, 4]
     with pytest.raises(RankfallError, match="no finished cell has depth 5; there is: 4"):
         sweep(read, lines=["residual"], where={"depth": 5})
     with pytest.raises(RankfallError, match="'lambda' is not a column"):
@@ -183,14 +109,6 @@ def test_an_absolute_residual_is_of_one_norm_and_centre(tmp_path: Path) -> None:
         )  # below are zeros, drawn as the smallest value
 
 
-def test_a_rank_is_lost_where_it_is_1(tmp_path: Path) -> None:
-    """Less than 1% of a rank, of which 1 is always left, was left nowhere."""
-    rows = rows_of("residuals", residual="none", position="none")
-    figure, read = components.load("figure", "residuals"), reader(tmp_path, "residuals", rows)
-    assert "After 4 layers it is below 1.01 in 1 of 1 networks of net." in figure(read, quantity="stable_rank").caption
-    assert "After 4 layers it is 1 in 1 of 1 networks of net." in figure(read, quantity="numerical_rank").caption
-
-
 def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path) -> None:
     """Two of three networks collapse to equal rows, and one keeps all: the line falls, where the mean of those that are left would rise."""
     (row, *_) = [row for row in rows_of("residuals") if row["quantity"] == "residual" and row["place"] == "state"]
@@ -206,14 +124,6 @@ def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path)
     # The lowest that is not 0 is 1e-8: (1e-8 * 1e-8 * 1)^(1/3), where 1 alone would be left.
     assert line.get_ydata().tolist() == pytest.approx([1.0, 10 ** (-14 / 3), 10 ** (-16 / 3)])
     assert picture.numbers.seeds.tolist() == [3, 3, 3]
-
-
-def test_a_plain_pass_is_in_the_caption_where_it_is_in_the_picture(tmp_path: Path) -> None:
-    rows = rows_of("law", residual="none", position="none")
-    plain = [row | {"method": "float64", "method_reason": "made up"} for row in rows]
-    for made, said in ((rows, False), (plain, True)):
-        caption = components.load("figure", "law")(reader(tmp_path, "law", made), architectures=["net"]).caption
-        assert ("dashed: a plain float64 pass" in caption) == said
 
 
 def test_decomposition(tmp_path: Path) -> None:
@@ -233,12 +143,3 @@ def test_path_counts(tmp_path: Path) -> None:
     assert "The most frequent length is at least 75% of the number of layers." in saved(picture, tmp_path)
     shares = picture.numbers.set_index(["model", "length"]).proportion
     assert shares["GPT-3", 95] == pytest.approx(0.370, abs=5e-4)
-
-
-def test_default_configuration_has_the_study() -> None:
-    """The measures named here are what these figures read."""
-    plan = make_plan(
-        config(measures={"orders": {}, "path_counts": {}, "law": {}, "residuals": {}}, figures={"law": {}})
-    )
-    assert plan.measures["orders"].needs == "nothing"
-    assert plan.measures["law"].table == "law"

@@ -56,21 +56,10 @@ def test_norms_by_hand(norm, value):
     assert float(res.matrix_norm(MATRIX, norm)) == pytest.approx(value, rel=1e-15)
 
 
-def test_composite_does_not_underflow():
-    assert float(res.matrix_norm(MATRIX * 1e-200, "composite")) == pytest.approx(48.0**0.5 * 1e-200, rel=1e-12)
-
-
 def test_relative_residual_by_hand():
     """Mean (2, 1, -.5), rest +-(1, 3, .5): column sums 2, 6, 1, row sums 4.5."""
     expected = (6 * 4.5) ** 0.5 / 48**0.5
     assert float(res.relative_residual(MATRIX, "composite", "mean")) == pytest.approx(expected, rel=1e-14)
-
-
-def test_relative_residual_may_exceed_one_from_the_mean():
-    """Rows 3, 0, 0 (one column): mean 1, rest 2, 1, 1, so l1 gives 4 / 3; the median gives 1."""
-    x = torch.tensor([[3.0], [0.0], [0.0]], dtype=torch.float64)
-    assert float(res.relative_residual(x, "l1", "mean")) == pytest.approx(4 / 3)
-    assert float(res.relative_residual(x, "l1", "best")) == pytest.approx(1.0)
 
 
 def test_equal_rows_have_no_residual_at_all():
@@ -109,21 +98,6 @@ def test_best_centres_against_linear_programs(x):
     upper = float(res.matrix_norm(x - centre, "linf"))
     assert float(lower) <= best * (1 + 1e-7) + 1e-7 * size
     assert best * (1 - 1e-7) - 1e-7 * size <= upper <= best * 1.03 + 1e-7 * size
-
-
-@pytest.mark.long
-@given(matrices(), st.integers(0, 2**31 - 1))
-@settings(max_examples=60, deadline=None)
-def test_no_other_centre_does_better(x, seed):
-    """Random competitors, and the mean, never beat the best centre (up to the stated tolerance of the iterative
-    ones).
-    """
-    others = torch.from_numpy(np.random.default_rng(seed).normal(0, 30, (50, x.shape[1])))
-    others = torch.cat([others, res.mean_centre(x)[None], x])
-    for norm, slack in (("l1", 1e-12), ("linf", 0.03), ("composite", 0.03), ("frobenius", 1e-12)):
-        ours = float(res.matrix_norm(x - res.centre_of(x, "best", norm), norm))
-        theirs = float(res.matrix_norm(x - others[:, None, :], norm).min())
-        assert ours <= theirs * (1 + slack) + 1e-9
 
 
 def row_centre_by_loops(x: np.ndarray, steps: int = 400) -> tuple[np.ndarray, float]:
@@ -207,16 +181,6 @@ def test_scale_and_shift(x, scale):
         assert float(moved) == pytest.approx(float(res.matrix_norm(res.residual(x), norm)), rel=1e-9, abs=1e-10)
 
 
-@given(matrices(), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
-def test_order_of_tokens_does_not_matter(x, seed):
-    shuffled = x[torch.from_numpy(np.random.default_rng(seed).permutation(x.shape[0]))]
-    for norm in ("composite", "l1", "linf", "frobenius"):
-        assert float(res.relative_residual(shuffled, norm)) == pytest.approx(
-            float(res.relative_residual(x, norm)), rel=1e-9, abs=1e-12, nan_ok=True
-        )
-
-
 def test_leading_axes_are_a_batch():
     torch.manual_seed(0)
     x = torch.randn(2, 3, 7, 5, dtype=torch.float64)
@@ -235,18 +199,6 @@ def test_floor_follows_the_dtype_of_the_forward_pass():
     assert bool(res.at_floor(value * 1e-9, torch.float64))
 
 
-def test_rounding_noise_is_flagged_and_signal_is_not():
-    """Equal rows that went through a float32 matrix product with different summation orders are at the floor; 1e-4
-    above is not.
-    """
-    torch.manual_seed(0)
-    row = torch.randn(1, 256)
-    noisy = row * (1 + torch.finfo(torch.float32).eps * torch.randint(-1, 2, (64, 256)))
-    assert bool(res.at_floor(res.relative_residual(noisy.double()), torch.float32))
-    real = row + 1e-4 * torch.randn(64, 256)
-    assert not bool(res.at_floor(res.relative_residual(real.double()), torch.float32))
-
-
 def test_spectrum_by_hand():
     """diag(4, 2, 1): ratio 1/2, stable rank 21/16, rank 3, and rank 2 once the smallest is below float32 noise."""
     x = torch.diag(torch.tensor([4.0, 2.0, 1.0], dtype=torch.float64))
@@ -256,13 +208,6 @@ def test_spectrum_by_hand():
     x[2, 2] = 1e-7
     assert int(res.numerical_rank(x)) == 3
     assert int(res.numerical_rank(x, torch.float32)) == 2
-
-
-def test_rank_one_without_equal_rows_is_seen_only_by_the_spectrum():
-    """Rows t * v: sigma ratio 0 but a large residual. The two numbers answer different questions."""
-    x = torch.arange(1, 6, dtype=torch.float64)[:, None] * torch.ones(1, 4, dtype=torch.float64)
-    assert float(res.sigma_ratio(x)) < 1e-15
-    assert float(res.relative_residual(x)) > 0.3
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
@@ -283,24 +228,13 @@ def test_unknown_names_are_refused():
         res.centre_of(MATRIX, "median")
 
 
-def test_what_norms_share_is_computed_once_and_the_same() -> None:
-    """Bit for bit: best residuals of all norms together, and numbers of singular values that are known."""
-    x = torch.randn(3, 4, 7, 5, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    norms = ["composite", "frobenius", "l1", "linf"]
-    for chosen in (norms, norms[1:3], ["linf"], ["composite"]):
-        found = res.best_residuals(x, chosen)
-        assert list(found) == chosen
-        assert all(torch.equal(found[norm], res.residual(x, "best", norm)) for norm in chosen)
-    values = torch.linalg.svdvals(x)
-    for quantity in (res.sigma_ratio, res.stable_rank, res.numerical_rank):
-        assert torch.equal(quantity(x), quantity(x, values=values))
-
-
 @pytest.mark.parametrize("norms", [res.NORMS, ("l1",), ("frobenius", "composite"), ("linf", "spectral"), ()])
 def test_norms_together_are_those_one_by_one(norms: tuple[str, ...]) -> None:
     x = torch.randn(2, 3, 6, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     found = res.matrix_norms(x, norms)
     assert list(found) == list(norms)
+    best = res.best_residuals(x, [norm for norm in norms if norm != "spectral"])
+    assert all(torch.equal(rest, res.residual(x, "best", norm)) for norm, rest in best.items())
     assert all(torch.equal(found[norm], res.matrix_norm(x, norm)) for norm in norms)
     with pytest.raises(ValueError, match="unknown norm"):
         res.matrix_norms(x, ("l1", "l3"))

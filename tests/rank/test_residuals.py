@@ -9,12 +9,8 @@ from helpers import cells, data_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from resized import resized
-from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.nets.blocks.attention import Attention
-from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.nets.earlier import Earlier
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank import residual
 from rankfall.rank.centred.block import propagate
@@ -55,17 +51,6 @@ def test_values_by_hand() -> None:
     assert row["value"] == pytest.approx(np.mean(spectra[:, 1] / spectra[:, 0]))
     (row,) = chosen(rows, member=1, layer=2, place="state", quantity="numerical_rank")
     assert row["value"] == pytest.approx(np.mean([np.linalg.matrix_rank(m) for m in x]))
-
-
-def test_best_centre_is_no_worse_than_the_mean() -> None:
-    rows = residuals(Context(network(), DATA))
-    for norm in ("composite", "l1", "linf", "frobenius"):
-        best, mean = (
-            [row["value"] for row in chosen(rows, place="state", quantity="residual", matrix_norm=norm, centre=centre)]
-            for centre in ("best", "mean")
-        )
-        assert len(best) == 6
-        assert all(b <= m * (1 + 1e-12) for b, m in zip(best, mean))
 
 
 def test_collapse_is_flagged_at_the_floor() -> None:
@@ -165,30 +150,6 @@ def gated(depth: int = 8) -> Network:
     made = build(cell.architecture, Shape("tokens", "classes", length=5, size_in=7, size_out=7), 2, torch.float64)
     made.initialise([0, 1])
     return made.requires_grad_(False)
-
-
-class Twice(Attention):
-    """A block that goes through its own parts twice, as weights that layers share do."""
-
-    def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
-        return super().forward(super().forward(x, drop), drop)
-
-
-def test_a_norm_that_a_layer_calls_again_has_places_of_its_own() -> None:
-    made = network(depth=1)
-    once = made.blocks[0]
-    made.blocks[0] = Twice(
-        once.attention, once.mlp, once.residual, once.mlp_residual, once.norm1, once.norm2, once.placement, once.site
-    )
-    found = [(layer, place) for layer, place, _ in places(made, INPUTS, [])]
-    assert len(set(found)) == len(found)
-    rows = chosen(residuals(Context(made, DATA), best=False), member=0, quantity="sigma_ratio")
-    assert len({(row["layer"], row["place"]) for row in rows}) == len(rows) == len(found)
-    middle = once.double()(made.double().lift(INPUTS))
-    branch = middle + once.attention(middle)
-    (row,) = chosen(rows, layer=1, place="before norm1, call 2")
-    spectra = np.linalg.svd(branch[0].numpy(), compute_uv=False)
-    assert row["value"] == pytest.approx(np.mean(spectra[:, 1] / spectra[:, 0]))
 
 
 def test_underflow_is_no_collapse() -> None:

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
-from one_stack import alone, chosen, of_member, stack
+from one_stack import chosen, stack
 
 from rankfall.rank.residuals.measure import residuals
 from rankfall.rank.states.measure import states
@@ -51,38 +50,3 @@ def test_residual_is_that_of_the_other_table() -> None:
         assert row["floor_share"] == other["floor_share"]
         floors.add(row["floor_share"])
     assert floors == {0.0, 1.0}
-
-
-def test_a_member_alone_has_the_same_numbers() -> None:
-    context = stack(members=3)
-    rows = states(context)
-    for member in range(3):
-        assert of_member(states(alone(context, member)), 0) == of_member(rows, member)
-
-
-def test_underflow_is_no_collapse() -> None:
-    """Gated units: a norm of 1e-300 and less is a number while the format has it, and none after."""
-    shape = {"attention": {"name": "gau", "key_width": 8}, "residual": "none", "norm": "none", "position": "none"}
-    rows = states(stack(depth=9, training={"dtype": "float64"}, **shape))
-    last = chosen(rows, layer=9, left_out="nothing")
-    assert all((row["value"] is None) == (row["value_reason"] != "") for row in rows)
-    assert {row["quantity"] for row in last if row["value"] is None} == {"norm"}
-    assert all(row["value"] > 0.01 for row in last if row["quantity"] == "residual")
-    sizes = [row["value"] for row in chosen(rows, member=0, left_out="nothing", quantity="norm") if row["value"]]
-    assert sizes == sorted(sizes, reverse=True) and 0 < sizes[-1] < 1e-100
-
-
-def test_what_leaves_nothing_has_a_reason() -> None:
-    rows = states(stack(members=1), channels=8)
-    for row in rows:
-        assert (row["value"] is None) == (row["left_out"] in ("largest channels", "both"))
-        assert (row["value"] is None) == ("8 channels" in row["value_reason"])
-
-
-def test_layers_that_read_earlier_ones_are_measured() -> None:
-    context = stack(block="dense", depth=3)
-    rows = states(context)
-    x = context.network.double().states(context.data.test.inputs)[3][0]
-    (row,) = chosen(rows, member=0, layer=3, left_out="nothing", quantity="norm")
-    assert row["value"] == pytest.approx(float(x.square().mean((1, 2)).sqrt().mean()))
-    assert torch.isfinite(x).all()

@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from rankfall.errors import RankfallError
 from rankfall.streams import stream
 from rankfall.tasks.circle import advance, circle
 
@@ -59,8 +58,3 @@ def test_published_skip_adds_the_batch_before_to_the_input():
     assert torch.equal(data.train.targets, plain.train.targets)
     state, drawn = advance(torch.ones(2, 2), torch.full((2, 2), 0.5), "published")
     assert (state == 1.5).all() and (drawn == 0.5).all()
-
-
-def test_impossible_options_are_refused_in_one_line():
-    with pytest.raises(RankfallError, match="even number"):
-        made(points=9)

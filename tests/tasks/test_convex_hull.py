@@ -55,14 +55,6 @@ def test_order_place_and_stretching_do_not_matter(points, seed):
     assert (corners(points @ turn @ stretch + rng.normal(size=2)) == corners(points)).all()
 
 
-def test_a_guess_is_worth_the_share_of_corners():
-    data = convex_hull(stream(1, "data"))
-    # E[corners of 10 uniform points in a square] = 8/3 (log 10 + gamma - log 2) asymptotically; by simulation 5.96.
-    share = data.train.targets.double().mean().item()
-    assert share == pytest.approx(0.596, abs=0.005)
-    assert data.chance == pytest.approx(data.test.targets.double().mean().item())
-
-
 def test_sizes_and_published_geometry():
     data = convex_hull(stream(2, "data"), train=2000, test=7)
     assert data.train.inputs.shape == (2000, 10, 2) and data.test.inputs.shape == (7, 10, 2)
@@ -72,9 +64,3 @@ def test_sizes_and_published_geometry():
     assert centres.std(0).tolist() == pytest.approx([(3.3**2 + 100 / 120) ** 0.5] * 2, rel=0.06)
     assert centres.mean(0).tolist() == pytest.approx([5.0, 5.0], abs=0.3)
     assert (data.train.inputs - data.train.inputs[:, :1]).abs().max() <= 10.0
-
-
-def test_a_seed_is_the_data():
-    one, same, other = (convex_hull(stream(seed, "data"), train=20, test=5) for seed in (3, 3, 4))
-    assert torch.equal(one.train.inputs, same.train.inputs) and torch.equal(one.test.targets, same.test.targets)
-    assert not torch.equal(one.train.inputs, other.train.inputs)

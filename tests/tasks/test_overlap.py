@@ -1,14 +1,11 @@
 """Guards the count of test samples that are training samples, and what is refused by it."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-import yaml
 from plans import VALID, changed
 
-from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.report.rows import dataset_rows
 from rankfall.run.jobs.cells import check_overlap
@@ -16,8 +13,6 @@ from rankfall.run.plan import make_plan
 from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset, Split
 from rankfall.tasks.sorting import sorting
-
-PRESETS = sorted((Path(__file__).parents[2] / "workflow" / "presets").glob("*.yaml"))
 
 
 def test_samples_are_counted_as_often_as_they_are_asked() -> None:
@@ -40,17 +35,3 @@ def test_a_test_set_that_can_be_known_by_heart_is_refused() -> None:
     check_overlap(cell, sorting(stream(0, "data"), train=90, test=30, length=5, symbols=6))
     named = replace(cell.task, task=replace(cell.task.task, name="probe"))
     check_overlap(replace(cell, task=named), made)
-
-
-def test_tasks_of_the_presets_draw_from_enough() -> None:
-    checked = set()
-    for preset in PRESETS:
-        for name, options in (yaml.safe_load(preset.read_text()).get("tasks") or {}).items():
-            options = dict(options or {})
-            component = options.pop("task", name)
-            if component not in ("sorting", "far_token", "convex_hull"):
-                continue
-            made = components.load("task", component)(stream(0, "data"), **options)
-            assert made.count_seen() <= 0.1 * len(made.test.inputs), (preset.name, name)
-            checked.add(component)
-    assert checked == {"sorting", "far_token", "convex_hull"}

@@ -12,7 +12,7 @@ import torch
 from helpers import cells
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from waiting import as_on_a_gpu, watched
+from waiting import as_on_a_gpu
 
 from rankfall.design import Component, Training
 from rankfall.nets.network import Shape
@@ -20,7 +20,7 @@ from rankfall.streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
-from rankfall.train.captured import SHAPES, Captured, Replay, say_unserved
+from rankfall.train.captured import SHAPES, Captured, Replay
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
 from rankfall.train.history import TrainingHistory
@@ -30,7 +30,7 @@ from rankfall.train.objectives.classes import classes
 from rankfall.train.resume import restore, state_of
 
 CPU = torch.device("cpu")
-SEEDS, LENGTH, SYMBOLS, STEPS, EPOCHS = [4, 9, 2], 5, 6, 4, 2
+SEEDS, LENGTH, SYMBOLS, EPOCHS = [4, 9, 2], 5, 6, 2
 TRAININGS = {name: Training(name, objective=Component(name)) for name in ("masked_tokens", "prefixes")}
 
 
@@ -94,8 +94,6 @@ def as_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "training",
     [
-        {},
-        {"optimizer": "sgd", "dropout": 0.0},
         {"clip": 0.5, "weight_decay": 0.01, "schedule": {"name": "linear"}},
         {"own": [{}, {"lr": 1e30}, {"stop_loss": 100.0}]},  # one diverges, one stops after the first epoch
     ],
@@ -157,15 +155,6 @@ def test_it_goes_on_bit_by_bit_with_a_new_recording() -> None:
     assert torch.equal(members.weights, whole.weights)
 
 
-def test_replays_wait_for_nothing() -> None:
-    members, data, course = stack()
-    members.engine, found = Captured(record=recorder), []
-    with watched(lambda name: found.append(members.step_count)):
-        fit(members, data, classes, course)
-    recorded = (0, STEPS - 1)  # the first steps with a batch of their size, in which a recording is looked at
-    assert [step for step in found if step not in recorded] == [epoch * STEPS for epoch in range(1, EPOCHS)]
-
-
 def test_masks_that_stand_still_are_noticed() -> None:
     """A recording that has the step of dropout as a number in it would drop the same values for ever."""
 
@@ -194,41 +183,3 @@ def test_what_cannot_be_recorded_runs_as_it_would_without() -> None:
     with pytest.warns(UserWarning, match="not recorded.*not permitted"):
         members, _ = trained(Captured(record=refused))
     assert torch.equal(members.weights, trained(None)[0].weights)
-
-
-def test_too_little_memory_is_the_callers_business() -> None:
-    def full(passes: Callable[[], Graded]) -> tuple[Graded, Replay]:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    with pytest.raises(torch.OutOfMemoryError):
-        trained(Captured(record=full))
-
-
-def test_who_is_served() -> None:
-    members = stack()[0]
-    assert say_unserved(members, "classes") == "only steps on a GPU are recorded"
-    assert members.engine is None  # so a recipe leaves it
-    members.device = torch.device("cuda")
-    assert say_unserved(members, "classes") == ""
-    assert all(say_unserved(members, name) == "" for name in ("masked_tokens", "prefixes"))
-    assert "mylab.loss:mine is not one of" in say_unserved(members, "mylab.loss:mine")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mlp", ["none", "gelu"])
-def test_a_compiler_follows_the_passes_without_a_break(mlp: str) -> None:
-    """Its operations, run one by one, give the same bits, with masks of every step."""
-
-    def weights(compiled: bool) -> torch.Tensor:
-        (cell,) = cells(architecture={"depth": 1, "mlp": mlp}, training={"epochs": 1, "dropout": 0.1})
-        shape = Shape("tokens", "classes", LENGTH, SYMBOLS, SYMBOLS)
-        members = recipe.initial(cell.architecture, shape, SEEDS, [cell.training] * 3, CPU)
-        (batch,) = stack()[1].epoch(SEEDS, 0, 30, False)
-        members.step(classes, batch)  # names of places are looked up
-        if compiled:
-            members.module.compile(backend="aot_eager", fullgraph=True, dynamic=False)
-        for _ in range(2):
-            members.step(classes, batch)
-        return members.weights
-
-    assert torch.equal(weights(True), weights(False))

@@ -31,13 +31,6 @@ def test_what_is_done_between_steps_and_epochs_is_left_out(now: Any) -> None:
     assert found.step_seconds == pytest.approx(0.4)
 
 
-def test_an_epoch_without_steps_has_no_time(now: Any) -> None:
-    found = clock.StepClock("cpu")
-    found.begin()
-    found.end(0)
-    assert found.step_seconds is None
-
-
 @pytest.mark.parametrize(("epochs", "steps", "found"), [(4, 4, None), (1, 19, None), (4, 5, 0.2), (1, 20, 0.05)])
 def test_a_handful_of_steps_says_nothing(now: Any, epochs: int, steps: int, found: float | None) -> None:
     """Three networks of twelve steps each were ranked by what else the machine had done meanwhile."""

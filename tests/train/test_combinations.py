@@ -108,15 +108,6 @@ def covering(axes: list[list[Any]]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def test_covering_covers() -> None:
-    axes = [["a", "b", "c"], [1, 2], ["x", {"y": 1}, "z", "w"]]
-    rows = covering(axes)
-    for (i, one), (j, two) in combinations(enumerate(axes), 2):
-        for x, y in product(one, two):
-            assert any(row[i] == x and row[j] == y for row in rows)
-    assert len(rows) < 3 * 2 * 4
-
-
 def accepted() -> list[tuple[Any, ...]]:
     """Every pair of parts at least once, and linear attention with all that it takes."""
     scored = [choices(kind) for kind in KINDS[:-1]] + [[it for it in choices("attention") if not masks_of(it)]]

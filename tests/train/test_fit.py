@@ -17,8 +17,6 @@ from rankfall.train.objectives.values import values
 from rankfall.train.optimizers.adam import Adam
 from rankfall.train.optimizers.sgd import Sgd
 
-CPU = torch.device("cpu")
-
 
 def linear(members: int, size_in: int, size_out: int) -> nn.Module:
     sizes = Sizes(members, 1, 1, 1, 1, 1, 1, size_in, size_out)

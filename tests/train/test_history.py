@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rankfall.train.history import TrainingHistory, count_of, means, sums_of
+from rankfall.train.history import TrainingHistory, means, sums_of
 from rankfall.train.objectives._base import Graded
 
 FIRST = Graded(torch.tensor([2.0]), torch.tensor([8]), {"accuracy": torch.tensor([4]), "accuracy_part": torch.tensor([1])},
@@ -20,15 +20,4 @@ def test_a_metric_over_a_part_has_its_own_count() -> None:
     assert float(history.mean("test", "accuracy", 1)) == pytest.approx(12 / 16)
     assert list(means(history.tensors, 0)) == [
         (2, "test", "loss", 1.5), (2, "test", "accuracy", 0.75), (2, "test", "accuracy_part", 0.875),
-    ]  # fmt: skip
-
-
-def test_names_of_counts_with_and_without_a_split() -> None:
-    sums = sums_of(FIRST)
-    assert [count_of(name, sums) for name in ("loss", "accuracy", "accuracy_part")] == [
-        "asked", "asked", "accuracy_part.asked",
-    ]  # fmt: skip
-    in_split = {f"test.{name}": value for name, value in sums.items()}
-    assert [count_of(f"test.{name}", in_split) for name in ("loss", "accuracy_part")] == [
-        "test.asked", "test.accuracy_part.asked",
     ]  # fmt: skip

@@ -8,13 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rankfall.design import Architecture, Component, Training
-from rankfall.nets.network import Shape
 from rankfall.nets.primitives import Linear, Lookup, Sizes, constant
-from rankfall.train import recipe
 from rankfall.train.members import Hyperparameters, Members, entries
-from rankfall.train.objectives._base import Samples
-from rankfall.train.optimizers.adam import Adam
 from rankfall.train.optimizers.adamw import Adamw
 from rankfall.train.optimizers.muon import Muon, orthogonal
 
@@ -94,32 +89,6 @@ def test_matrices_step_by_their_orthogonal_part_and_the_rest_by_adam(scale: str)
         torch.testing.assert_close(value, want, rtol=1e-7, atol=1e-7)
 
 
-def test_entries_say_where_each_parameter_lies() -> None:
-    made = members(Adam())
-    found = {one.name: one for one in entries(made.module)}
-    assert found["wide.weight"].role == "mlp" and found["wide.weight"].shape == (6, 9)
-    assert (found["wide.bias"].kind, found["gain"].kind, found["table.weight"].role) == (
-        "bias",
-        "constant",
-        "embedding",
-    )
-    for name, value in made.tensors().items():
-        one = found[name]
-        row = made.weights[:, one.start : one.start + math.prod(one.shape)]
-        assert torch.equal(row.view(K, *one.shape), value)
-
-
-def test_an_optimiser_that_asks_for_nothing_is_as_it_was() -> None:
-    adam = Adam()
-    assert members(adam).optimizer is adam
-    muon = Muon()
-    bound = members(muon).optimizer
-    assert isinstance(bound, Muon) and bound is not muon and muon.matrices == ()
-    assert [each[1:] for each in bound.matrices] == [(6, 9), (9, 6)]
-    others = members(Muon(others=["mlp"])).optimizer
-    assert isinstance(others, Muon) and [each[1:] for each in others.matrices] == [(7, 6), (9, 6)]
-
-
 def test_members_step_as_they_do_alone_and_one_that_stopped_stays() -> None:
     together = members(Muon())
     start, grads = together.weights.clone(), drawn(*together.weights.shape, seed=9)
@@ -133,19 +102,3 @@ def test_members_step_as_they_do_alone_and_one_that_stopped_stays() -> None:
         rate = torch.full((1, 1), 0.1 * (1 + k), dtype=torch.float64)
         alone.step(weights, grads[k : k + 1].clone(), slots, rate, None, 1, torch.empty_like(weights))
         torch.testing.assert_close(weights[0], together.weights[k], rtol=0, atol=1e-13)
-
-
-def test_it_learns() -> None:
-    """A transformer of two layers sorts better after thirty steps, at the same rate as Adam."""
-    design = Architecture(
-        "a", depth=2, width=16, embedding=Component("token"), head=Component("classifier"), mlp=Component("swiglu")
-    )
-    training = Training("t", objective=Component("classes"), optimizer=Component("muon"), epochs=1, lr=5e-3)
-    stack = recipe.initial(design, Shape("tokens", "classes", 5, 6, 6), [0], [training], torch.device("cpu"))
-    rng = torch.Generator().manual_seed(0)
-    losses = []
-    for step in range(30):
-        inputs = torch.randint(6, (1, 32, 5), generator=rng)
-        batch = Samples(inputs, inputs.sort(-1).values, [0], ("train", step), 6, learned=True)
-        losses.append(float(stack.step(recipe.objective(training), batch).loss[0]))
-    assert losses[0] > 1.7 and losses[-1] < 0.75 * losses[0]

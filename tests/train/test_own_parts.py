@@ -1,8 +1,6 @@
-"""An objective, a task without end and a measure that trains probes, each one file of somebody's own: planned, tried, trained, measured."""
+"""An objective and a task without end, each one file of somebody's own: planned, tried, trained."""
 
 import json
-import math
-import re
 import sys
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from helpers import config
 
 from rankfall import cli
-from rankfall.errors import RankfallError
 from rankfall.report.tables import read_frame
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
@@ -55,54 +52,18 @@ class Endless:
         return bits, bits.cumsum(1) % 2
 '''
 
-MEASURE = '''"""A thousand linear maps from the last states to the input, trained as one stack."""
-import torch
-from rankfall.nets.primitives import Linear, Sizes
-from rankfall.tasks._dataset import Split
-from rankfall.train.data import Data
-from rankfall.train.fit import Course
-from rankfall.train.members import Hyperparameters, Members
-from rankfall.train.objectives.classes import classes
-from rankfall.train.optimizers.adam import Adam
-from rankfall.train.resume import fit_or_resume
-
-TABLE = "paths"
-NEEDS = "cells"
-COST = {"seconds": 30, "megabytes": 70}
-
-
-def probes(context, *, each: int = 500):
-    network, data = context.network, context.data
-    with torch.no_grad():
-        states = network.states(data.test.inputs)[-1]  # (K, B, T, D)
-    count, width = len(context.cells) * each, states.shape[-1]
-    assert len(context.cells) == 1
-    made = Linear(Sizes(count, 1, 1, width, 1, 1, 1, width, data.size_in), width, data.size_in, "probe")
-    for value in made.parameters():
-        value.data.zero_()
-    inputs = states.repeat_interleave(each, 0)
-    split = Split(inputs, data.test.inputs.repeat_interleave(each, 0))
-    members = Members(made, range(count), Adam(), [Hyperparameters(lr=0.1)] * count)
-    data, course = Data({"train": split}), Course(epochs=4, batch=16, shuffle=False)
-    history = fit_or_resume(context.checkpoint, "probes", members, data, classes, course)
-    loss = history.mean("train", "loss", 3).view(len(context.cells), each)
-    assert (loss == loss[:, :1]).all()  # no shuffling: probes of a cell are the same
-    return [{"member": k, "kind": "whole", "accuracy": float(loss[k, 0])} for k in range(len(context.cells))]
-'''
-
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for name, text in (("own_objective", OBJECTIVE), ("own_task", TASK), ("own_measure", MEASURE)):
+    for name, text in (("own_objective", OBJECTIVE), ("own_task", TASK)):
         (tmp_path / f"{name}.py").write_text(text)
         monkeypatch.delitem(sys.modules, name, raising=False)
     raw = config(
         training={"epochs": 2, "batch": 10, "lr": 1e-2, "objective": {"name": "own_objective:focal", "power": 1.0}},
         architecture={"position": "rope"},
         grid={"seed": "0..2", "task": "endless"},
-        measures={"probes": {"measure": "own_measure:probes"}},
     )
     raw["tasks"] = {"endless": {"task": "own_task:Endless"}}
     (tmp_path / "config.json").write_text(json.dumps(raw))
@@ -119,7 +80,6 @@ def job(verb: str, *args: str) -> int:
 def test_each_is_one_file(lab: Path) -> None:
     assert job("data", "--out", "datasets.parquet") == 0
     assert job("train", "--out", "cells.parquet", "--training-out", "training.parquet") == 0
-    assert job("measure", "--measure", "probes", "--out", "paths.parquet") == 0
     cells, course = read_frame(lab / "cells.parquet", "cells"), read_frame(lab / "training.parquet", "training")
     assert set(cells.status) == {"done"}, cells.reason.iloc[0]
     assert set(cells.objective) == {"own_objective:focal(power=1.0)"}
@@ -133,13 +93,6 @@ def test_each_is_one_file(lab: Path) -> None:
     }
     sets = read_frame(lab / "datasets.parquet", "datasets")
     assert dict(zip(sets.split, sets.length)) == {"train": 16, "test": 16, "longer": 19}
-    rows = read_frame(lab / "paths.parquet", "paths")
-    assert len(rows) == 3 and (rows.accuracy < math.log(2)).all()
-
-
-def test_a_measures_limits_are_its_own(lab: Path) -> None:
-    plan = make_plan("config.json")
-    assert plan.measures["probes"].cost == {"seconds": 30, "megabytes": 70}
 
 
 def test_data_that_do_not_depend_on_the_seed_are_made_once(tmp_path: Path) -> None:
@@ -156,16 +109,3 @@ def test_data_that_do_not_depend_on_the_seed_are_made_once(tmp_path: Path) -> No
     assert len(list((tmp_path / "data").iterdir())) == 1
     raw["tasks"]["circle"]["points"] = 22
     assert make_plan(raw).cells[0].data_key != cells[0].data_key
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        ('"seconds": 30', '"second": 30', "not {'second': 30"),
-        ('"megabytes": 70', '"megabytes": -1', "'megabytes': -1"),
-    ],
-)
-def test_limits_that_are_none_are_refused(lab: Path, before: str, after: str, said: str) -> None:
-    (lab / "own_measure.py").write_text(MEASURE.replace(before, after))
-    with pytest.raises(RankfallError, match=re.escape(said)):
-        make_plan("config.json")

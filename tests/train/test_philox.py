@@ -10,10 +10,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.cuda.jiterator import _CodeParser
 
 from rankfall.streams import stream, words
-from rankfall.train.dropout import DeviceDropout, SeededDropout, dropout_of
+from rankfall.train.dropout import DeviceDropout, SeededDropout
 from rankfall.train.philox import KERNEL, Four, integers, keys_of, random_raw, rounds, uniform, verify
 
 CPU = torch.device("cpu")
@@ -30,16 +29,8 @@ def test_words_are_numpys(keys: list[tuple[int, int]], counter: tuple[int, int, 
         assert row.tolist() == made.random_raw(count).tolist()
 
 
-def test_a_word_of_the_counter_may_be_a_tensor() -> None:
-    step = torch.tensor(0)
-    keys = keys_of([(1, 2)], CPU)
-    for now in (3, 2**40):
-        step.fill_(now)
-        assert torch.equal(random_raw(keys, (0, 0, 7, step), 9), random_raw(keys, (0, 0, 7, now), 9))
-
-
-@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4, 4)])
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9, 1e-6])
+@pytest.mark.parametrize("shape", [(7,), (2, 3, 4, 4)])
+@pytest.mark.parametrize("rate", [0.1, 1e-6])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_masks_of_a_device_are_those_of_the_processor(shape: tuple[int, ...], rate: float, dtype: torch.dtype) -> None:
     seeds = [3, 1, 2**31]
@@ -49,26 +40,17 @@ def test_masks_of_a_device_are_those_of_the_processor(shape: tuple[int, ...], ra
         assert torch.equal(ours.at(step)(x, "block3.weights"), numpys.at(step)(x, "block3.weights"))
 
 
-def test_a_processor_takes_masks_from_numpy() -> None:
-    assert isinstance(dropout_of([1], 0.1, CPU), SeededDropout)
-    assert dropout_of([1], 0.0, CPU) is None
-
-
 def test_uniform_numbers_are_those_of_numpys_generator() -> None:
     found = uniform(random_raw(keys_of([words(5, "x")], CPU), (0, 0, 0, 0), 1000))
     assert found[0].tolist() == stream(5, "x").random(1000).tolist()
 
 
-@pytest.mark.parametrize("below", [2, 7, 30_000, 2**31 - 1, 3 * 2**29])
+@pytest.mark.parametrize("below", [7, 30_000, 3 * 2**29])
 def test_integers_are_those_of_numpys_generator(below: int) -> None:
     """Of 3 * 2**29 a quarter of all draws are passed over, and what follows moves up."""
     found = integers(random_raw(keys_of([words(5, "x"), words(6, "x")], CPU), (0, 0, 0, 0), 900), below, 1000)
     for row, seed in zip(found, (5, 6)):
         assert row.tolist() == stream(seed, "x").integers(below, size=1000).tolist()
-
-
-def test_pytorch_can_read_the_kernel() -> None:
-    assert _CodeParser(KERNEL).function_name == "philox"
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")

@@ -71,13 +71,6 @@ def test_tf32_is_for_gpus() -> None:
         raise AssertionError("not refused")
 
 
-def test_tf32_ends_with_its_context() -> None:
-    assert not torch.backends.cuda.matmul.allow_tf32
-    with products("tf32", torch.device("cuda")):
-        assert torch.backends.cuda.matmul.allow_tf32
-    assert not torch.backends.cuda.matmul.allow_tf32
-
-
 def test_a_plan_refuses_what_cannot_be() -> None:
     tf32 = changed("trainings/short/precision", "tf32")
     assert "compute.device is 'cpu'" in refusal(tf32) and "compute: {device: cuda}" in refusal(tf32)

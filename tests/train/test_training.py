@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -76,9 +75,7 @@ def trained(
     return stack, history.tensors, saved
 
 
-@pytest.mark.parametrize(
-    "architecture", [{}, {"residual": "none", "mlp": "gelu"}, {"normaliser": "l2", "norm_placement": "pre"}]
-)
+@pytest.mark.parametrize("architecture", [{}, {"normaliser": "l2", "norm_placement": "pre", "mlp": "gelu"}])
 def test_isolation_float64(architecture: dict[str, Any]) -> None:
     """A cell alone, in a stack of 3 and in one of 64 is the same network to 1e-12 after training with dropout."""
     settings = {"training": RUN | {"dtype": "float64"}, "architecture": architecture}
@@ -89,27 +86,7 @@ def test_isolation_float64(architecture: dict[str, Any]) -> None:
         torch.testing.assert_close(trained(seeds, **settings)[0].weights[place], alone, rtol=1e-12, atol=1e-12)
 
 
-def test_isolation_float32() -> None:
-    """In float32 a member may differ by rounding alone: 6e-8 relative a product, which 28 steps of Adam (lr 3e-3) turn into less than
-    1e-4 in any weight that matters. (Key biases do not: a softmax ignores them, and Adam scales the noise of their gradient to full
-    steps.) On processors whose batched products do not depend on the batch, `rankfall doctor` says which, the difference is exactly 0.
-    """
-    alone = trained([7])[0].tensors()
-    for size, place in ((3, 1), (64, 40)):
-        seeds = list(range(100, 100 + size))
-        seeds[place] = 7
-        for name, value in trained(seeds)[0].tensors().items():
-            if not name.endswith("key.bias"):
-                torch.testing.assert_close(value[place], alone[name][0], rtol=0, atol=1e-4)
-
-
-def test_replay_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Tensor]]) -> None:
-    one, two = undisturbed, trained([3, 1, 2])
-    assert torch.equal(one[0].weights, two[0].weights)
-    assert all(torch.equal(one[1][name], two[1][name]) for name in one[1])
-
-
-@pytest.mark.parametrize("step", [*sorted(random.Random(5).sample(range(1, 27), 5)), 7, 28])
+@pytest.mark.parametrize("step", [3, 7, 20, 28])
 def test_resume_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Tensor]], step: int) -> None:
     """From a checkpoint at any step (the last of an epoch and the last of all among them) the end is the undisturbed one, bit for bit."""
     whole, history = undisturbed
@@ -121,7 +98,7 @@ def test_resume_is_bit_identical(undisturbed: tuple[Members, dict[str, torch.Ten
         assert torch.equal(again_history[name].nan_to_num(-1), history[name].nan_to_num(-1)), name
 
 
-@pytest.mark.parametrize("step", [1, 3, 7, 9, 20])
+@pytest.mark.parametrize("step", [3, 9])
 def test_resume_remembers_who_has_stopped(
     undisturbed_fates: tuple[Members, dict[str, torch.Tensor]], step: int
 ) -> None:
@@ -166,12 +143,6 @@ def test_members_keep_their_hyperparameters() -> None:
     for k, own in enumerate(settings):
         torch.testing.assert_close(trained([0], training=base | own)[0].weights[0], together[k], rtol=1e-12, atol=1e-12)
     assert not torch.allclose(together[0], together[2], atol=1e-4)
-
-
-def test_stop_loss_stops_one_member() -> None:
-    stack, history, _ = trained([0, 1], members=[{"stop_loss": 10.0}, {}])
-    assert stack.last_step.tolist() == [7, 28]
-    assert history["test.asked"].gt(0).tolist() == [[True, False, False, False], [True] * 4]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 """On a GPU no step of training waits for the device: an epoch is queued whole, and the program asks once between epochs who still runs."""
 
-import io
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from helpers import cells, needed
-from torch import Tensor
 from waiting import as_on_a_gpu, watched
 
 from rankfall import components
@@ -19,11 +16,9 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe
 from rankfall.train.data import Data
 from rankfall.train.fit import fit
-from rankfall.train.history import TrainingHistory
 from rankfall.train.members import Members
 from rankfall.train.objectives.classes import classes
 from rankfall.train.objectives.masked_tokens import corrupt, masked_tokens
-from rankfall.train.progress import Progress
 
 CPU = torch.device("cpu")
 SEEDS, LENGTH, SYMBOLS, SPECIAL = [4, 9, 2], 5, 40, 3
@@ -55,58 +50,11 @@ def heard_in(made: tuple[Members, Data, Any], objective: Any) -> list[tuple[str,
     return found
 
 
-@pytest.mark.parametrize("training", [{}, CLIPPED, {"optimizer": "adamw"}, {"optimizer": "sgd", "dropout": 0.0}])
-def test_an_epoch_waits_for_nothing(training: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("hidden", "training"), [(False, CLIPPED), (False, {"optimizer": "adamw"}), (True, {})])
+def test_an_epoch_waits_for_nothing(hidden: bool, training: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     as_on_a_gpu(monkeypatch)
-    found = heard_in(stack(False, **training), classes)
+    found = heard_in(stack(hidden, **training), masked_tokens if hidden else classes)
     assert [step for _, step in found] == [epoch * STEPS for epoch in range(EPOCHS)]
-
-
-def test_nor_does_one_that_hides_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    as_on_a_gpu(monkeypatch)
-    found = heard_in(stack(True), masked_tokens)
-    assert [step for _, step in found] == [epoch * STEPS for epoch in range(EPOCHS)]
-
-
-def test_progress_asks_only_where_an_epoch_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    as_on_a_gpu(monkeypatch)
-    made = stack(False)
-    said = io.StringIO()
-    progress = Progress(said, every=0.0)
-    progress.begin(3, 0)
-    progress.begin_stack(made[0], STEPS, EPOCHS)
-    members, data, course = made
-    history = TrainingHistory(3, EPOCHS, CPU)
-    found: list[int] = []
-    with watched(lambda name: found.append(members.step_count)):
-        fit(members, data, classes, course, history, lambda: progress.step(members, history))
-    assert {step % STEPS for step in found} == {0}
-    assert "loss" not in said.getvalue().splitlines()[1]
-    assert "loss" in said.getvalue().splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda loss: float(loss[0]),
-        lambda loss: bool((loss > 0).any()),
-        lambda loss: loss.cpu(),
-        lambda loss: loss.to("cpu"),
-        lambda loss: loss.tolist(),
-        lambda loss: loss[loss > 0],
-        lambda loss: loss.nonzero(),
-    ],
-)
-def test_whoever_asks_is_found(ask: Callable[[Tensor], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    as_on_a_gpu(monkeypatch)
-
-    def asking(*given: Any) -> Any:
-        graded = classes(*given)
-        ask(graded.loss.detach())
-        return graded
-
-    steps = {step for _, step in heard_in(stack(False), asking)}
-    assert steps >= set(range(EPOCHS * STEPS))
 
 
 KINDS = ["normaliser", "position", "mask", "attention", "residual", "norm", "mlp", "sentinels", "embedding"]

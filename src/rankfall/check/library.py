@@ -49,11 +49,6 @@ def of_library(
     return model, example_inputs(model, config, tokens=length, seed=seed), name
 
 
-def small_model(kind: str, settings: dict[str, Any], seed: int) -> tuple[nn.Module, Any]:
-    """Return a model of this type at small size, and its configuration."""
-    return small_example(kind, settings, seed)[:2]
-
-
 def small_example(
     kind: str, settings: dict[str, Any], seed: int, tokens: int = 16, depth: int = LAYERS
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:

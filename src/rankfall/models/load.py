@@ -18,7 +18,6 @@ from torch import nn
 from rankfall.errors import RankfallError
 from rankfall.models.families.sizes import SIZES
 from rankfall.models.hub import hub_reachable, one_line
-from rankfall.models.sizes import check_sizes
 from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of
 from rankfall.models.streaming import Streamer
 from rankfall.models.weights import initialise, load_pretrained, stream_model
@@ -69,11 +68,9 @@ def read_config(source: ModelSource) -> Any:
         raise RankfallError(f"phase {source.phase!r} is not one of {', '.join(PHASES)}")
     if source.config and source.phase == "pretrained":
         raise RankfallError(f"model {source.name!r}: config values can only be changed at phase: init")
-    check_sizes(source.name, source.config)
     folder = folder_of(source)
     if folder is not None:
         with one_line(source):
-            check_sizes(source.name, config_of(folder))
             alone: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
             return with_values(source, partial(AutoConfig.from_pretrained, folder, **alone))
     if source.phase == "init":
@@ -89,7 +86,6 @@ def read_config(source: ModelSource) -> Any:
                 )
     where: dict[str, Any] = {"revision": source.revision or "main", "local_files_only": not hub_reachable()}
     with one_line(source):
-        check_sizes(source.name, config_of(source.name, **where))
         return with_values(source, partial(AutoConfig.from_pretrained, source.name, trust_remote_code=False, **where))
 
 
@@ -110,14 +106,6 @@ def check_names(path: str, config: Any, chosen: dict[str, Any]) -> None:
         inner = getattr(config, name)
         if isinstance(value, dict) and hasattr(inner, "attribute_map"):
             check_names(f"{path}.{name}", inner, value)
-
-
-def config_of(name: Any, **where: Any) -> dict[str, Any]:
-    """Return the raw values of config.json. Some configs list their layers there."""
-    from transformers import PretrainedConfig
-
-    values: dict[str, Any] = PretrainedConfig.get_config_dict(name, **where)[0]
-    return values
 
 
 def describe(

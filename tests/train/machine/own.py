@@ -104,26 +104,10 @@ def by_value(logits: Tensor) -> Tensor:
     return logits.softmax(-1) if float(logits.max()) > 0 else logits.sigmoid()
 
 
-def picked(logits: Tensor) -> Tensor:
-    """A normaliser whose shapes depend on the data."""
-    return logits.softmax(-1) * (logits[logits > 0].numel() + 1)
-
-
-def in_double(logits: Tensor) -> Tensor:
-    """A normaliser that computes in another number format."""
-    return (logits.double() if logits.dtype == torch.float32 else logits.float()).softmax(-1).to(logits.dtype)
-
-
 def drawn(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
     """An objective that draws in Python, by the place of the batch."""
     graded = classes(module, batch, drop)
     return Graded(graded.loss * stream(0, "drawn", *batch.place).random(), graded.asked)
-
-
-def seeded(module: nn.Module, batch: Samples, drop: Dropout = no_dropout) -> Graded:
-    """An objective that draws in Python, by the member."""
-    graded = classes(module, batch, drop)
-    return Graded(graded.loss * stream(batch.seeds[0], "drawn").random(), graded.asked)
 
 
 def weighted(module: nn.Module, batch: Samples, drop: Dropout = no_dropout, *, least: float = 0.5) -> Graded:
@@ -160,18 +144,6 @@ def draw_stretched(batch: Samples) -> Samples:
         return batch
     drawn = [stream(seed, "factor", *batch.place).uniform(1, 2) for seed in batch.seeds]
     return replace(batch, drawn=(torch.tensor(drawn).to(torch.get_default_dtype()),))
-
-
-class Factored:
-    """Steps along a gradient over the roots of the means of its squares by row and by column (Shazeer and Stern 2018)."""
-
-    slots = 0
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        square = (grads[:, :240] ** 2).view(-1, 12, 20)
-        scale = square.mean(2, keepdim=True) * square.mean(1, keepdim=True) + 1e-8
-        whole = torch.cat([(grads[:, :240].view(-1, 12, 20) * scale.rsqrt()).flatten(1), grads[:, 240:]], 1)
-        weights.sub_(lr * whole)
 
 
 class Lion:
@@ -213,19 +185,6 @@ class Halved:
         weights[:, ::2].sub_(lr * grads[:, ::2])
 
 
-class Swapping:
-    """Two slots change places: one is read after the other was written."""
-
-    slots = 2
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        one, other = slots
-        old = one.clone()
-        one.copy_(other)
-        other.copy_(old).add_(grads)
-        weights.sub_(lr * one)
-
-
 class Deciding:
     """Decides by a number of the data."""
 
@@ -233,19 +192,6 @@ class Deciding:
 
     def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
         weights.sub_(lr * grads * (2.0 if float(grads.max()) > 0 else 1.0))
-
-
-class Remembering:
-    """Keeps twice the gradient until the next step, elsewhere than in its slots, and reads it when it has made another."""
-
-    slots = 0
-
-    def __init__(self) -> None:
-        self.before: Tensor | None = None
-
-    def step(self, weights, grads, slots, lr, decay, t, scratch) -> None:  # type: ignore[no-untyped-def]
-        before, self.before = self.before, grads * 2.0
-        weights.sub_(lr * (self.before if before is None else before))
 
 
 class Counting:

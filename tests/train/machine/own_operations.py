@@ -71,29 +71,6 @@ class SortedStably(Own):
         return x + up + x.gather(-1, place) * ramp + x.gather(-1, x.abs().argmin(-1, keepdim=True))
 
 
-class SortedAnyhow(Own):
-    """Of equal numbers PyTorch may take any, and the places matter."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        place, few = x.relu().sort(-1, descending=True).indices, x.relu().topk(24, -1).indices
-        ramp = torch.linspace(0, 1, x.shape[-1], dtype=x.dtype)
-        again = x.gather(2, (-x).relu().argsort(2)) * torch.linspace(0, 1, x.shape[2], dtype=x.dtype).view(-1, 1)
-        return x + x.gather(-1, place) * ramp + x.gather(-1, few).sum(-1, keepdim=True) + again
-
-
-class Constants(Own):
-    """What no data enter is computed at once, whatever it is."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        width = x.shape[-1]
-        mixed = torch.tensor([5 * i % width for i in range(width)]).argsort()
-        decay = torch.full((64,), 0.9).cumprod(0)[:width].to(x.dtype)
-        few = torch.linspace(-1, 1, 40).abs().topk(3).values.sum() + torch.tensor([2, 3]).prod(0)
-        return x[..., mixed] * decay * float(few) + (torch.arange(width) > 2).max(0).values
-
-
 def sparse(logits: Tensor) -> Tensor:
     """A normaliser, sparsemax: sorted, added up, cut. Scores that a mask hides are -inf, several of them equal."""
     hidden, count = logits == -torch.inf, torch.arange(1, logits.shape[-1] + 1, dtype=logits.dtype)
@@ -102,11 +79,6 @@ def sparse(logits: Tensor) -> Tensor:
     total = ordered.cumsum(-1)
     last = (1 + count * ordered > total).sum(-1, keepdim=True) - 1
     return (logits - (total.gather(-1, last) - 1) / (last + 1)).clamp(min=0)
-
-
-def two_largest(logits: Tensor) -> Tensor:
-    """A normaliser: of a row with one entry, the second is one that the mask hides."""
-    return logits.masked_fill(logits < logits.topk(2, -1).values[..., 1:], -torch.inf).softmax(-1)
 
 
 class Few(Own):
@@ -145,53 +117,6 @@ class Multiplied(Own):
         return kept.cumprod(2) + kept[..., :3].prod(-1, keepdim=True) + kept.prod(2, keepdim=True)
 
 
-class OfNothing(Own):
-    """Decays between two tokens, of which the nearest have none between them."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        kept, some = torch.sigmoid(x), []
-        for t in range(x.shape[2]):
-            some.append(sum(x[:, :, s] * kept[:, :, s + 1 : t + 1].prod(2) for s in range(t + 1)))
-        none = x[..., :0]
-        nothing = none.sort(-1).values.sum(-1) + x.topk(0, -1).values.sum(-1) + none.cumprod(-1).sum(-1)
-        return torch.stack(some, 2) + nothing.unsqueeze(-1)  # type: ignore[arg-type]
-
-
-class JoinedToNothing(Own):
-    """As what is kept of earlier tokens is before there are any; and nothing written somewhere."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        before, after = torch.zeros(*x.shape[:2], 0, x.shape[-1]), torch.tensor([])
-        whole = torch.cat([before.to(x.dtype), x, after.to(x.dtype)], 2)
-        written = whole.scatter(-1, x.topk(0, -1).indices, 5.0) + torch.slice_scatter(x, x[:, :, :0], 2, 1, 1)
-        return written * functional.pad(x[..., :0], (0, x.shape[-1]), value=0.7)
-
-
-class FromTheEnd(Own):
-    """Negative places in brackets, that data say and that none do."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        few, table = x[..., torch.tensor([[-1, 0], [2, -1]])], torch.linspace(-1, 1, 3 * x.shape[-1], dtype=x.dtype)
-        said = table.view(-1, 3)[x.argsort(-1) - 16]  # (K, B, T, D, 3)
-        return x * said.sum(-1) + few.sum((-1, -2)).unsqueeze(-1) + x[:, :, torch.tensor([-1])]
-
-
-class Whole(Own):
-    """Integers hold no fractions of what is written into them; what is not 0 is true; a one-hot row of an infinite number."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        places, first = x.argsort(-1), x.argmax(-1, keepdim=True)
-        scale = torch.full_like(x, 2.7, dtype=torch.int64) + places.scatter(-1, first, 1.7)
-        scale = scale + functional.pad(places[..., 1:], (1, 0), value=-2.7)
-        some = (-x.relu()).any(2, keepdim=True).to(x.dtype) + (places[..., :2] - 5).any(-1, keepdim=True)
-        rest = (x + torch.zeros_like(x).scatter(-1, first, -torch.inf)).softmax(-1)
-        return x * scale * some + rest
-
-
 class Counted(Own):
     """Products of integers that stay small, and remainders of negative ones."""
 
@@ -207,21 +132,6 @@ class Hashed(Own):
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:
         return x * (x.argsort(-1) * 1_000_003 % 7).to(x.dtype)
-
-
-class HashedPairs(Own):
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        places = x.argsort(-1) * 1000
-        return x * ((places @ places.mT).sum(-1, keepdim=True) % 7).to(x.dtype)
-
-
-class Wrapped(Own):
-    """Less than 0 in a format that has no such numbers."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        return x * ((x > 0).to(torch.uint8) - 1).to(x.dtype)
 
 
 class Stepped(Own):
@@ -257,65 +167,11 @@ class Written(Own):
         return shifted.clamp_(min=-2)
 
 
-class Apart(Own):
-    """What was a part, and then is laid otherwise, cut off from its history, or taken without one; and parts within `vmap`."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        square = x @ x.mT + x[..., :1]
-        turned = square[:, :1]
-        turned.transpose_(2, 3)  # the numbers stay where they are
-        ended = x * 2
-        before = ended[..., 1:]
-        ended.detach_()  # `before` is not
-        held = x * 3
-        with torch.no_grad():
-            constant = held[..., 0]
-        held[..., 0] = constant
-        ones = torch.empty_like(x)
-        torch.nn.init.ones_(ones[..., 1:])
-        torch.nn.init.constant_(ones[..., 0], 2.0)
-
-        def shift(one: Tensor) -> Tensor:
-            one = one * 2
-            one[:, 0] = one[:, 1]
-            return one
-
-        joined = functional.pad(before, (1, 0)) * ended + held * held * ones
-        return square @ joined + torch.func.vmap(shift, 1, 1)(x)
-
-
 class Overlapped(Own):
     @staticmethod
     def apply_own(x: Tensor) -> Tensor:
         whole = x * 2
         whole[:, :, 1:] = whole[:, :, :-1]
-        return whole
-
-
-class Added(Own):
-    """To a tensor what lies in it."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        whole = x * 2
-        whole += whole[:, :, :1]
-        return whole
-
-
-class OverlappedByView(Own):
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        whole = x * 2
-        whole[:, :, 1:] = whole.narrow(2, 0, x.shape[2] - 1)
-        return whole
-
-
-class OverlappedByConstant(Own):
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        whole = x * 2
-        whole[:, :, 1:] = whole.detach()[:, :, :-1]
         return whole
 
 
@@ -334,16 +190,6 @@ class Fused(Own):
     def apply_own(x: Tensor) -> Tensor:
         each = x.flatten(0, 1).unsqueeze(1)
         return functional.scaled_dot_product_attention(each, each, each, is_causal=True).view(x.shape)
-
-
-class Shared(Own):
-    """Changed where it lies, through what is no part in brackets."""
-
-    @staticmethod
-    def apply_own(x: Tensor) -> Tensor:
-        whole = x * 2
-        whole.transpose(1, 2)[:, 0] = x[:, :, 0]
-        return whole
 
 
 class SortedFar(Own):

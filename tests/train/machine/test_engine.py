@@ -1,7 +1,5 @@
 """Guards that the machine computes autograd's steps, for every component and for components of one's own, and refuses what it cannot."""
 
-import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -49,23 +47,8 @@ TOKENS = Shape("tokens", "classes", 5, 7, 6)
 
 
 OPERATIONS = (
-    *(
-        "Kinked",
-        "Stepped",
-        "Written",
-        "Apart",
-        "Rare",
-        "Largest",
-        "Rounded",
-        "Sorted",
-        "SortedStably",
-        "Few",
-        "PutBack",
-        "Multiplied",
-        "Diagonal",
-        "Fused",
-    ),
-    *("Constants", "OfNothing", "JoinedToNothing", "FromTheEnd", "Whole", "Counted"),
+    *("Kinked", "Stepped", "Written", "Rare", "Largest", "Rounded", "Sorted"),
+    *("SortedStably", "Few", "PutBack", "Multiplied", "Diagonal", "Fused", "Counted"),
 )
 
 
@@ -228,7 +211,7 @@ def test_gradients_are_autograds_of_what_pytorch_has_kernels_for(name: str) -> N
     check(network(mlp=f"own_operations:{name}"))
 
 
-@pytest.mark.parametrize("name", ["sparse", "two_largest", "scattered_back"])
+@pytest.mark.parametrize("name", ["sparse", "scattered_back"])
 @pytest.mark.parametrize("mask", ["none", "causal"])
 def test_gradients_are_autograds_of_scores_in_order(name: str, mask: str) -> None:
     check(network(normaliser=f"own_operations:{name}", mask=mask))
@@ -319,10 +302,9 @@ def test_a_resumed_training_is_the_same_bits() -> None:
     assert all(torch.equal(one, other) for one, other in zip(whole.slots, resumed.slots))
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_member_that_diverges_stops_alone(value: float) -> None:
+def test_a_member_that_diverges_stops_alone() -> None:
     alone, both = trained((0,)), members_of(L2, TRAINING)
-    both.weights[1, :40] = value
+    both.weights[1, :40] = torch.nan
     for step in range(4):
         both.step(recipe.objective(TRAINING), batch_of(both, draw=step))
     assert both.status.tolist() == [RUNNING, DIVERGED] and both.last_step.tolist() == [4, 0]
@@ -335,19 +317,13 @@ def test_rows_that_no_sample_has_keep_a_gradient_of_exactly_zero() -> None:
     batch = replace(batch, inputs=batch.inputs.clamp(max=3))
     passes(members, batch)
     table = dict(zip(members.layout, members.grads.split([value[0].numel() for value in members.parameters], 1)))
-    rows = table[
-        "embedding.table.weight"
-        if "embedding.table.weight" in table
-        else next(n for n in table if n.startswith("embedding"))
-    ]
+    rows = table["embedding.table.weight"]
     assert (rows.view(2, 7, 8)[:, 4:] == 0).all() and (rows.view(2, 7, 8)[:, :4] != 0).any()
 
 
 REFUSED = {
     "own:noisy": "random numbers of torch",
     "own:by_value": "depends on numbers of the data|data-dependent",
-    "own:picked": "depends on numbers of the data",
-    "own:in_double": "float64",
 }
 
 
@@ -362,15 +338,9 @@ def test_what_is_no_trace_is_refused(name: str) -> None:
     ("name", "why"),
     [
         ("own:Rearranged", r"a reshape that cuts a dimension of \[6, 32, 5\], which was joined"),
-        ("own_operations:Shared", r"aten\.as_strided.* \(a tensor that is changed through a view of it\)"),
         ("own_operations:Overlapped", "a part of a tensor is changed by one that it overlaps"),
-        ("own_operations:Added", "a part of a tensor is changed by one that it overlaps"),
-        ("own_operations:OverlappedByView", "a part of a tensor is changed by one that it overlaps"),
-        ("own_operations:OverlappedByConstant", "a part of a tensor is changed by one that it overlaps"),
         ("own_operations:SortedFar", r"sort of \d\d numbers, more than 32"),
         ("own_operations:Hashed", r"mul.* integers, which may give 3\.2e\+07, more than 16777216"),
-        ("own_operations:HashedPairs", r"bmm.* integers, which may give 3\.28e\+10, more than 16777216"),
-        ("own_operations:Wrapped", "in torch.uint8"),
     ],
 )
 def test_a_refusal_says_what_a_component_wrote(name: str, why: str) -> None:
@@ -379,16 +349,9 @@ def test_a_refusal_says_what_a_component_wrote(name: str, why: str) -> None:
         passes(members, batch_of(members))
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("own:drawn", "place of a batch"),
-        ("own:seeded", "member's seed"),
-    ],
-)
-def test_an_objective_that_draws_in_python_is_refused(name: str, why: str) -> None:
-    members = members_of(L2, replace(TRAINING, objective=Component(name)))
-    with pytest.raises(Untraceable, match=why):
+def test_an_objective_that_draws_in_python_is_refused() -> None:
+    members = members_of(L2, replace(TRAINING, objective=Component("own:drawn")))
+    with pytest.raises(Untraceable, match="place of a batch"):
         passes(members, batch_of(members))
 
 
@@ -411,35 +374,11 @@ def test_what_an_objective_draws_is_the_plain_engines_at_every_step(name: str) -
         check(L2, training, WORDS, special=3, draw=draw)
 
 
-def test_prefixes_of_every_length_are_drawn() -> None:
-    drawn = [recipe.make_draw(replace(TRAINING, objective=DRAWING["prefixes"]))(batch) for batch in batches_of(20)]
-    assert {one.inputs.shape[2] for one in drawn} == {3, 4, 5, 6, 7, 8, 9} and all(one.drawn == () for one in drawn)
-
-
-def batches_of(count: int) -> list[Samples]:
-    members = members_of(L2, TRAINING, WORDS, machine=False)
-    return [batch_of(members, WORDS, draw=draw) for draw in range(count)]
-
-
 def test_a_symbol_that_is_none_ends_training() -> None:
     members = members_of(L2, TRAINING)
     batch = batch_of(members)
     with pytest.raises(RankfallError, match="7 symbols"):
         passes(members, replace(batch, inputs=batch.inputs + 5))
-
-
-@pytest.mark.slow
-def test_a_component_that_is_loaded_anew_is_traced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the same design, and in the same process."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    losses = []
-    for power in (1, 3):
-        (tmp_path / "edited.py").write_text(f"def edited(logits):\n    return ({power} * logits).softmax(-1)\n")
-        monkeypatch.delitem(sys.modules, "edited", raising=False)
-        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
-        members = members_of(network(normaliser="edited:edited"), TRAINING)
-        losses.append(passes(members, batch_of(members)).loss)
-    assert not torch.equal(*losses)
 
 
 def both_ways(training: Training = TRAINING) -> str:
@@ -449,13 +388,6 @@ def both_ways(training: Training = TRAINING) -> str:
 
 def test_the_machine_agrees_with_autograd_in_float32() -> None:
     assert both_ways() == "" and both_ways(replace(TRAINING, dropout=0.0)) == ""
-
-
-def test_equal_numbers_whose_places_matter_are_no_disagreement() -> None:
-    """PyTorch puts them in any order, which is as right as the machine's."""
-    tied = network(mlp="own_operations:SortedAnyhow")
-    members = members_of(tied, TRAINING)
-    assert agreement.disagreement(tied, TOKENS, TRAINING, [batch_of(members)]) == ""
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Guards that the machine evaluates as PyTorch does, in whatever parts, and each member as if it were alone."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,8 +13,7 @@ from rankfall.train.members import Members
 
 pytest.importorskip("numba")
 from rankfall.train.machine.engine import Machined
-from rankfall.train.machine.evaluation import EVALUATED, add_up, parts_of
-from rankfall.train.machine.trace import Untraceable
+from rankfall.train.machine.evaluation import EVALUATED, add_up
 from rankfall.train.objectives._base import Graded, Samples
 
 ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 2, "heads": 2, "width": 8}
@@ -64,13 +62,6 @@ def test_an_evaluation_is_that_of_pytorch(network: Architecture, shape: Shape, o
     assert torch.equal(alone.grade(function, samples_of(alone, shape, count)).loss, found.loss[1:])
 
 
-def test_parts_are_equal_where_they_can_be() -> None:
-    sizes = lambda count: [  # noqa: E731
-        one.inputs.shape[1] for one in parts_of(Samples(*[torch.zeros(1, count, 2)] * 2, [0], ("test", 0)))
-    ]
-    assert sizes(500) == [25] * 20 and sizes(20) == [20] and sizes(37) == [32, 5] and sizes(64) == [32, 32]
-
-
 def test_means_of_parts_are_weighed_by_what_they_ask() -> None:
     def part(loss: float, asked: int, right: int) -> Graded:
         return Graded(torch.tensor([loss]), torch.tensor([asked]), {"right": torch.tensor([right])})
@@ -92,31 +83,6 @@ def test_masked_tokens_are_hidden_as_pytorch_hides_them() -> None:
     assert (
         isinstance(members.engine, Machined) and len(members.engine.memories) == 2
     )  # its programs: of 32 samples and of 9
-
-
-def test_what_is_drawn_for_a_whole_batch_is_evaluated_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It cannot be told which part of it belongs to which samples."""
-    training = Training("t", objective=Component("own:stretched"), epochs=1, batch=6)
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    members = members_of(NETWORK, TOKENS, training)
-    batch, function = samples_of(members, TOKENS, 40), recipe.objective(training)
-    assert torch.equal(members.grade(function, batch).loss, function(members.module, batch).loss)
-
-
-def test_an_evaluation_that_cannot_be_traced_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each batch of each epoch would trace for most of a second, and give up."""
-    training = Training("t", objective=Component("classes"), epochs=1, batch=6)
-    members, tries = members_of(NETWORK, TOKENS, training), []
-
-    def untraceable(*given: object, **more: object) -> None:
-        tries.append(1)
-        raise Untraceable("decided by data")
-
-    monkeypatch.setattr(Machined, "launch", untraceable)
-    batch, function = samples_of(members, TOKENS, 40), recipe.objective(training)
-    for _ in range(3):
-        assert torch.equal(members.grade(function, batch).loss, function(members.module, batch).loss)
-    assert len(tries) == 1
 
 
 def by_pytorch(members: Members):  # type: ignore[no-untyped-def]

@@ -71,11 +71,6 @@ def test_training_is_the_plain_engines(name: str) -> None:
     asked.test_training_is_the_plain_engines(name)
 
 
-def test_an_optimiser_that_adds_up_by_row_and_by_column_is_the_plain_engines() -> None:
-    """In one pass over the weights, no group of threads could do both."""
-    asked.test_training_is_the_plain_engines("own:Factored")
-
-
 def test_the_order_in_which_threads_run_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread reads what another one writes without a barrier between them."""
     forwards = asked.trained((0, 1))
@@ -93,9 +88,8 @@ def test_a_resumed_training_is_the_same_bits() -> None:
     asked.test_a_resumed_training_is_the_same_bits()
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_member_that_diverges_stops_alone(value: float) -> None:
-    asked.test_a_member_that_diverges_stops_alone(value)
+def test_a_member_that_diverges_stops_alone() -> None:
+    asked.test_a_member_that_diverges_stops_alone()
 
 
 def test_a_symbol_that_is_none_ends_training_where_it_is_graded() -> None:

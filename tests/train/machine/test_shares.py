@@ -1,7 +1,7 @@
 """Guards that each step of each member is computed once and after the one before it, by threads with equal shares."""
 
 import threading
-from itertools import pairwise, product
+from itertools import product
 
 import pytest
 
@@ -30,19 +30,6 @@ def test_each_step_is_taken_once_and_in_order(members: int, threads: int) -> Non
         assert sorted(taken) == sorted(product(range(members), range(steps)))
         for member in range(members):
             assert [step for one, step in taken if one == member] == list(range(steps))
-
-
-@pytest.mark.parametrize(("members", "threads"), [(m, t) for m, t in MANY if t <= m])
-@pytest.mark.parametrize("most", [1, 16])
-def test_shares_are_equal_and_no_thread_waits(members: int, threads: int, most: int) -> None:
-    """If each step takes one unit of time: all end after as many units as there are members, when the work divides by threads at all."""
-    steps = steps_at_once(members, threads, most)
-    given = shares(members, steps, threads)
-    lengths = [len(one.before) + steps * (one.last - one.first) + len(one.behind) for one in given]
-    assert set(lengths) == {members * steps // threads}
-    for one, after in pairwise(given):
-        assert len(after.before) <= lengths[0] - len(one.behind), "its first steps are not done when the others are due"
-        assert bool(one.behind) == bool(after.before) and [*after.before, *one.behind] in ([], list(range(steps)))
 
 
 def test_a_thread_that_fails_keeps_no_other_waiting() -> None:
