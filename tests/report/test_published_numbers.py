@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import component_pages
 import pytest
 from own_quantity import forget_own
 from plans import VALID, changed
@@ -39,7 +40,7 @@ def entropy():
     return Table("mylab.entropy", "a cell x layer", (Column("layer", "int", "layer"), Column("entropy", "float", "nats")), key=("layer",))
 """
 PUBLISHED = """
-from rankfall.report.published_numbers import read_published
+from rankfall import read_published
 
 DATA = ["published.csv"]
 PUBLISHED = read_published(__file__)
@@ -73,11 +74,9 @@ def test_every_file_is_read_by_its_quantity() -> None:
 
 
 def test_the_documentation_shows_these_files() -> None:
-    page = (PACKAGE.parents[1] / "docs" / "components.md").read_text()
-    shown = page[page.index("## Published numbers") : page.index("## A claim")]
-    code = shown[shown.index("```python\n") + len("```python\n") :].partition("```")[0]
+    code = component_pages.files("published")["lab/entropy/published.py"]
     assert ast.dump(ast.parse(code.partition("\n")[2])) == ast.dump(ast.parse(PUBLISHED))
-    header = next(line for line in shown.splitlines() if line.startswith("name,"))
+    header = next(line for line in component_pages.text("published").splitlines() if line.startswith("name,"))
     assert tuple(header.split(",")) == FIELDS
 
 

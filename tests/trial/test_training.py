@@ -1,13 +1,15 @@
 """Guards that objectives, optimisers and parts of networks are refused whose faults show in a sum or in training mode."""
 
-import re
 from pathlib import Path
+from typing import Any
 
+import component_pages
 import pytest
 
 from rankfall.design import Component
+from rankfall.learned import LEARNED
 from rankfall.trial.candidate import Refused
-from rankfall.trial.kinds import try_component
+from rankfall.trial.kinds import KINDS, try_component
 from rankfall.trial.setting import Surroundings
 
 AT_ONCE = [
@@ -48,11 +50,23 @@ def test_what_does_the_same_in_both_modes_and_at_every_step_passes(kind: str, na
     try_component(kind, Component(name=name), Surroundings())
 
 
-@pytest.mark.parametrize(("kind", "name"), [("norm", "largest"), ("objective", "focal"), ("optimizer", "signs")])
-def test_the_examples_of_the_page_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "components.md").read_text()
-    (code,) = re.findall(rf"`src/rankfall/[\w/]+/{name}\.py`:\n\n```python\n(.*?)```", page, re.DOTALL)
-    (tmp_path / f"page_{name}.py").write_text(code)
+EXAMPLES = [
+    pytest.param(page, kind, written, id=f"{page}-{kind}", marks=pytest.mark.long if kind in LEARNED else ())
+    for page in component_pages.NAMES
+    for kind, written in component_pages.components(page)
+    if page != "index"  # which names the attention of another page
+]
+
+
+def test_every_page_of_a_kind_that_is_tried_has_an_example() -> None:
+    kinds = {kind for page in component_pages.NAMES for kind, _ in component_pages.components(page)}
+    assert kinds == KINDS.keys()
+
+
+@pytest.mark.parametrize(("page", "kind", "written"), EXAMPLES)
+def test_the_examples_of_the_pages_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, kind: str, written: Any
+) -> None:
+    component_pages.write(tmp_path, component_pages.files(page))
     monkeypatch.syspath_prepend(tmp_path)
-    attribute = name if kind == "objective" else name.capitalize()
-    try_component(kind, Component(name=f"page_{name}:{attribute}"), Surroundings())
+    try_component(kind, Component.parse(written), Surroundings(inputs="tokens"))

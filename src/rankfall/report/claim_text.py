@@ -27,7 +27,7 @@ the source's own setting, as far as it can be run here: many sources train large
 "Extends to" and "does not extend to" say what becomes of the statement in settings that the experiment adds, and change no verdict. Rules
 were committed before the runs; claims whose rule was changed after numbers say so, and why. Intervals are of 95% over seeds. The command
 beside a claim prints the rows that its verdict rests on, a number and a seed each; the page of the run has them too, with a chart, and
-`results/claims/figures` the figure that `rankfall claims NAME` names. To test a claim of your own, see [components](components.md).
+`results/claims/figures` the figure that `rankfall claims NAME` names. To test a claim of your own, see [claim](components/claim.md).
 """
 
 
