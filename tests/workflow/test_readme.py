@@ -61,6 +61,7 @@ def test_every_example_of_a_component_runs(tmp_path: Path) -> None:
     config["measures"]["scorecard"] = {}
     grid: list[dict[str, Any]] = [{"task": "parity", "architecture": names, "training": "short", "seed": 0}]
     grid.append(grid[0] | {"architecture": "capped", "training": list(config["trainings"]), "seed": [0, 1]})
+    config["trainings"] |= CONFIG["trainings"]
     checkout.configure(changed(CONFIG | {"page": True}, **config, grid=grid))
     assert checkout.run().trained == len(names) + 4
     rows = pq.read_table(
