@@ -91,8 +91,10 @@ class Twice(Usual):
 
 
 class Half(Usual):
+    """Half of it goes to the next token, past the attention."""
+
     def mix(self, x, drop):
-        return super().mix(x, drop) / 2
+        return (super().mix(x, drop) + x.roll(1, 2)) / 2
 
 
 class Two:
@@ -129,12 +131,16 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "Mixing",
             {"PROVIDES": ["weights"], "OFFERS": ["scores"], "IGNORES": ["heads", "head_width"], "BREAKS": []},
         ),
-        ("position", "Distance", {"TOUCHES": ["scores"], "ADMITS": "any", "PROVIDES": ["bias by offset"]}),
-        ("position", "Table", {"TOUCHES": ["states", "scores"], "ADMITS": "trained", "PROVIDES": []}),
+        (
+            "position",
+            "Distance",
+            {"TOUCHES": ["scores"], "ADMITS": "any", "PROVIDES": ["bias by offset"], "BREAKS": []},
+        ),
+        ("position", "Table", {"TOUCHES": ["states", "scores"], "ADMITS": "trained", "PROVIDES": [], "BREAKS": []}),
         ("sentinels", "Two", {"COUNT": 2}),
-        ("block", "Usual", {"BREAKS": []}),
-        ("block", "Twice", {"BREAKS": ["blocks", "weights", "heads", "values"]}),
-        ("block", "Half", {"BREAKS": ["blocks"]}),
+        ("block", "Usual", {"BREAKS": [], "TOKENWISE": True}),
+        ("block", "Twice", {"BREAKS": ["blocks", "weights", "heads", "values"], "TOKENWISE": True}),
+        ("block", "Half", {"BREAKS": ["blocks"], "TOKENWISE": False}),
     ],
 )
 def test_what_calling_a_component_shows(lab: Path, kind: str, name: str, facts: dict[str, object]) -> None:

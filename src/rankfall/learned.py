@@ -22,10 +22,10 @@ from rankfall.disk import StoreError, atomic, cache_home
 LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that a call shows
     "task": ("INPUTS", "TARGETS"),
     "attention": ("PROVIDES", "OFFERS", "IGNORES", "BREAKS"),
-    "position": ("TOUCHES", "ADMITS", "PROVIDES"),
+    "position": ("TOUCHES", "ADMITS", "PROVIDES", "BREAKS"),
     "normaliser": ("TOUCHES", "PROVIDES"),
     "sentinels": ("COUNT",),
-    "block": ("BREAKS",),
+    "block": ("BREAKS", "TOKENWISE"),
     "residual": ("BREAKS",),
 }
 SECONDS = 120  # for importing and calling a component

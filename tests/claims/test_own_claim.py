@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import component_pages
 import pandas as pd
 import pytest
-from checkout import ROOT, Checkout
+from checkout import Checkout
 from own_quantity import import_from_here  # noqa: F401
 
 from rankfall.components import load
@@ -45,12 +46,12 @@ CLAIMS = (
 CONFIG = {"measures": {"claims": {}, "mine": {"measure": "mylab.squares"}}}
 
 
-def write(folder: Path, claim: str = CLAIM) -> None:
+def write(folder: Path, claim: str = CLAIM, measure: str = MEASURE) -> None:
     own = folder / "mylab" / "squares"
     own.mkdir(parents=True)
     (own / "__init__.py").write_text("")
     (own.parent / "__init__.py").write_text("")
-    (own / "measure.py").write_text(MEASURE)
+    (own / "measure.py").write_text(measure)
     (own / "claim.py").write_text(claim)
 
 
@@ -88,10 +89,8 @@ def test_a_misspelt_name_is_refused_before_anything_runs(tmp_path: Path) -> None
 
 
 def test_the_documentation_shows_a_claim_that_works(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "components.md").read_text()
-    shown = page[page.index("## A claim") :]
-    text = shown[shown.index("```python\n") + len("```python\n") :].partition("```")[0]
-    write(tmp_path, text)
+    shown = component_pages.files("claim")
+    write(tmp_path, shown["lab/squares/claim.py"], shown["lab/squares/measure.py"])
     make_plan(CONFIG)
     (claim,) = [one for one in claims() if one.name == "squares_grow"]
     rows = pd.DataFrame(load("measure", "mylab.squares")(None))

@@ -12,7 +12,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted(DOCS.rglob("*.md"))
 OUTSIDE = {
     "readme.md": ROOT / "README.md",
     "contributing.md": ROOT / "CONTRIBUTING.md",
@@ -36,7 +36,7 @@ def listed(entries):
 
 def test_every_page_is_in_the_navigation_once():
     pages = list(listed(config()["nav"]))
-    assert sorted(pages) == sorted([*(page.name for page in PAGES), *OUTSIDE])
+    assert sorted(pages) == sorted([*(str(page.relative_to(DOCS)) for page in PAGES), *OUTSIDE])
 
 
 def slug(heading):
@@ -44,7 +44,7 @@ def slug(heading):
     return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading.replace("`", "").lower()).strip())
 
 
-@pytest.mark.parametrize("page", [*PAGES, *OUTSIDE.values()], ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [*PAGES, *OUTSIDE.values()], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_of_a_page_lead_to_files_and_headings(page):
     """In the repository, without the site."""
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)

@@ -4,8 +4,11 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import component_pages
 import foreign
 import mpmath as mp
 import numpy as np
@@ -24,6 +27,7 @@ from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.state import State
 from rankfall.rank.centred.traits import Traits, slope, traits
 from rankfall.rank.centred.weights import rule_of
+from rankfall.rank.centred.written import find_written_rule
 from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as orders
 
@@ -211,6 +215,16 @@ def test_a_centred_form_beside_a_normaliser_is_used() -> None:
     warmer = stepped(design, lambda _: partial(foreign.known, temperature=2.0)).rest
     derived_form = stepped(design, lambda _: partial(foreign.soft, temperature=2.0)).rest
     torch.testing.assert_close(warmer.unit, derived_form.unit, rtol=1e-9, atol=1e-9)
+
+
+def test_the_centred_form_that_the_documentation_shows_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    component_pages.write(tmp_path, component_pages.files("theory"))
+    monkeypatch.syspath_prepend(tmp_path)
+    shown = import_module("lab.soft").soft
+    assert find_written_rule(shown) is not None
+    design = alone(normaliser="softmax")
+    found, known = (stepped(design, lambda _, f=f: partial(f, temperature=2.0)).rest for f in (shown, foreign.known))  # type: ignore[misc]
+    torch.testing.assert_close(found.unit, known.unit, rtol=1e-12, atol=1e-12)
 
 
 def test_a_wrong_one_is_not() -> None:

@@ -38,7 +38,7 @@ def entropy():
     return Table("mylab.entropy", "a cell x layer", (Column("layer", "int", "layer"), Column("entropy", "float", "nats")), key=("layer",))
 """
 PUBLISHED = """
-from rankfall.report.published_numbers import read_published
+from rankfall import read_published
 
 DATA = ["published.csv"]
 PUBLISHED = read_published(__file__)

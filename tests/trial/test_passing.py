@@ -1,8 +1,6 @@
 """Guards that the trial refuses nobody who does what the contracts say: all of the package, and components of a user's own."""
 
-import re
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,16 +79,6 @@ def test_a_trial_costs_less_than_a_fifth_of_a_second() -> None:
             candidate = try_component(kind, component, setting)
             spent.append(time.thread_time() - began)
         assert min(spent) < 0.2 and candidate.calls <= 36, f"{kind} {name}: {spent}, {candidate.calls} calls"
-
-
-@pytest.mark.parametrize(("kind", "name"), [("norm", "largest"), ("objective", "focal"), ("optimizer", "signs")])
-def test_the_examples_of_the_page_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "components.md").read_text()
-    (code,) = re.findall(rf"`src/rankfall/[\w/]+/{name}\.py`:\n\n```python\n(.*?)```", page, re.DOTALL)
-    (tmp_path / f"page_{name}.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    attribute = name if kind == "objective" else name.capitalize()
-    try_component(kind, Component(name=f"page_{name}:{attribute}"), Surroundings())
 
 
 def test_sequences_are_cut_only_where_they_cost_much() -> None:

@@ -1,4 +1,4 @@
-"""A quantity of a user, as a folder of files that nothing of the package names: what `docs/components.md` shows."""
+"""A quantity of a user, as a folder of files that nothing of the package names: what `docs/components/measure.md` shows in one file."""
 
 import sys
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def entropy(context, *, samples: int = 4):
     return rows
 ''',
     "columns.py": '''
-from rankfall.report.schema import Column, Table
+from rankfall import Column, Table
 
 
 def entropy() -> Table:
@@ -42,25 +42,22 @@ def entropy() -> Table:
     )
 ''',
     "headline.py": '''
-from rankfall.report.cell_numbers import at_last, plain
-from rankfall.report.headlines import Headline
+from rankfall import Headline, column_as_numbers, last_layer
 
 
-def last(rows):
-    return plain(rows, "entropy")
+def entropy_of_rows(rows):
+    return column_as_numbers(rows, "entropy")
 
 
 HEADLINES = (
-    Headline("entropy_last", "entropy at the last layer", "entropy of attention weights in the last block", ("layer", "entropy"),
-             at_last, last, unit="nats", good=None, study="rank"),
+    Headline(name="entropy_last", title="entropy at the last layer", meaning="entropy of attention weights in the last block",
+             columns=("layer", "entropy"), rows=last_layer, number=entropy_of_rows, unit="nats", good=None, study="rank"),
 )
 ''',
     "figure.py": '''
 """Entropy of attention by layer."""
 
-from rankfall.report.colours import colours
-from rankfall.report.lines import lines
-from rankfall.report.style import Picture
+from rankfall import Picture, colours_of, draw_lines
 
 TABLES = ["mylab.entropy"]
 
@@ -68,19 +65,19 @@ TABLES = ["mylab.entropy"]
 def entropy(read) -> Picture:
     """A line an architecture."""
     table = read("mylab.entropy")
-    grid = lines(table, "layer", "entropy", "architecture", colours(sorted(table.architecture.unique())))
+    grid = draw_lines(table, "layer", "entropy", "architecture", colours_of(sorted(table.architecture.unique())))
     return Picture(grid.figure, "Entropy of attention by layer.")
 ''',
     "chart.py": '''
-from rankfall.report.page.chart import POSITIVE, Chart
+from rankfall import Chart
 
 CHARTS = (
-    Chart("entropy", "Entropy of attention by layer", "How many tokens a token looks at.", "layer", "entropy", "layer", "entropy (nats)",
-          within=POSITIVE, study="rank"),
+    Chart(name="entropy", title="Entropy of attention by layer", text="How many tokens a token looks at.", x="layer", y="entropy",
+          x_title="layer", y_title="entropy (nats)", within=(0, None), study="rank"),
 )
 ''',
     "sentence.py": '''
-from rankfall.report.page.question import ask_range
+from rankfall import ask_range
 
 SENTENCES = (ask_range("Who looks at most tokens?", "entropy_last", "entropy at the last layer is largest in", unit="nats"),)
 ''',

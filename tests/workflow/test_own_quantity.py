@@ -2,15 +2,15 @@
 figure, a chart and a sentence, and an edit of one of its files makes stale what is made of that file."""
 
 import ast
-import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import component_pages
 import own_quantity
 import pytest
-from checkout import CONFIG, ROOT, Checkout
+from checkout import CONFIG, Checkout
 from own_quantity import import_from_here  # noqa: F401
 
 from rankfall.errors import RankfallError
@@ -40,11 +40,12 @@ def test_it_is_found_by_its_module(write: Callable[[Path], Path], tmp_path: Path
 
 
 def test_the_documentation_shows_these_files() -> None:
-    page = (ROOT / "docs" / "components.md").read_text()
-    shown = dict(re.findall(r"`mylab/entropy/(\w+\.py)`[^\n]*\n\n```python\n(.*?)```", page, re.DOTALL))
-    assert set(shown) == {"headline.py", "chart.py", "sentence.py"}
-    for name, text in shown.items():
-        assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(own_quantity.FILES[name])), name
+    """In one file, whose last part has what the scorecard and the page show."""
+    *_, (name, last) = component_pages.blocks("measure")
+    assert name == "lab/entropy.py"
+    shown = [ast.dump(node) for node in ast.parse(last).body if not isinstance(node, ast.ImportFrom)]
+    files = [ast.parse(own_quantity.FILES[file]).body for file in ("headline.py", "chart.py", "sentence.py")]
+    assert shown == [ast.dump(node) for file in files for node in file if not isinstance(node, ast.ImportFrom)]
 
 
 def digests() -> dict[str, str]:
@@ -83,7 +84,7 @@ def test_an_edit_makes_stale_what_is_made_of_it(file: str, tmp_path: Path) -> No
 
 WRONG: dict[str, tuple[str, str, str, str]] = {
     "column": ("headline.py", '("layer", "entropy")', '("layer", "entropi")', "mylab.entropy has no column 'entropi'"),
-    "axis": ("chart.py", '"layer", "entropy", "layer"', '"layr", "entropy", "layer"', "mylab.entropy has no column 'layr'"),
+    "axis": ("chart.py", 'x="layer"', 'x="layr"', "mylab.entropy has no column 'layr'"),
     "number": ("sentence.py", '"entropy_last"', '"entropy_first"', "there is no headline 'entropy_first'"),
     "table": ("columns.py", '"mylab.entropy",', '"entropy",', "calls its table 'entropy'"),
 }  # fmt: skip

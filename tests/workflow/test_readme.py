@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import component_pages
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -34,33 +35,63 @@ def test_the_example_component_is_a_file_and_a_name(tmp_path: Path) -> None:
     assert all(row["normaliser"].startswith("square") for row in rows)
 
 
+SMALL = {"heads": 2, "width": 8, "depth": 2}
+TAKEN_APART_ELSEWHERE = (
+    "published",
+    "claim",
+    "theory",
+)  # test_published_numbers.py, test_own_claim.py, tests/rank/test_derived.py
+
+
 @pytest.mark.slow
 def test_every_example_of_a_component_runs(tmp_path: Path) -> None:
-    """Each file of docs/components.md is written where the page says, and all of them take part in one benchmark."""
-    page = (ROOT / "docs/components.md").read_text()
-    files = re.findall(r"`src/rankfall/([\w/]+\.py)`[^\n]*:\n\n```python\n(.*?)```", page, re.DOTALL)
-    # The rule beside a normaliser, the call of `fit` and that of `check_component` are parts of files; three are of a quantity elsewhere
-    # (`test_own_quantity.py`), one is of a claim (`test_own_claim.py`), and one of published numbers (`test_published_numbers.py`).
-    assert len(files) == page.count("```python") - 8 == 9
+    """All files of docs/components/ take part in one benchmark, as the pages configure them."""
+    pages = [page for page in component_pages.NAMES if page not in TAKEN_APART_ELSEWHERE]
+    shown = sum(component_pages.text(page).count("```python") for page in component_pages.NAMES)
+    of_files = sum(len(component_pages.blocks(page)) for page in component_pages.NAMES)
+    assert of_files == shown - 1, "the call of check_component is no file"
     checkout = Checkout.make(tmp_path / "checkout")
-    for place, code in files:
-        file = checkout.source(place)
-        if not file.parent.is_dir():  # of a new quantity, which says what it is
-            file.parent.mkdir()
-            (file.parent / "__init__.py").write_text('"""How spread attention is."""\n')
-        file.write_text(code)
-    written = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
-    config = next(found for found in written if "architectures" in found)
-    config["architectures"]["near"] |= {"heads": 2, "width": 8, "depth": 2}
-    grid: list[dict[str, Any]] = [{"task": "parity", "architecture": "near", "training": "short", "seed": [0, 1]}]
-    grid.append(grid[0] | {"seed": 0, "attention": "before", "position": "none"})
-    config["measures"]["entropy"] = {"samples": 8, "cells": {"attention": "multihead"}}
-    checkout.configure(changed(CONFIG, **config, grid=grid))
-    assert checkout.run().trained == 3
-    rows = pq.read_table(checkout.results / "tables/entropy.parquet").to_pylist()  # this process knows no such table
-    assert {(row["seed"], row["layer"]) for row in rows} == {(0, 1), (0, 2), (1, 1), (1, 2)}
-    assert all(0 < row["entropy"] <= math.log(16) and row["position"] == "distance(steepest=1.0)" for row in rows)
+    component_pages.write(checkout.folder, component_pages.files(*pages))
+    config = component_pages.entries(*pages)
+    names = list(config["architectures"])
+    config["architectures"] = {
+        name: SMALL | fields for name, fields in config["architectures"].items() if name != "mine"
+    }
+    names.remove("mine")  # the first lines of index.md
+    config["measures"]["scorecard"] = {}
+    grid: list[dict[str, Any]] = [{"task": "parity", "architecture": names, "training": "short", "seed": 0}]
+    grid.append(grid[0] | {"architecture": "capped", "training": list(config["trainings"]), "seed": [0, 1]})
+    config["trainings"] |= CONFIG["trainings"]
+    checkout.configure(changed(CONFIG | {"page": True}, **config, grid=grid))
+    assert checkout.run().trained == len(names) + 4
+    rows = pq.read_table(
+        checkout.results / "tables/lab.entropy.parquet"
+    ).to_pylist()  # this process knows no such table
+    assert {row["architecture"] for row in rows} == {*names} and {row["layer"] for row in rows} == {1, 2}
+    assert all(0 < row["entropy"] <= math.log(18) for row in rows), "two sentinels are tokens too"
     assert (checkout.results / "figures/entropy.png").stat().st_size > 5000
+    assert "Who looks at most tokens?" in (checkout.results / "report" / "index.html").read_text()
+
+
+@pytest.mark.slow
+def test_an_attention_a_position_a_task_and_a_measure_run_without_a_fact(tmp_path: Path) -> None:
+    """What the pages of these kinds show first declares nothing in capitals."""
+    pages = ("attention", "position", "task", "measure")
+    first = dict(component_pages.blocks(page)[0] for page in pages)
+    assert len(first) == 4
+    assert not [name for code in first.values() for name in re.findall(r"^[A-Z_]+ *=", code, re.MULTILINE)]
+    checkout = Checkout.make(tmp_path / "checkout")
+    component_pages.write(checkout.folder, first)
+    config = component_pages.entries(*pages)
+    both = SMALL | config["architectures"]["capped"] | config["architectures"]["distance"]
+    grid = [{"task": "parity", "architecture": "both", "training": "short", "seed": [0, 1]}]
+    changes = {"tasks": config["tasks"], "architectures": {"both": both}, "measures": config["measures"]}
+    checkout.configure(changed(CONFIG | {"figures": {}}, **changes, grid=grid))
+    assert checkout.run().trained == 2
+    rows = pq.read_table(checkout.results / "tables/lab.entropy.parquet").to_pylist()
+    assert {(row["seed"], row["layer"]) for row in rows} == {(0, 1), (0, 2), (1, 1), (1, 2)}
+    assert all(0 < row["entropy"] <= math.log(16) for row in rows)
+    assert {row["position"] for row in rows} == {"lab.position:Distance(steepest=1.0)"}
 
 
 def test_files_that_it_names_are_there() -> None:

@@ -30,7 +30,7 @@ that decides. The verdict is about the source's own setting, as far as it can be
 experiment adds, and change no verdict. Rules were committed before the runs; claims whose rule was changed after numbers say so, and
 why. Intervals are of 95% over seeds. The command beside a claim prints the rows that its verdict rests on, a number and a seed each.
 The page of the run has them too, with a chart, and `results/claims/figures` the figure that `rankfall claims NAME` names. To test a
-claim of your own, see [components](components/claim.md).
+claim of your own, see [claim](components/claim.md).
 """
 
 

@@ -50,7 +50,7 @@ class Candidate:
 
     def refusal(self, what: str, remedy: str) -> Refused:
         """Return the error; `what` continues the component's name, `remedy` says what to do."""
-        return Refused(f"{self.title} {what}\n  fix: {remedy} (docs/components.md says what each kind is)")
+        return Refused(f"{self.title} {what}\n  fix: {remedy} (docs/components/ says what each kind is)")
 
     def bind_options(self) -> Any:
         """Return a function with its options, or an instance of a class that is made of its options alone."""

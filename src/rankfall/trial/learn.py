@@ -88,6 +88,7 @@ def learn_position(position: Any) -> dict[str, Any]:
         "TOUCHES": touches,
         "ADMITS": "any" if all(runs_at(made, place, LONGER) for place in touches) else "trained",
         "PROVIDES": ["bias by offset"] if "scores" in touches and adds_by_offset(made) else [],
+        "BREAKS": ["values"] if "values" in touches else [],  # what it adds is part of no value map
     }
 
 
@@ -100,7 +101,7 @@ def learn_normaliser(normaliser: Any) -> dict[str, Any]:
 
 
 def learn_block(block: Any) -> dict[str, Any]:
-    """Find whether a block puts its parts together as the block `attention` does."""
+    """Find whether a block puts its parts together as the block `attention` does, and whether it mixes tokens by its attention alone."""
     parts: dict[str, Any] = dict.fromkeys(("residual", "mlp_residual"), partial(add, depth=SIZES.depth))
     parts |= {"norm1": Layer(SIZES), "norm2": Layer(SIZES), "mlp": Gelu(SIZES), "placement": "pre", "site": "blocks.0"}
     attention = Multihead(SIZES, Position(), softmax, Mask(no_mask), "blocks.0")
@@ -109,7 +110,12 @@ def learn_block(block: Any) -> dict[str, Any]:
     x = made.widen(x) if hasattr(made, "widen") else x
     earlier: dict[str, Any] = {"earlier": {}} if asks(made) else {}
     breaks, _ = find_breaks(made, x, lambda state: made(state, no_dropout, **earlier))
-    return {"BREAKS": list(breaks) or (["blocks"] if asks(made) else [])}
+    made.attention = NoAttention()
+    with torch.no_grad():
+        other = x.clone()
+        other[:, :, 0] += 1
+        one, two = (made(state, no_dropout, **earlier)[:, :, 1:] for state in (x, other))
+    return {"BREAKS": list(breaks) or (["blocks"] if asks(made) else []), "TOKENWISE": torch.equal(one, two)}
 
 
 def learn_residual(residual: Any) -> dict[str, Any]:
@@ -125,6 +131,11 @@ def learn_sentinels(sentinels: Any) -> dict[str, Any]:
     x = fill(made)
     with torch.no_grad():
         return {"COUNT": made.add(x).shape[2] - x.shape[2]}
+
+
+class NoAttention(nn.Module):
+    def forward(self, x: Tensor, *drop: Any) -> Tensor:
+        return torch.zeros_like(x)
 
 
 class NotedPosition(Position):

@@ -45,7 +45,7 @@ def test_choices_are_those_of_the_code() -> None:
     """They are written out in signatures, which are read without running anything."""
     (block,) = get_args(hints_of("orders")["blocks"])
     assert list(get_args(block)) == list(orders.BLOCKS)
-    documented = (Path(__file__).parents[3] / "docs" / "components.md").read_text()
+    documented = (Path(__file__).parents[3] / "docs" / "components" / "theory.md").read_text()
     assert all(f"`{name}`" in documented for name in orders.BLOCKS)
     hints = hints_of("model_residuals")
     assert get_args(hints["phase"]) == PHASES
