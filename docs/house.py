@@ -35,7 +35,9 @@ FLOORS = (
     ("models", "train"),
     ("nets", "tasks"),
     ("report",),
-    ("caches", "components", "filters", "texts"),
+    ("components", "filters", "texts"),
+    ("learned", "modules"),
+    ("caches",),
     ("design", "disk", "series", "streams", "yaml_text"),
     ("annotations", "errors", "processes", "terminal"),
 )

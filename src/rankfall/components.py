@@ -29,6 +29,7 @@ from typing import Any
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
 from rankfall.learned import LEARNED, learn
+from rankfall.modules import find_module
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
@@ -163,34 +164,6 @@ def bound(kind: str, component: Any) -> Any:
     """Load a component and bind its options: return an instance of a class, or a partial function."""
     found = load(kind, component.name)
     return found(**component.options) if inspect.isclass(found) else functools.partial(found, **component.options)
-
-
-def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
-    """Return the spec of a module like `importlib.util.find_spec`, but import no parent package and search the working directory last."""
-    top, *rest = module.split(".")
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):
-        spec = None
-    spec = spec or importlib.machinery.PathFinder.find_spec(top, [os.getcwd()])
-    name = top
-    for part in rest:
-        if spec is None or spec.submodule_search_locations is None:
-            return None
-        name = f"{name}.{part}"
-        spec = find_inside(name, list(spec.submodule_search_locations))
-    return spec
-
-
-def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSpec | None:
-    """Return the spec of a module in the folders of its parent package, which need not be imported."""
-    try:
-        return importlib.machinery.PathFinder.find_spec(module, folders)
-    except KeyError:  # a namespace package in another one, for which Python needs the parent
-        spec = importlib.machinery.ModuleSpec(module, None, is_package=True)
-        inside = (os.path.join(folder, module.rpartition(".")[2]) for folder in folders)
-        spec.submodule_search_locations = [folder for folder in inside if os.path.isdir(folder)]
-        return spec
 
 
 @functools.lru_cache(maxsize=4096)

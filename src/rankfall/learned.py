@@ -32,14 +32,14 @@ SECONDS = 120  # for importing and calling a component
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedFacts:
     """What a call shows: facts, or the reason why there are none."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
 
 
-def learn(kind: str, name: str, file: Path) -> Learned:
+def learn(kind: str, name: str, file: Path) -> LearnedFacts:
     """Return what calling a component of these kinds shows, from the cache if none of its files has changed."""
     cached = _cached(kind, name, file)
     if cached is not None and (known := _read(cached)) is not None:
@@ -49,13 +49,13 @@ def learn(kind: str, name: str, file: Path) -> Learned:
         out = Path(folder) / "learned.json"
         reason = _call(kind, name, out)
         if not out.is_file():
-            return Learned(reason=reason)
+            return LearnedFacts(reason=reason)
         written: dict[str, Any] = json.loads(out.read_text())
     if cached is not None:
         entry = written | {"files": {path: _digest(Path(path)) for path in written["files"]}}
         with suppress(StoreError), atomic(cached) as handle:
             handle.write(json.dumps(entry).encode())
-    return Learned(written["facts"], written["reason"])
+    return LearnedFacts(written["facts"], written["reason"])
 
 
 def _call(kind: str, name: str, out: Path) -> str:
@@ -81,13 +81,13 @@ def _cached(kind: str, name: str, file: Path) -> Path | None:
     return None if home is None else home / "learned" / f"{ident}.json"
 
 
-def _read(path: Path) -> Learned | None:
+def _read(path: Path) -> LearnedFacts | None:
     """Return a cached result, or None if there is none or one of its files has changed."""
     try:
         entry = json.loads(path.read_text())
         if any(_digest(Path(file)) != digest for file, digest in entry["files"].items()):
             return None
-        return Learned(entry["facts"], entry["reason"])
+        return LearnedFacts(entry["facts"], entry["reason"])
     except (OSError, ValueError, KeyError, AttributeError):
         return None
 

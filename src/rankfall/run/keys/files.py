@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
-from rankfall.components import Description, find_module
+from rankfall.components import Description
 from rankfall.design import Component
 from rankfall.disk import cause
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list
+from rankfall.modules import find_module
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.keys.contents import files_in, hash_file

@@ -25,8 +25,8 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from rankfall import PUBLIC
-from rankfall.components import find_inside, find_module
 from rankfall.errors import RankfallError
+from rankfall.modules import find_inside, find_module
 from rankfall.run.keys.analyses import Analysis, analysis
 from rankfall.run.keys.imports import Imports, ancestors, holders, imports_of, without_type_checking
 from rankfall.run.keys.installed import versions_of

@@ -7,6 +7,7 @@ from typing import Any
 from rankfall import components
 from rankfall.design import Architecture, Component, parts
 from rankfall.filters import as_list
+from rankfall.modules import find_module
 from rankfall.nets.plain import PLAIN
 from rankfall.run.config.problems import problem, show_value
 
@@ -28,7 +29,7 @@ def always(options: Mapping[str, Any], facts: Mapping[str, Any], path: str) -> I
     for option in sorted(options.keys() - facts.get("PARTS", {}).keys()):
         for item in as_list(options[option]):
             part = item.get("name") if isinstance(item, dict) else item
-            if isinstance(part, str) and DOTTED.fullmatch(part) and components.find_module(part.partition(":")[0]):
+            if isinstance(part, str) and DOTTED.fullmatch(part) and find_module(part.partition(":")[0]):
                 yield "part", Component(name=part)
 
 

@@ -1,0 +1,33 @@
+"""Find modules as Python's import does, without importing them or their parent packages."""
+
+import importlib.machinery
+import importlib.util
+import os
+
+
+def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of a module like `importlib.util.find_spec`, but import no parent package and search the working directory last."""
+    top, *rest = module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    spec = spec or importlib.machinery.PathFinder.find_spec(top, [os.getcwd()])
+    name = top
+    for part in rest:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        name = f"{name}.{part}"
+        spec = find_inside(name, list(spec.submodule_search_locations))
+    return spec
+
+
+def find_inside(module: str, folders: list[str]) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of a module in the folders of its parent package, which need not be imported."""
+    try:
+        return importlib.machinery.PathFinder.find_spec(module, folders)
+    except KeyError:  # a namespace package in another one, for which Python needs the parent
+        spec = importlib.machinery.ModuleSpec(module, None, is_package=True)
+        inside = (os.path.join(folder, module.rpartition(".")[2]) for folder in folders)
+        spec.submodule_search_locations = [folder for folder in inside if os.path.isdir(folder)]
+        return spec
