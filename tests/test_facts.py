@@ -10,7 +10,7 @@ from rankfall.run.plan import make_plan
 COMPONENT = "def own(scores, *, power: float = 2, sign: int = 0, words: list[int] = []): ...\n"
 FACTS = {
     "LIMITS = {'power': 1}": "LIMITS must be a mapping of options to (lowest, highest), None for no bound, not {'power': 1}",
-    "LIMITS = {'pover': (1, 2)}": "LIMITS names 'pover', which is not an option of the component",
+    "LIMITS = {'pover': (1, 2)}": "LIMITS names 'pover', which is not an option of a component of the file",
     "REFUSES = {'mask': 'causal'}": "REFUSES must be a list of (filter of cells, reason), not",
     "DATA = 'facts.csv'": "DATA must be a list of files, not 'facts.csv'",
     "PARTS = {'words': 'mesk'}": "PARTS must be a mapping of options to kinds of components (task, block, ",

@@ -75,6 +75,7 @@ class Description:
     facts: Mapping[str, Any]
     computed: tuple[str, ...] = ()  # names in capitals whose values are not literals
     is_class: bool = False
+    in_file: frozenset[str] = frozenset()  # options of all functions and classes of the file
     unknown: str = ""  # why nothing was learned by calling it
 
 
@@ -250,7 +251,8 @@ def _describe(location: Location, content: bytes) -> Description:
     if node is None:
         raise _lacking(location, bodies)
     computed = tuple(name for name, value in _capitals(tree) if not _literal(value)[0])
-    return Description(location, _options(node), _facts(tree), computed, isinstance(node, ast.ClassDef))
+    in_file = frozenset(option for body in bodies.values() for option in _options(body))
+    return Description(location, _options(node), _facts(tree), computed, isinstance(node, ast.ClassDef), in_file)
 
 
 def _lacking(location: Location, defined: Iterable[str]) -> RankfallError:

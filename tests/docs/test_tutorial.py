@@ -88,7 +88,7 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     assert set(cells.status) == {"done"}
 
     typed(measure, folder)
-    alike = pd.read_parquet(tables / "alike.parquet")
+    alike = pd.read_parquet(tables / "mylab.alike.parquet")
     assert len(alike) == 24 * 5
     assert alike.cosine.between(-1, 1).all()
     plain = alike[(alike.architecture == "plain") & (alike.training == "init") & (alike.layer == 4)]

@@ -91,7 +91,7 @@ def test_tuples_are_read_item_by_item(lab: Path) -> None:
 
 IN_THE_FILE = {
     "LIMITS = {'k': (0, LOW)}": "LIMITS is computed, and a plan runs nothing: write literals",
-    "LIMITS = {'kk': (0, 1)}": "LIMITS names 'kk', which is not an option of the component",
+    "LIMITS = {'kk': (0, 1)}": "LIMITS names 'kk', which is not an option of a component of the file",
     "def broken(": "line 4: ",
 }
 

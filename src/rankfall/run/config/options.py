@@ -113,9 +113,9 @@ def _check_facts(kind: str, found: Description) -> None:
             raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, not {show_value(found.facts[fact])}")
     for fact in ("LIMITS", "FILES", "PARTS", "CHOOSES"):
         for name in found.facts.get(fact, {}):
-            if name not in found.options:
+            if name not in found.in_file:  # a file may hold several components
                 raise RankfallError(
-                    f"{found.location.file}: {fact} names {name!r}, which is not an option of the component"
+                    f"{found.location.file}: {fact} names {name!r}, which is not an option of a component of the file"
                 )
 
 
