@@ -99,19 +99,20 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     made = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
-    pages = sorted(tmp_path.glob("*.html"))
-    assert {f"{Path(page).stem}.html" for page in listed(config()["nav"])} <= {page.name for page in pages}
+    pages = sorted(tmp_path.rglob("*.html"))
+    built = {str(page.relative_to(tmp_path)) for page in pages}
+    assert {str(Path(page).with_suffix(".html")) for page in listed(config()["nav"])} <= built
     for page in pages:
         found = Loaded()
         found.feed(page.read_text())
         assert [url for url in found.fetched if "//" in url] == [], page.name
         for url in found.fetched:
             if page.name != "404.html" and not url.startswith("data:"):
-                assert (tmp_path / url.partition("?")[0]).is_file(), (page.name, url)
+                assert (page.parent / url.partition("?")[0]).is_file(), (page.name, url)
         for link in found.links:
             if "://" not in link and page.name != "404.html" and not link.startswith(("#", "mailto:")):
-                file = tmp_path / (link.partition("#")[0] or page.name)
-                assert file.is_file() or file == tmp_path / ".", (page.name, link)
+                file = page.parent / (link.partition("#")[0] or page.name)
+                assert file.is_file() or file.resolve() == tmp_path.resolve(), (page.name, link)
     styles = " ".join(file.read_text() for file in (tmp_path / "assets" / "stylesheets").glob("*.css"))
     assert re.findall(r"url\((?![\"']?(?:data:|#))[\"']?(https?:)?//[^)]*\)", styles) == []
     assert "<!--=" not in re.sub(r"<!--=\w+-->[^<]*<!--/-->", "", (tmp_path / "readme.html").read_text())
