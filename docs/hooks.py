@@ -29,15 +29,16 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    return LINK.sub(lambda found: linked(found, files), markdown)
+    up = "../" * page.file.src_uri.count("/")
+    return LINK.sub(lambda found: linked(found, files, up), markdown)
 
 
-def linked(found: re.Match[str], files: Files) -> str:
+def linked(found: re.Match[str], files: Files, up: str) -> str:
     """A link to a page of the site, or the plain path of a file that exists in the repository and is none."""
     image, text, target, anchor = found[1], found[2], found[3], found[4] or ""
-    name = target.removeprefix("../")
+    name = re.sub(r"^(\.\./)+", "", target)
     if name in OUTSIDE:
-        return f"{image}[{text}]({OUTSIDE[name]}{anchor})"
+        return f"{image}[{text}]({up}{OUTSIDE[name]}{anchor})"
     if "://" in target or files.get_file_from_path(target) or not (ROOT / name).exists():
         return found[0]
     return f"`{name}`" if text.strip("`") in (name, Path(name).name) else f"{text} (`{name}`)"
