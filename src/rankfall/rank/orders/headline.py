@@ -27,6 +27,12 @@ def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
         return "no block of the table orders is made of these parts"
     if block != BARE and about["sentinels"] not in ("none", None):
         return "blocks are measured without special tokens"
+    if (
+        block != BARE
+        and row["residual"] == "none"
+        and any(about[part] not in ("none", None) for part in ("position", "mask"))
+    ):
+        return "blocks without skip connections are measured without position and mask"
     return about | {"block": block}
 
 

@@ -104,10 +104,10 @@ def orders(
     tokens: int = 6,
     width: int = 8,
 ) -> list[dict[str, Any]]:
-    """Measure attention alone for attention x normaliser x position x mask x sentinels, and every block for all of these but sentinels.
+    """Measure attention alone for attention x normaliser x position x mask x sentinels, and every block for attention x normaliser.
 
-    `blocks`: by default all; with a position or a mask they are measured at the largest number of heads alone. A field that an attention
-    does not read, such as the normaliser, is null. Masks that an attention does not support are left out.
+    `blocks`: by default all. Those with a skip connection are measured for each position and mask too, at the largest number of heads. A
+    field that an attention does not read, such as the normaliser, is null. Masks that an attention does not support are left out.
     """
     for count in heads:
         if width % count:
@@ -140,10 +140,10 @@ def compositions(
         for position in positions:
             for mask in masks:
                 placed = replace(base, position=position, mask=mask)  # type: ignore[arg-type]
-                if placed == base or base.heads in (None, max(heads)):
-                    for block in blocks:
-                        if block != "attention alone":
-                            yield Composition(replace(placed, **BLOCKS[block]), block, True)
+                for block in blocks:
+                    skips = "residual" in BLOCKS[block] and base.heads in (None, max(heads))
+                    if block != "attention alone" and (placed == base or skips):
+                        yield Composition(replace(placed, **BLOCKS[block]), block, True)
 
 
 def bases(
