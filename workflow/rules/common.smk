@@ -19,7 +19,8 @@ MOST = 3  # times what the first attempt may use; a job that was preempted often
 
 def inputs(pattern):
     """The files that a job reads. A file that is there is right, whatever its date: a job whose files are there needs nothing, not even what
-    it would read if it ran (Snakemake runs a job whose input another job is about to make, also if that input is ancient)."""
+    it would read if it ran (Snakemake runs a job whose input another job is about to make, also if that input is ancient).
+    """
 
     def list_inputs(wildcards):
         write_plan()
