@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rankfall import __version__
 from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home
 
@@ -40,7 +41,8 @@ class LearnedFacts:
 
 
 def learn(kind: str, name: str, file: Path) -> LearnedFacts:
-    """Return what calling a component of these kinds shows, from the cache if none of its files has changed."""
+    """Return what calling a component of these kinds shows, from the cache if none of its files has changed. A failure is not cached: its
+    cause may be a file that is not there yet."""
     cached = _cached(kind, name, file)
     if cached is not None and (known := _read(cached)) is not None:
         use(cached)
@@ -51,7 +53,7 @@ def learn(kind: str, name: str, file: Path) -> LearnedFacts:
         if not out.is_file():
             return LearnedFacts(reason=reason)
         written: dict[str, Any] = json.loads(out.read_text())
-    if cached is not None:
+    if cached is not None and not written["reason"] and not written["data"]:
         entry = written | {"files": {path: _digest(Path(path)) for path in written["files"]}}
         with suppress(StoreError), atomic(cached) as handle:
             handle.write(json.dumps(entry).encode())
@@ -67,7 +69,7 @@ def _call(kind: str, name: str, out: Path) -> str:
         "PYTHONDONTWRITEBYTECODE": "1",
         "CUDA_VISIBLE_DEVICES": "",
     }
-    command = [sys.executable, "-m", "rankfall.trial.learn", kind, name, str(out)]
+    command = [sys.executable, "-P", "-m", "rankfall.trial.learn", kind, name, str(out)]
     try:
         ended = subprocess.run(command, env=child, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -77,7 +79,7 @@ def _call(kind: str, name: str, out: Path) -> str:
 
 def _cached(kind: str, name: str, file: Path) -> Path | None:
     home = cache_home()
-    ident = hashlib.sha256(f"{kind} {name} {file} {os.getcwd()}".encode()).hexdigest()[:24]
+    ident = hashlib.sha256(f"{__version__} {kind} {name} {file} {os.getcwd()}".encode()).hexdigest()[:24]
     return None if home is None else home / "learned" / f"{ident}.json"
 
 

@@ -22,7 +22,8 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
     table = declaration(name, rows)
     declared = {column.name: column for column in table.columns}
     given = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
-    for unknown in [column for column in given if column not in declared]:
+    empty = {column for column in given if table.inferred and column not in declared}  # it has no value here
+    for unknown in [column for column in given if column not in declared and column not in empty]:
         near = difflib.get_close_matches(unknown, declared, 1)
         hint = f"; the nearest is {near[0]!r}" if near else ""
         raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} ({name}/columns.py)")
@@ -37,7 +38,8 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
             raise RankfallError(f"table {name}: column {column.name!r} is missing and not nullable")
     data = pa.table(arrays, schema=_arrow_schema(table))
     _check_values(table, data)
-    data = data.take(pc.sort_indices(data, sort_keys=[(column, "ascending") for column in table.order]))
+    if table.order:
+        data = data.take(pc.sort_indices(data, sort_keys=[(column, "ascending") for column in table.order]))
     return data.combine_chunks()
 
 
@@ -50,21 +52,30 @@ def declaration(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> Tabl
         rows.column_names if isinstance(rows, pa.Table) else list(dict.fromkeys(name for row in rows for name in row))
     )
     own = [column for column in names if not table.cells or column not in {one.name for one in CELL_COLUMNS}]
-    types = {column: _infer_type(name, column, rows) for column in own}
+    types = {column: kind for column in own if (kind := _infer_type(name, column, rows))}
     columns = tuple(Column(column, kind, "as the measure gives it", nullable=True) for column, kind in types.items())
-    return replace(table, own=columns, key=tuple(sorted(own, key=lambda column: types[column] == "float")))
+    texts = tuple(column for column, kind in types.items() if kind != "float")  # these distinguish rows if they can
+    whole = replace(table, own=columns, key=texts)
+    return whole if _distinguishes(rows, whole.identity) else replace(whole, key=(*texts, *(types.keys() - {*texts})))
+
+
+def _distinguishes(rows: Sequence[Mapping[str, Any]] | pa.Table, columns: Sequence[str]) -> bool:
+    if isinstance(rows, pa.Table):
+        there = [column for column in columns if column in rows.column_names]
+        return bool(there) and len(rows.select(there).group_by(there).aggregate([])) == len(rows)
+    return len({tuple(row.get(column) for column in columns) for row in rows}) == len(rows)
 
 
 def _infer_type(name: str, column: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> str:
-    """Return the type of a column of rows; a column without a value holds floats."""
+    """Return the type of a column of rows; empty for a column without a value."""
     try:
         kind = rows[column].type if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows]).type
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         line = str(error).splitlines()[0]
         raise RankfallError(f"table {name}: column {column!r} mixes types or holds no plain values: {line}") from None
-    if pa.types.is_integer(kind):
-        return "int"
-    known = {wanted: word for word, wanted in ARROW.items()} | {pa.null(): "float"}
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "int" if pa.types.is_integer(kind) else "float"
+    known = {wanted: word for word, wanted in ARROW.items()} | {pa.null(): ""}
     if kind not in known:
         raise RankfallError(
             f"table {name}: column {column!r} has values of type {kind}\n"

@@ -125,7 +125,13 @@ def combine(name: str, paths: Sequence[Path], out: Path, config: str = "") -> in
     parts = [read(path, name) for path in paths]
     bare = [part.replace_schema_metadata(None) for part in parts]
     # Where columns are inferred, one part may hold integers where another one holds floats.
-    data = pa.concat_tables(bare, promote_options="permissive") if bare else conform(name, [])
+    try:
+        data = pa.concat_tables(bare, promote_options="permissive") if bare else conform(name, [])
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        line = str(error).splitlines()[0]
+        raise RankfallError(
+            f"table {name}: its rows have other types for other networks ({line})\nfix: give a column one type everywhere"
+        ) from None
     keys = data["key"].unique().to_pylist() if "key" in data.column_names else []
     devices = sorted({about_of(part).get("device", "") for part in parts} - {""})
     write(name, data, out, provenance(config, keys, ", ".join(devices)))

@@ -7,6 +7,7 @@ import json
 import sys
 import sysconfig
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from inspect import isclass
 from pathlib import Path
@@ -30,14 +31,11 @@ from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import HOOKS, Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
-from rankfall.trial.declared import find_breaks
+from rankfall.nets.residuals.scaled import scaled
+from rankfall.trial.declared import METHODS, find_breaks
+from rankfall.trial.noted import LAYERS, MEMBERS, SAMPLES, SIZES, TOKENS, earlier_of, fill, note_calls, random_states
 
-MEMBERS, SAMPLES, TOKENS, LONGER = 2, 2, 6, 11
-SIZES = Sizes(
-    members=MEMBERS, length=TOKENS, depth=2, width=8, heads=2, head_width=4, mlp_width=16, size_in=5, size_out=3, layer=1
-)  # fmt: skip
-# What a measure may use of an attention -> the attributes that make it up.
-PARTS = {"weights": ("weights",), "heads": ("heads", "contexts", "emit"), "values": ("value", "output", "maps")}
+LONGER = (11, 64)  # lengths beyond that for which a component is made
 OFFERED = {"rotate": "queries", "products": "products", "bias": "scores", "context": "values", "prepare": "lengths"}
 
 
@@ -46,37 +44,50 @@ def learn_task(task: Any) -> dict[str, Any]:
     made: Any = task() if isclass(task) else task
     data = made(np.random.default_rng(0))
     inputs, targets = data.train.inputs, data.train.targets
-    hidden = data.special > 0 and inputs.shape == targets.shape and torch.equal(inputs, targets)
+    if data.special > 0 and inputs.shape == targets.shape and torch.equal(inputs, targets):
+        raise ValueError(
+            "its targets are its inputs: say TARGETS = 'hidden' if the objective hides them, else 'classes'"
+        )
     kind = "values" if targets.is_floating_point() else "classes"
-    return {"INPUTS": "vectors" if inputs.is_floating_point() else "tokens", "TARGETS": "hidden" if hidden else kind}
+    return {"INPUTS": "vectors" if inputs.is_floating_point() else "tokens", "TARGETS": kind}
 
 
 def learn_attention(attention: Any) -> dict[str, Any]:
-    """Find which of its position, normaliser and mask an attention calls, which sizes it reads, and which parts it has."""
+    """Find which of its position, normaliser and mask an attention calls, which sizes it reads, and which parts it has, in two layers."""
     called: set[str] = set()
-
-    class NotedSizes(Sizes):
-        def __getattribute__(self, name: str) -> Any:
-            called.add(name)
-            return super().__getattribute__(name)
-
-    sizes: Sizes = NotedSizes(**vars(SIZES))
-    if hasattr(attention, "sized"):
-        sizes = attention.sized(sizes)
-    net = attention(sizes, NotedPosition(called), NotedNormaliser(called), NotedMask(called), "blocks.0")
-    x = fill(net).normal_(generator=torch.Generator().manual_seed(1))
-    earlier: dict[str, Any] = {"earlier": {}} if asks(net) else {}
-    with torch.no_grad():
-        net(x, no_dropout, **earlier)
-        provided = [name for name, parts in PARTS.items() if all(hasattr(net, part) for part in parts)]
-        if "weights" in provided:
-            net.weights(x)
+    provided = set(METHODS) & {"weights", "heads", "values"}
+    for layer in LAYERS:
+        net = note_calls(attention, layer, called, {})
+        provided -= {name for name in provided if not all(hasattr(net, part) for part in METHODS[name])}
+        provided -= wrong_parts(net, provided)
     return {
-        "PROVIDES": provided,
+        "PROVIDES": sorted(provided),
         "OFFERS": [offered for method, offered in OFFERED.items() if method in called],
         "IGNORES": [name for name in ("normaliser", "mask", "heads", "head_width") if name not in called],
         "BREAKS": ["blocks"] if asks(net) else [],
     }
+
+
+def wrong_parts(net: Any, provided: set[str]) -> set[str]:
+    """Return the parts from which the output of an attention does not follow: heads that do not sum to it, or value maps that leave
+    something out, such as a gate."""
+    if "weights" not in provided:
+        return {"heads", "values"}
+    x, wrong = random_states(net), set()
+    with torch.no_grad():
+        weights, output = net.weights(x), net(x, no_dropout, **earlier_of(net))
+        if "heads" in provided:
+            contexts = net.contexts(weights, x)
+            heads = [net.emit(contexts[:, :, h], h) for h in range(contexts.shape[2])]
+            bias = net.emit(torch.zeros_like(contexts[:, :, 0]), 0)  # which each head has in full
+            if not torch.allclose(sum(heads) - (len(heads) - 1) * bias, output):
+                wrong.add("heads")
+        if "values" in provided:
+            maps, head_bias, bias = net.maps()  # (K, H, D, D), (K, H, D), (K, D)
+            values = x.unsqueeze(2) @ maps.unsqueeze(1) + head_bias[:, None, :, None]  # (K, B, H, T, D)
+            if not torch.allclose((weights @ values).sum(2) + bias[:, None, None], output):
+                wrong.add("values")
+    return wrong
 
 
 def learn_position(position: Any) -> dict[str, Any]:
@@ -86,7 +97,7 @@ def learn_position(position: Any) -> dict[str, Any]:
     touches = [place for place, method in HOOKS.items() if overrides(made, method)]
     return {
         "TOUCHES": touches,
-        "ADMITS": "any" if all(runs_at(made, place, LONGER) for place in touches) else "trained",
+        "ADMITS": "any" if all(runs_at(made, place, length) for place in touches for length in LONGER) else "trained",
         "PROVIDES": ["bias by offset"] if "scores" in touches and adds_by_offset(made) else [],
         "BREAKS": ["values"] if "values" in touches else [],  # what it adds is part of no value map
     }
@@ -102,20 +113,51 @@ def learn_normaliser(normaliser: Any) -> dict[str, Any]:
 
 def learn_block(block: Any) -> dict[str, Any]:
     """Find whether a block puts its parts together as the block `attention` does, and whether it mixes tokens by its attention alone."""
-    parts: dict[str, Any] = dict.fromkeys(("residual", "mlp_residual"), partial(add, depth=SIZES.depth))
-    parts |= {"norm1": Layer(SIZES), "norm2": Layer(SIZES), "mlp": Gelu(SIZES), "placement": "pre", "site": "blocks.0"}
-    attention = Multihead(SIZES, Position(), softmax, Mask(no_mask), "blocks.0")
-    made = bind_named(block, sizes=SIZES, new_norm=partial(Layer, SIZES))(attention=attention, **parts)
-    x = fill(made).normal_(generator=torch.Generator().manual_seed(1))
-    x = made.widen(x) if hasattr(made, "widen") else x
-    earlier: dict[str, Any] = {"earlier": {}} if asks(made) else {}
-    breaks, _ = find_breaks(made, x, lambda state: made(state, no_dropout, **earlier))
-    made.attention = NoAttention()
+    breaks: set[str] = set()
+    tokenwise = True
+    for layer in LAYERS:
+        for residual in (partial(add, depth=SIZES.depth), partial(scaled, depth=SIZES.depth, scale=3.0)):
+            made = build_block(block, replace(SIZES, layer=layer), residual)
+            x = random_states(made)
+            x = made.widen(x) if hasattr(made, "widen") else x
+
+            def call(state: Tensor, made: Any = made) -> Any:
+                return made(state, no_dropout, **earlier_of(made))
+
+            breaks |= {*find_breaks(made, x, call)[0], *(["blocks"] if asks(made) else [])}
+            made.attention = NoAttention()
+            tokenwise = tokenwise and acts_on_tokens_alone(call, x)
+    return {
+        "BREAKS": [name for name in ("blocks", "weights", "heads", "values") if name in breaks],
+        "TOKENWISE": tokenwise,
+    }
+
+
+def build_block(block: Any, sizes: Sizes, residual: Any) -> Any:
+    parts: dict[str, Any] = {
+        "norm1": Layer(sizes),
+        "norm2": Layer(sizes),
+        "mlp": Gelu(sizes),
+        "placement": "pre",
+        "site": "blocks.0",
+    }
+    attention = Multihead(sizes, Position(), softmax, Mask(no_mask), "blocks.0")
+    named = bind_named(block, sizes=sizes, new_norm=partial(Layer, sizes))
+    return named(attention=attention, residual=residual, mlp_residual=residual, **parts)
+
+
+def acts_on_tokens_alone(call: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    """Return whether no other token's state (K, B, T, ...) changes with a token's."""
     with torch.no_grad():
-        other = x.clone()
-        other[:, :, 0] += 1
-        one, two = (made(state, no_dropout, **earlier)[:, :, 1:] for state in (x, other))
-    return {"BREAKS": list(breaks) or (["blocks"] if asks(made) else []), "TOKENWISE": torch.equal(one, two)}
+        before = call(x)
+        for token in range(TOKENS):
+            other = x.clone()
+            other[:, :, token] += 1
+            changed = (call(other) != before).flatten(3).any(-1).any(0).any(0)  # (T,)
+            changed[token] = False
+            if changed.any():
+                return False
+    return True
 
 
 def learn_residual(residual: Any) -> dict[str, Any]:
@@ -138,60 +180,6 @@ class NoAttention(nn.Module):
         return torch.zeros_like(x)
 
 
-class NotedPosition(Position):
-    def __init__(self, called: set[str]) -> None:
-        super().__init__()
-        self.called = called
-
-    def rotate(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        self.called.add("rotate")
-        return super().rotate(q, k)
-
-    def products(self, q: Tensor, k: Tensor) -> Tensor:
-        self.called.add("products")
-        return super().products(q, k)
-
-    def bias(self, logits: Tensor) -> Tensor:
-        self.called.add("bias")
-        return super().bias(logits)
-
-    def context(self, weights: Tensor, values: Tensor) -> Tensor:
-        self.called.add("context")
-        return super().context(weights, values)
-
-
-class NotedNormaliser:
-    def __init__(self, called: set[str]) -> None:
-        self.called = called
-
-    def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        self.called |= {"prepare", "normaliser"}
-        return q, k
-
-    def __call__(self, logits: Tensor) -> Tensor:
-        self.called.add("normaliser")
-        return logits.softmax(-1)
-
-
-class NotedMask:
-    def __init__(self, called: set[str]) -> None:
-        self.called = called
-
-    def __call__(self, length: int, device: torch.device) -> Tensor | None:
-        self.called.add("mask")
-        return torch.ones(length, length, dtype=torch.bool, device=device).tril()
-
-
-def fill(made: Any) -> Tensor:
-    """Give a module random parameters in float64, and return states (K, B, T, D) of zeros for it."""
-    if isinstance(made, nn.Module):
-        made.double()
-        source = torch.Generator().manual_seed(0)
-        for value in made.parameters():
-            value.data.normal_(0.0, 0.3, generator=source)
-    return torch.zeros(MEMBERS, SAMPLES, TOKENS, SIZES.width, dtype=torch.float64)
-
-
 def overrides(made: Any, method: str) -> bool:
     own = getattr(type(made), method, None)
     return own is not None and own is not getattr(Position, method)
@@ -212,12 +200,19 @@ def runs_at(position: Any, place: str, length: int) -> bool:
 
 
 def adds_by_offset(position: Any) -> bool:
-    """Return whether a position adds to scores (K, B, H, T, T) numbers that are the same along each diagonal, whatever the scores."""
-    shape = (MEMBERS, SAMPLES, SIZES.heads, TOKENS, TOKENS)
-    scores = torch.zeros(shape, dtype=torch.float64).normal_(generator=torch.Generator().manual_seed(2))
-    with torch.no_grad():
-        added, again = position.bias(torch.zeros_like(scores)), position.bias(scores) - scores
-    return torch.allclose(added[..., 1:, 1:], added[..., :-1, :-1]) and torch.allclose(added, again, atol=1e-12)
+    """Return whether a position adds finite numbers to scores (K, B, H, T, T), the same along each diagonal and for all scores."""
+    for length in (TOKENS, *LONGER):
+        scores = torch.zeros(MEMBERS, SAMPLES, SIZES.heads, length, length, dtype=torch.float64)
+        scores.normal_(generator=torch.Generator().manual_seed(2))
+        try:
+            with torch.no_grad():
+                added, again = position.bias(torch.zeros_like(scores)), position.bias(scores) - scores
+        except Exception:  # a length beyond its tables
+            continue
+        same = torch.equal(added[..., 1:, 1:], added[..., :-1, :-1]) and torch.allclose(added, again, atol=1e-12)
+        if not (same and bool(added.isfinite().all())):
+            return False
+    return True
 
 
 LEARN: dict[str, Callable[[Any], dict[str, Any]]] = {
@@ -250,7 +245,10 @@ def main(kind: str, name: str, out: str) -> None:
         facts = LEARN[kind](components.load(kind, name))
     except Exception as error:  # whatever somebody's file may raise; its trial says more
         reason = describe_error(error)
-    Path(out).write_text(json.dumps({"facts": facts, "reason": reason, "files": local_files()}))
+    location = components.locate(kind, name)
+    assert location is not None
+    data = "DATA" in components.facts(location)  # files that may change what it shows
+    Path(out).write_text(json.dumps({"facts": facts, "reason": reason, "files": local_files(), "data": data}))
 
 
 if __name__ == "__main__":

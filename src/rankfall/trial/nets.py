@@ -1,5 +1,6 @@
 """Try each kind of `nets/` as a network calls it. Parts around it are those of the package, so that what fails is its own."""
 
+from contextlib import suppress
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -24,8 +25,9 @@ from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.streams import stream
 from rankfall.trial.candidate import Candidate, Refused
-from rankfall.trial.declared import BLOCK_PARTS, check_attention, check_block, check_earlier, check_methods
+from rankfall.trial.declared import BLOCK_PARTS, check_attention, check_block, check_earlier, check_methods, declared
 from rankfall.trial.maps import Make, Use, draw_stack, try_maps
+from rankfall.trial.noted import LAYERS, note_calls
 from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
@@ -232,6 +234,21 @@ def attention(candidate: Candidate, setting: Surroundings) -> None:
     x, state = states(setting)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
     check_attention(candidate, draw_stack(candidate, make, setting), x)
+    check_ignores(candidate)
+
+
+def check_ignores(candidate: Candidate) -> None:
+    """Raise `Refused` if a user's attention reads, with its own options, what IGNORES has. It may be learned from its defaults."""
+    ignores, called = declared(candidate, "IGNORES"), set[str]()
+    if not ignores or ":" not in candidate.component.name:
+        return
+    for layer in LAYERS:
+        with suppress(Exception):  # at these sizes; at those of the network it runs
+            note_calls(candidate.found, layer, called, candidate.component.options)
+    wrong = [name for name in ignores if name in called]
+    if wrong:
+        what = f"reads its {wrong[0]} with these options, and IGNORES has it (declared, or learned from its defaults)"
+        raise candidate.refusal(what, f"write IGNORES without {wrong[0]!r} at the top of its file")
 
 
 def block(candidate: Candidate, setting: Surroundings) -> None:

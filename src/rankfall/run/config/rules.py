@@ -144,6 +144,9 @@ class Rules:
         if (kind, name) not in self.facts:
             found = description(kind, name, path)
             self.facts[kind, name] = found.facts if found else {}
+            if kind == "sentinels" and found and "COUNT" not in found.facts:
+                why = f": calling it with its defaults failed, {found.unknown}" if found.unknown else ""
+                raise problem(path, f"{found.location.file} must say COUNT, how many tokens {name!r} adds{why}")
             if kind == "task":
                 self.facts[kind, name] = {**self.facts[kind, name], **task_facts(name, path)}
         return self.facts[kind, name]
@@ -168,7 +171,9 @@ def objection(
     if lacks:
         attention, *others = (f"{part} {one.name!r}" for part, one in has.items() if one)
         nor = "".join(f", nor {one}" for one in others) if any(len(use) > 1 for use in lacks) else ""
-        return f"{kind} {name!r} uses {' and '.join(map(' or '.join, lacks))}, which {attention} does not have{nor}"
+        what = f"{kind} {name!r} uses {' and '.join(map(' or '.join, lacks))}, which {attention} does not have{nor}"
+        found = components.describe("attention", cell.architecture.attention.name)
+        return what + (f" (calling it with its defaults failed: {found.unknown})" if found and found.unknown else "")
     for part, one in components_of(cell.architecture):
         breaks = set(facts_of(part, one.name).get("BREAKS", ()))
         broken = [use for use in uses if not given & set(use) - breaks]
@@ -235,9 +240,11 @@ def task_facts(name: str, path: str) -> dict[str, str]:
     """Return INPUTS, TARGETS and SEQUENCES of a task's component."""
     found = description("task", name, path)
     facts = dict(found.facts) if found else {}
-    for fact, allowed in (("INPUTS", ("tokens", "vectors")), ("TARGETS", TARGETS)):
-        if facts.get(fact) not in allowed:
-            where = found.location.file if found else name
-            why = f": calling it with its defaults shows nothing, {found.unknown}" if found and found.unknown else ""
-            raise RankfallError(f"{path}: {where} must say {fact} = {' or '.join(map(repr, allowed))}{why}")
+    wanted = {"INPUTS": ("tokens", "vectors"), "TARGETS": TARGETS}
+    wrong = {fact: allowed for fact, allowed in wanted.items() if facts.get(fact) not in allowed}
+    if wrong:
+        where = found.location.file if found else name
+        said = " and ".join(f"{fact} = {' or '.join(map(repr, allowed))}" for fact, allowed in wrong.items())
+        why = f": calling it with its defaults shows nothing, {found.unknown}" if found and found.unknown else ""
+        raise RankfallError(f"{path}: {where} must say {said}{why}")
     return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

@@ -9,7 +9,7 @@ from rankfall.errors import RankfallError
 from rankfall.measure.context import Rows
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
-from rankfall.report.schema import schema
+from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.run.jobs.again import Repeats
 from rankfall.run.jobs.engine import stack_id
 from rankfall.trial.candidate import Refused
@@ -66,8 +66,13 @@ def keep_rows(cells: "Sequence[Cell]", job: "MeasuringWork") -> Iterator[RowKeep
 
 def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
     """Raise if rows of a cell do not fit their table. A check of the whole table could not name the cell."""
-    name = job.measure.name
-    for column in schema(job.measure.table).columns:
+    name, table = job.measure.name, schema(job.measure.table)
+    taken = {column.name for column in CELL_COLUMNS} - {"processor"} if table.inferred else set()
+    if mine := sorted(taken.intersection(column for row in rows for column in row)):
+        raise RankfallError(
+            f"measure {name} gives a column {mine[0]!r}, which every table of networks has already\nfix: give it another name"
+        )
+    for column in table.columns:
         for number, row in enumerate(rows):
             value = row.get(column.name)
             if column.type == "float" and not column.nan and value is not None and value != value:

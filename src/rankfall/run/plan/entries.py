@@ -123,6 +123,9 @@ def table_of(config: Config, name: str) -> tuple[str, str]:
     component, path = config.measures[name].component, f"measures.{name}"
     facts = _facts("measure", component, path)
     needs = facts.get("NEEDS", "cells")
+    if "TABLE" not in facts and ":" in component.name:
+        module = component.name.partition(":")[0]
+        raise problem(path, f"{component.name!r} names a function", hint=f"a measure is named by its module: {module}")
     table = _declared_table(facts.get("TABLE"), path, "TABLE = {}")
     if needs not in NEEDS:
         raise problem(path, f"its component says NEEDS = {show_value(needs)}", allowed=NEEDS, given=needs)
