@@ -14,6 +14,7 @@ LAB = '''
 import torch
 from rankfall import Dataset, Linear, Position, split_samples
 from helper_lab import SCALE
+from rankfall.nets.attentions.multihead import Multihead
 
 
 def parity(rng, *, train: int = 20, test: int = 5, length: int = 12):
@@ -97,6 +98,47 @@ class Half(Usual):
         return (super().mix(x, drop) + x.roll(1, 2)) / 2
 
 
+class Back(Usual):
+    """Each token reads the next one, past the attention."""
+
+    def mix(self, x, drop):
+        return super().mix(x, drop) + torch.cat([x[:, :, 1:], 0 * x[:, :, :1]], 2)
+
+
+class Alternate(Mixing):
+    """A mask and a normaliser in even layers alone."""
+
+    def __init__(self, sizes, position, normaliser, mask, site):
+        super().__init__(sizes, position, normaliser, mask, site)
+        self.local = sizes.layer % 2 == 0
+
+    def weights(self, x):
+        return super().weights(x) if self.local else torch.ones(*x.shape[:2], 1, x.shape[2], x.shape[2]).to(x) / x.shape[2]
+
+
+class Gated(Multihead):
+    """Value maps that leave out a gate of the contexts."""
+
+    def contexts(self, weights, x):
+        return super().contexts(weights, x) * 0.5
+
+
+class Chunks(Position):
+    """The same along each diagonal of short sequences alone."""
+
+    def __init__(self, sizes):
+        super().__init__()
+
+    def bias(self, logits):
+        places = torch.arange(logits.shape[-1]) // 8
+        return logits.masked_fill(places.unsqueeze(1) != places, -3.0)
+
+
+def copying(rng):
+    words = torch.from_numpy(rng.integers(1, 5, size=(20, 6)))
+    return Dataset(split_samples(words, words.clone(), 15), size_in=5, size_out=5, special=1)
+
+
 class Two:
     def __init__(self, sizes):
         self.width = sizes.width
@@ -140,6 +182,13 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("sentinels", "Two", {"COUNT": 2}),
         ("block", "Usual", {"BREAKS": [], "TOKENWISE": True}),
         ("block", "Twice", {"BREAKS": ["blocks", "weights", "heads", "values"], "TOKENWISE": True}),
+        ("block", "Back", {"BREAKS": ["blocks"], "TOKENWISE": False}),
+        (
+            "attention",
+            "Alternate",
+            {"PROVIDES": ["weights"], "OFFERS": ["scores"], "IGNORES": ["heads", "head_width"], "BREAKS": []},
+        ),
+        ("position", "Chunks", {"TOUCHES": ["scores"], "ADMITS": "any", "PROVIDES": [], "BREAKS": []}),
         ("block", "Half", {"BREAKS": ["blocks"], "TOKENWISE": False}),
     ],
 )
@@ -159,6 +208,25 @@ def test_it_is_learned_again_when_a_file_that_it_imports_changes(lab: Path) -> N
     assert learned() == first
     (lab.parent / "helper_lab.py").write_text("SCALE = 0.25\n")
     assert learned()[1] != first[1]
+
+
+@pytest.mark.long
+def test_value_maps_that_leave_out_a_gate_are_not_provided(lab: Path) -> None:
+    assert components.facts_of("attention", "learn_lab:Gated")["PROVIDES"] == ["heads", "weights"]
+
+
+@pytest.mark.long
+def test_a_failure_is_not_cached(lab: Path) -> None:
+    (lab.parent / "helper_lab.py").write_text("SCALE = int('six')\n")
+    assert "six" in learn("task", "learn_lab:parity", lab).reason
+    (lab.parent / "helper_lab.py").write_text("SCALE = 6\n")
+    assert learn("task", "learn_lab:parity", lab).facts["INPUTS"] == "tokens"
+
+
+@pytest.mark.long
+def test_a_task_whose_targets_are_its_inputs_has_to_say_what_they_are(lab: Path) -> None:
+    with pytest.raises(RankfallError, match="its targets are its inputs: say TARGETS = 'hidden'"):
+        task_facts("learn_lab:copying", "tasks.mine")
 
 
 @pytest.mark.long

@@ -34,15 +34,15 @@ SECONDS = 120  # for importing and calling a component
 
 @dataclass(frozen=True)
 class LearnedFacts:
-    """What a call shows: facts, or the reason why there are none."""
+    """Facts that a call shows, or the reason why there are none."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
 
 
 def learn(kind: str, name: str, file: Path) -> LearnedFacts:
-    """Return what calling a component of these kinds shows, from the cache if none of its files has changed. A failure is not cached: its
-    cause may be a file that is not there yet."""
+    """Return what calling a component shows, from the cache if none of its files has changed. A failure is not cached, since its cause may
+    be a file that is not there yet; nor is what depends on data (`DATA`)."""
     cached = _cached(kind, name, file)
     if cached is not None and (known := _read(cached)) is not None:
         use(cached)

@@ -100,7 +100,7 @@ def test_the_own_share_of_attention_is_the_mean_of_its_diagonal() -> None:
 
 
 def test_equal_shares_are_one_in_as_many_as_there_are() -> None:
-    """Of networks all tokens are asked: 6 in 2 samples are 3 each. Of models some: the text has 8, or 7 where the first does not count."""
+    """Ask all tokens of networks: 6 in 2 samples are 3 each; and some of models: the text has 8, or 7 where the first does not count."""
     networks = pd.DataFrame({"samples": [2, 4], "tokens": [6, 20]})
     assert equal_shares(networks).tolist() == [1 / 3, 1 / 5]
     models = pd.DataFrame(

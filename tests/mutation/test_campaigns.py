@@ -17,7 +17,7 @@ SOURCE = textwrap.dedent('''
 
 
     def area(width: float, *, height: float = 2.0) -> float:
-        """Of a rectangle."""
+        """Return the area of a rectangle."""
         if width < 0:
             raise ValueError(f"{width} is below {0}")
         return width * height

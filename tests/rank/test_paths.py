@@ -193,7 +193,7 @@ def edited_first_place(network: Network) -> None:
 def test_equal_tokens_are_computed_once_where_the_code_as_it_is_shows_them_alike(
     edit: Any,
 ) -> None:
-    """Of a stranger's embedding nothing is assumed."""
+    """Assume nothing of a stranger's embedding."""
     network = next(each_network(example(**UNPLACED)[0]))
     if edit:
         edit(network)

@@ -23,6 +23,7 @@ from rankfall.report.compare import differences, equal
 from rankfall.report.conform import conform
 from rankfall.report.docs import document
 from rankfall.report.schema import CELL_COLUMNS, Column, Table, table_names
+from rankfall.run.jobs.row_keeper import check_numbers
 
 ROOT = Path(__file__).parents[2]
 
@@ -267,6 +268,24 @@ def test_a_table_without_declaration_has_the_columns_of_its_rows(own_table, tmp_
     whole = tables.read_frame(tmp_path / "whole.parquet", own_table)
     assert whole[["seed", "layer", "kept"]].values.tolist() == [[0, 1, 1.0], [0, 2, 2.0], [1, 1, 0.5]]
     assert list(whole.kind.fillna("")) == ["mean", "mean", ""] and whole["all"].tolist()[2] is True
+
+
+def test_a_column_without_a_value_in_one_part_has_its_type_from_another(own_table, tmp_path):
+    paths = [tmp_path / f"{part}.parquet" for part in range(3)]
+    for seed, (path, note) in enumerate(zip(paths, (None, "deep", 3))):
+        row = cell_columns(a_cell(f"k{seed}", seed), {"status": "done"}) | {"layer": 1, "note": note}
+        tables.write(own_table, [row], path)
+    tables.combine(own_table, paths[:2], tmp_path / "whole.parquet")
+    assert tables.read(tmp_path / "whole.parquet")["note"].to_pylist() == [None, "deep"]
+    with pytest.raises(RankfallError, match="give a column one type everywhere"):
+        tables.combine(own_table, paths[1:], tmp_path / "whole.parquet")
+
+
+def test_rows_may_not_have_a_column_that_every_network_has(own_table):
+    job = SimpleNamespace(measure=SimpleNamespace(name="mine", table=own_table))
+    with pytest.raises(RankfallError, match="gives a column 'depth', which every table of networks has already"):
+        check_numbers(a_cell(), [{"depth": 1, "kept": 0.5}], job)
+    check_numbers(a_cell(), [{"layer": 1, "kept": 0.5}], job)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_an_error_points_at_the_line_of_the_component() -> None:
 
 
 def test_a_slow_one_passes_and_is_not_called_often() -> None:
-    """How slow it is, the job says (test_job_trials.py)."""
+    """The job says how slow it is (test_job_trials.py)."""
     candidate = try_component("normaliser", Component(name="mylab_bad:slow"), Surroundings())
     assert candidate.calls <= 9 and candidate.seconds > 0.5
 

@@ -55,7 +55,7 @@ def grid(seeds: int = 100, depths: int = 20, architectures: int = 5) -> dict[str
 
 
 def finish(config: dict[str, Any], results: Path) -> None:
-    """What a run of this configuration would leave, but for the numbers."""
+    """Write what a run of this configuration would leave, but for the numbers."""
     plan = make_plan(config)
     fill(plan, plan.cells, results)
     run = RunPlan.make(plan, config, results)

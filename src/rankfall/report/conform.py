@@ -54,9 +54,10 @@ def declaration(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> Tabl
     own = [column for column in names if not table.cells or column not in {one.name for one in CELL_COLUMNS}]
     types = {column: kind for column in own if (kind := _infer_type(name, column, rows))}
     columns = tuple(Column(column, kind, "as the measure gives it", nullable=True) for column, kind in types.items())
-    texts = tuple(column for column, kind in types.items() if kind != "float")  # these distinguish rows if they can
-    whole = replace(table, own=columns, key=texts)
-    return whole if _distinguishes(rows, whole.identity) else replace(whole, key=(*texts, *(types.keys() - {*texts})))
+    floats = tuple(column for column, kind in types.items() if kind == "float")
+    others = tuple(column for column in types if column not in floats)  # these distinguish rows if they can
+    whole = replace(table, own=columns, key=others)
+    return whole if _distinguishes(rows, whole.identity) else replace(whole, key=(*others, *floats))
 
 
 def _distinguishes(rows: Sequence[Mapping[str, Any]] | pa.Table, columns: Sequence[str]) -> bool:

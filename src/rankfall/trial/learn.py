@@ -35,7 +35,7 @@ from rankfall.nets.residuals.scaled import scaled
 from rankfall.trial.declared import METHODS, find_breaks
 from rankfall.trial.noted import LAYERS, MEMBERS, SAMPLES, SIZES, TOKENS, earlier_of, fill, note_calls, random_states
 
-LONGER = (11, 64)  # lengths beyond that for which a component is made
+LONGER = (11, 64)  # lengths beyond the one that a component is built for
 OFFERED = {"rotate": "queries", "products": "products", "bias": "scores", "context": "values", "prepare": "lengths"}
 
 
@@ -69,8 +69,8 @@ def learn_attention(attention: Any) -> dict[str, Any]:
 
 
 def wrong_parts(net: Any, provided: set[str]) -> set[str]:
-    """Return the parts from which the output of an attention does not follow: heads that do not sum to it, or value maps that leave
-    something out, such as a gate."""
+    """Return the provided parts that do not give the output of an attention: heads that do not sum to it, or value maps that leave out a
+    gate."""
     if "weights" not in provided:
         return {"heads", "values"}
     x, wrong = random_states(net), set()
@@ -147,7 +147,7 @@ def build_block(block: Any, sizes: Sizes, residual: Any) -> Any:
 
 
 def acts_on_tokens_alone(call: Callable[[Tensor], Tensor], x: Tensor) -> bool:
-    """Return whether no other token's state (K, B, T, ...) changes with a token's."""
+    """Return whether a change of one token's state (K, B, T, ...) leaves the results of all others as they are."""
     with torch.no_grad():
         before = call(x)
         for token in range(TOKENS):

@@ -33,7 +33,7 @@ from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
 
 
-def numbers(name: str, *shape: int) -> Tensor:
+def normal_numbers(name: str, *shape: int) -> Tensor:
     """Return normal numbers (K, B, *shape) in float64."""
     return torch.from_numpy(stream(0, "trial", name).normal(size=(MEMBERS, SAMPLES, *shape)))
 
@@ -41,7 +41,7 @@ def numbers(name: str, *shape: int) -> Tensor:
 def states(setting: Surroundings, name: str = "states", tokens: int | None = None) -> tuple[Tensor, tuple[int, int]]:
     """Return states (K, B, T, D) and their shape after (K, B)."""
     shape = (tokens or setting.length, setting.width)
-    return numbers(name, *shape), shape
+    return normal_numbers(name, *shape), shape
 
 
 def visible_mask(length: int) -> Tensor:
@@ -90,14 +90,19 @@ def first_of_pass(made: nn.Module) -> nn.Module:
 
 def normaliser(candidate: Candidate, setting: Surroundings) -> None:
     shape = (setting.heads, setting.length, setting.length)
-    scores, told = 2 * numbers("scores", *shape), "scores"
+    scores, told = 2 * normal_numbers("scores", *shape), "scores"
     if setting.masked:
         scores, told = scores.masked_fill(~visible_mask(setting.length), -torch.inf), "scores with -inf where masked"
     uses = [Use(told, (scores,), (shape,))]
     if hasattr(candidate.found, "prepare"):
         heads = (setting.heads, setting.length, setting.head_width)
         uses.append(
-            Use("queries and keys", (numbers("queries", *heads), numbers("keys", *heads)), (heads, heads), "prepare")
+            Use(
+                "queries and keys",
+                (normal_numbers("queries", *heads), normal_numbers("keys", *heads)),
+                (heads, heads),
+                "prepare",
+            )
         )
     make = maker_of(candidate)
     check_methods(candidate, make(setting.sizes(1)))
@@ -113,13 +118,17 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
     x, state = states(setting)
     heads = (setting.heads, setting.length, setting.head_width)
     square = (setting.heads, setting.length, setting.length)
-    queries, keys, scores = numbers("queries", *heads), numbers("keys", *heads), numbers("scores", *square)
+    queries, keys, scores = (
+        normal_numbers("queries", *heads),
+        normal_numbers("keys", *heads),
+        normal_numbers("scores", *square),
+    )
     uses = [
         Use("states", (x,), (state,), "embed"),
         Use("queries and keys", (queries, keys), (heads, heads), "rotate"),
         Use("queries and keys", (queries, keys), (square,), "products"),
         Use("scores", (scores,), (square,), "bias", may_mask=True),
-        Use("weights and values", (scores.softmax(-1), numbers("values", *heads)), (heads,), "context"),
+        Use("weights and values", (scores.softmax(-1), normal_numbers("values", *heads)), (heads,), "context"),
     ]
     make = maker_of(candidate)
     one = make(setting.sizes(1))
@@ -143,7 +152,7 @@ def embedding(candidate: Candidate, setting: Surroundings) -> None:
         drawn = stream(0, "trial", "symbols").integers(setting.size_in, size=(MEMBERS, SAMPLES, setting.tokens))
         inputs = torch.from_numpy(drawn)
     else:
-        inputs = numbers("vectors", setting.tokens, setting.size_in)
+        inputs = normal_numbers("vectors", setting.tokens, setting.size_in)
     use = Use(setting.inputs, (inputs,), (state,), through=(False,))
     try_maps(candidate, maker_of(candidate), [use], setting)
 

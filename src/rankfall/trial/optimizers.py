@@ -29,7 +29,7 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
     slots = getattr(made, "slots", None)
     if type(slots) is not int or slots < 0 or not callable(getattr(made, "step", None)):
         raise candidate.refusal("has no number of `slots` or no `step`", f"write {candidate.contract}")
-    start, whole = numbers("weights", 0), take_steps(candidate, ALL)
+    start, whole = normal_numbers("weights", 0), take_steps(candidate, ALL)
     if not whole.isfinite().all():
         raise candidate.refusal("makes weights that are not finite", "every step must give numbers")
     if difference([take_steps(candidate, ALL, resumed=True)], [whole]) > AGREE:
@@ -57,7 +57,7 @@ def make_optimizer(candidate: Candidate) -> Any:
     return candidate.call(made.of, "given the entries of a row", ENTRIES) if hasattr(made, "of") else made
 
 
-def numbers(name: str, step: int) -> Tensor:
+def normal_numbers(name: str, step: int) -> Tensor:
     """Return normal numbers (K, P)."""
     return torch.from_numpy(stream(step, "trial", name).normal(size=(MEMBERS, PARAMETERS)))
 
@@ -67,7 +67,7 @@ def take_steps(candidate: Candidate, members: Sequence[int], factor: float = 1.0
     large. If `resumed`, each step has a new optimiser, as training from a checkpoint does."""
     rows = list(members)
     made = make_optimizer(candidate)
-    weights = numbers("weights", 0)[rows]
+    weights = normal_numbers("weights", 0)[rows]
     slots = tuple(torch.zeros_like(weights) for _ in range(made.slots))
 
     def hyperparameters() -> list[Tensor]:
@@ -77,7 +77,7 @@ def take_steps(candidate: Candidate, members: Sequence[int], factor: float = 1.0
     for step in range(1, STEPS + 1):
         if resumed:
             made, (lr, decay) = make_optimizer(candidate), hyperparameters()
-        grads = numbers("gradients", step)
+        grads = normal_numbers("gradients", step)
         grads[STOPPED] = 0.0
         grads = grads[rows]
         grads[0] *= factor

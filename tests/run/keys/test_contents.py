@@ -13,7 +13,7 @@ from rankfall.run.keys.contents import hash_file
 
 @pytest.fixture
 def reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """What is really read; files of a kilobyte are large, the cache is a new one, and some time has gone by since files were written."""
+    """Record what is really read. Files of a kilobyte are large, the cache is new, and files were written some time ago."""
     found: list[Path] = []
     read, now = contents._read, time.time
 

@@ -60,7 +60,7 @@ def test_requests_follow_what_was_measured(plan: Any, tmp_path: Path) -> None:
 
 
 def first_needs(config: Any) -> tuple[Needs, list[Any]]:
-    """What training the first shard needs, and its cells."""
+    """Return what training the first shard needs, and its cells."""
     plan = make_plan(config)
     place, cells = next(iter(plan.shards.items()))
     return needs(plan, PlanJobs(plan).job("train", *place)), cells

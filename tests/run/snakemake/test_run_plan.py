@@ -53,7 +53,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
 
 @pytest.fixture
 def grids(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each plan that is made, whether it was of the whole grid."""
+    """Record of each plan that is made whether it was of the whole grid."""
     seen: list[bool] = []
     plan = rankfall.run.plan.make_plan
 
@@ -160,7 +160,7 @@ def test_the_snakefile_reads_what_was_just_planned_and_jobs_always(
 # What jobs make of it.
 
 
-def asked(run: RunPlan, job: PlannedJob) -> argparse.Namespace:
+def arguments_for(run: RunPlan, job: PlannedJob) -> argparse.Namespace:
     """The arguments of a job, as the workflow gives them."""
     words = ["--config", str(run.config), "--expect", job.digest, "--results", str(run.results)]
     words += [f"--{name}={value}" for name, value in zip(NAMES.get(job.kind, ("name",)), job.names)]
@@ -170,7 +170,7 @@ def asked(run: RunPlan, job: PlannedJob) -> argparse.Namespace:
 
 
 def own_part(run: RunPlan, job: PlannedJob, monkeypatch: pytest.MonkeyPatch) -> _planned.Planned:
-    """What a command plans, and no more of the command."""
+    """Return what a command plans, without running it."""
     found: list[_planned.Planned] = []
     plan = _planned.plan_job
 
@@ -180,7 +180,7 @@ def own_part(run: RunPlan, job: PlannedJob, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(_planned, "plan_job", stop)
     with pytest.raises(KeyboardInterrupt):
-        VERBS[job.kind].run(asked(run, job))
+        VERBS[job.kind].run(arguments_for(run, job))
     monkeypatch.setattr(_planned, "plan_job", plan)
     return found[0]
 
@@ -230,7 +230,7 @@ def shards(run: RunPlan) -> Iterator[PlannedJob]:
 
 
 def plan_train(run: RunPlan, job: PlannedJob, **options: Any) -> _planned.Planned:
-    args = argparse.Namespace(**(vars(asked(run, job)) | options))
+    args = argparse.Namespace(**(vars(arguments_for(run, job)) | options))
     return _planned.plan_job(args, "train", *job.names, read=lambda written: written.shard(*job.names))
 
 

@@ -263,7 +263,7 @@ def test_plans_of_former_runs_go_when_nothing_runs(tmp_path, capsys):
 
 
 def test_work_files_that_no_named_configuration_asks_for_go_with_their_logs(tmp_path, capsys):
-    """What is written this week stays, and all of it while anything works here; so does what another named configuration asks for."""
+    """Keep what is written this week, everything while a run works here, and what another named configuration asks for."""
     raws = [config() | {"results": str(tmp_path / "results")}]
     raws += [raws[0] | {"trainings": {"short": {"lr": rate, "epochs": 1}}} for rate in (0.5, 0.25)]
     paths, files = [], []
