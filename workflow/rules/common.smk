@@ -18,15 +18,15 @@ MOST = 3  # times what the first attempt may use; a job that was preempted often
 
 
 def inputs(pattern):
-    """The files that a job reads. A file that is there is right, whatever its date: a job whose files are there needs nothing, not even what
-    it would read if it ran (Snakemake runs a job whose input another job is about to make, also if that input is ancient).
+    """Return the files that a job reads. A file that is there is right, whatever its date. A job whose own files are there waits for no file
+    that is not: Snakemake runs a job whose input another job is about to make, also if that input is ancient.
     """
 
     def list_inputs(wildcards):
         write_plan()
         job = RUN.find(pattern, wildcards)
-        made = all(Path(file).is_file() for file in RUN.paths(job.files))
-        return [] if made else [ancient(file) for file in RUN.paths(job.inputs)]
+        done = all(map(os.path.isfile, RUN.paths(job.files)))
+        return [ancient(file) for file in RUN.paths(job.inputs) if not done or os.path.isfile(file)]
 
     return list_inputs
 
