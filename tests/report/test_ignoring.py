@@ -97,11 +97,11 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Any:
         }
         orders = components.load("measure", "orders")(Context(), **few, blocks=["skip, post-norm"], heads=[2], draws=2)
         probe = components.load("measure", "probe")(Context(), **few, tokens=4, draws=2)
-        for name, rows in (("orders", orders), ("probe", probe)):
+        for name, rows in (("orders", orders), ("probe", probe), ("probe_trained", [])):
             tables.write(name, rows, folder / f"{name}.parquet")
         made = {
             name: tables.read_frame(folder / f"{name}.parquet", name)
-            for name in ("cells", "orders", "probe", *MEASURES)
+            for name in ("cells", "orders", "probe", "probe_trained", *MEASURES)
         }
         tables.write("scorecard", scorecard(Context(table=made.get)), folder / "scorecard.parquet")
         made["scorecard"] = tables.read_frame(folder / "scorecard.parquet", "scorecard")
