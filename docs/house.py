@@ -35,9 +35,9 @@ FLOORS = (
     ("models", "train"),
     ("nets", "tasks"),
     ("report",),
-    ("components", "filters", "texts"),
+    ("components", "examples", "filters", "texts"),
     ("learned", "modules"),
-    ("caches",),
+    ("caches", "project"),
     ("design", "disk", "series", "streams", "yaml_text"),
     ("annotations", "errors", "processes", "terminal"),
 )

@@ -1,15 +1,14 @@
 """The examples of docs/components/: files of a lab, and what a configuration says of them."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from rankfall.examples import ENTRIES, FILE
+
 FOLDER = Path(__file__).parents[1] / "docs" / "components"
 NAMES = sorted(page.stem for page in FOLDER.glob("*.md"))
-FILE = re.compile(r"`(lab/[\w/]+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)  # what continues a file says its name again
-ENTRIES = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
 def text(page: str) -> str:

@@ -27,7 +27,7 @@ def wheel(tmp_path_factory):
     copy.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    shutil.copytree(ROOT / "src" / "rankfall", copy / "src" / "rankfall", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(copy)]
     made = subprocess.run(command, capture_output=True, text=True, env=OUTSIDE)
     assert made.returncode == 0, made.stdout + made.stderr
@@ -48,11 +48,16 @@ def installed(wheel, tmp_path_factory):
     empty = tmp_path_factory.mktemp("elsewhere")
 
     def run(*command):
+        program = folder / "bin" / command[0]
         return subprocess.run(
-            [str(folder / "bin" / command[0]), *command[1:]], cwd=empty, env=OUTSIDE, capture_output=True, text=True
+            [str(program) if program.exists() else command[0], *command[1:]],
+            cwd=empty,
+            env=OUTSIDE,
+            capture_output=True,
+            text=True,
         )
 
-    run.site, run.cwd = site, empty
+    run.site, run.cwd, run.bin = site, empty, folder / "bin"
     return run
 
 
@@ -63,7 +68,14 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert packed == ours
+    shipped = {name for name in packed if name.startswith("rankfall/shipped/")}
+    plugin = "snakemake_logger_plugin_rankfall/__init__.py"
+    assert packed - shipped == {name for name in ours if not name.startswith("rankfall/shipped/")} | {plugin}
+    rules = {str(path.relative_to(ROOT)) for path in (ROOT / "workflow").rglob("*") if path.is_file()}
+    assert {
+        f"rankfall/shipped/{name}" for name in (*rules, "Snakefile", "config.yaml", "envs/environment.yaml")
+    } <= shipped
+    assert "rankfall/shipped/examples/attention.md" in shipped
     assert {"rankfall/py.typed", "rankfall/rank/paths/published.csv"} <= packed
 
 
@@ -92,3 +104,15 @@ def test_three_lines_of_python(installed):
         "print(collapse_law(normaliser='softmax').method)"
     )
     assert installed("python", "-c", code).stdout.split() == ["3", "7", "centred"]
+
+
+def test_a_project_runs_without_a_checkout(installed):
+    made = installed("rankfall", "init", "mylab")
+    assert made.returncode == 0, made.stderr
+    done = installed("sh", "-c", 'export PATH="$0:$PATH"; cd mylab && rankfall run && rankfall run', str(installed.bin))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing to do" in done.stdout
+    results = installed.cwd / "mylab" / "results"
+    assert (results / "figures" / "residuals.png").is_file() and (results / "report" / "index.html").is_file()
+    refused = installed("rankfall", "run", "--config", "mylab/config.yaml")
+    assert refused.returncode == 2 and "rankfall init" in refused.stderr

@@ -36,8 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rankfall.project import check_folder
     from rankfall.run.screen import driver
 
+    if not ASKED.intersection(args.snakemake):
+        check_folder(Path.cwd())
     if any(TALKS.fullmatch(word) for word in args.snakemake):
         if not ASKED.intersection(args.snakemake):
             from rankfall.run.config.types import read
@@ -67,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         return publish_again(planned, args.config)
     planned.write()
     command = driver.command(planned.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
-    child = Child(command, {**driver.environment(Path.cwd()), PLAN: str(planned.folder)})
+    child = Child(command, {**os.environ, PLAN: str(planned.folder)})
     try:
         # Import and estimate while Snakemake starts.
         from rankfall.run.screen.record import RunRecord
@@ -147,7 +150,9 @@ def read_findings(results: Path) -> Iterable[str]:
 
 def unlock_command(again: str) -> str:
     """Return the command that removes the lock of this run."""
-    return f"{again.partition(' ARGS=')[0]} ARGS=--unlock"
+    if again.startswith("make"):
+        return f"{again.partition(' ARGS=')[0]} ARGS=--unlock"
+    return f"{again.partition(' -- ')[0]} -- --unlock"
 
 
 def tell(lines: Iterable[str], file: TextIO | None = None) -> None:

@@ -5,13 +5,14 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
 from rankfall.disk import silence
+from rankfall.project import DEFAULT_PROFILE, find_profile
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.logs import Reached, read_reached
 from rankfall.run.screen.record import RunRecord
@@ -143,20 +144,19 @@ class Driver:
 
 def command(config: Path, profile: Path, more: Sequence[str]) -> list[str]:
     """Return the command that starts Snakemake."""
-    start = [sys.executable, "-m", "snakemake", "--configfile", str(config), "--workflow-profile", str(profile)]
-    return [*start, *more]
-
-
-def environment(checkout: Path) -> Mapping[str, str]:
-    """Return the environment of this process with the folder of the logger plugin in PYTHONPATH."""
-    plugin, others = str(checkout / "workflow" / "logger"), os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [others, plugin]))}
+    found = str(find_profile(profile))
+    return [sys.executable, "-m", "snakemake", "--configfile", str(config), "--workflow-profile", found, *more]
 
 
 def command_line(config: Path, profile: Path, more: Sequence[str]) -> str:
-    """Return the `make` command that repeats this run."""
+    """Return the command that repeats this run: `make run` in a checkout, `rankfall run` in a project."""
+    if not Path("Makefile").is_file():
+        words = ["rankfall run"]
+        words += [f"--config {shlex.quote(str(config))}"] * (str(config) != "config.yaml")
+        words += [f"--profile {shlex.quote(str(profile))}"] * (profile != DEFAULT_PROFILE)
+        return " ".join([*words, *(["--", shlex.join(more)] if more else [])])
     words = ["make run"]
     words += [f"CONFIG={shlex.quote(str(config))}"] * (str(config) != "config.yaml")
-    words += [f"PROFILE={shlex.quote(str(profile))}"] * (str(profile) != "workflow/profiles/default")
+    words += [f"PROFILE={shlex.quote(str(profile))}"] * (profile != DEFAULT_PROFILE)
     words += [f"ARGS={shlex.quote(shlex.join(more))}"] * bool(more)
     return " ".join(words)

@@ -1,0 +1,40 @@
+"""Write an example of a component of your own, which runs as it is, and show its entry in the configuration."""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from rankfall.examples import kinds
+
+    parser.add_argument("kind", metavar="KIND", help=f"one of {', '.join(kinds())}")
+    parser.add_argument(
+        "file", nargs="?", type=Path, help="the file to write, mylab/sharp.py; by default that of the documentation"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from rankfall.examples import example, rename
+
+    shown = example(args.kind)
+    if args.file is not None:
+        shown = rename(shown, args.file)
+    write_new(Path(), shown.files)
+    for name in shown.files:
+        print(f"{name} is written")
+    print(f"add to config.yaml, and name it in the grid where it is part of a network:\n\n{shown.entries.rstrip()}")
+    return 0
+
+
+def write_new(folder: Path, files: dict[str, str]) -> None:
+    """Write files that must not exist yet: all of them or none."""
+    from rankfall.disk import atomic
+    from rankfall.errors import RankfallError
+
+    for name in files:
+        if (folder / name).exists():
+            raise RankfallError(f"{folder / name} exists: name another file, or remove this one; nothing is written")
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with atomic(folder / name) as handle:
+            handle.write(text.encode())
