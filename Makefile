@@ -16,7 +16,7 @@ FOLDER = import sys; from rankfall.run.config.types import parse, read; print(pa
 
 # The stamp's name holds what the environment is made of, so that `make` installs again when a pin changes or the
 # checkout moves, and never otherwise.
-STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml envs/constraints.txt) | cksum | cut -d' ' -f1)
+STAMP := .venv/installed-$(shell (pwd; cat pyproject.toml engine/pyproject.toml envs/constraints.txt) | cksum | cut -d' ' -f1)
 
 .PHONY: run report smoke test setup bench
 
@@ -45,9 +45,9 @@ $(STAMP):
 	@echo "==> making .venv with $$($(PYTHON) --version) and the pins of envs/constraints.txt (once; some minutes)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c envs/constraints.txt torch==2.13.0 \
-		-e '.[workflow,models,hub,minilm,page,fast,watch,docs,dev]'
+		-e engine -e '.[workflow,models,hub,minilm,page,fast,watch,docs,dev]'
 	@echo "==> compiling the fast engine (once for each version of its code; a minute)"
-	@$(BIN)/python -c 'from rankfall.train.machine.runtime import prepare_all; prepare_all()' \
+	@$(BIN)/python -c 'from thousandfold.runtime import prepare_all; prepare_all()' \
 		|| echo "==> it does not compile here: say compute: {engine: plain}"
 	@rm -f .venv/installed-*
 	@touch $@

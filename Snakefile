@@ -16,8 +16,9 @@ min_version("9.27")
 # The plan and all jobs use this checkout's own package, with this interpreter (or the one of a conda environment, which
 # is put in front when a job has one), whatever else is installed; where this file was fetched alone, as a module of another
 # workflow, they use the package that is installed. Components of your own are found beside the Snakefile or on PYTHONPATH.
-OWN = os.path.join(str(workflow.current_basedir), "src")
-PACKAGES = [OWN] * os.path.isdir(OWN) + [workflow.basedir]
+CHECKOUT = str(workflow.current_basedir)
+OWN = [os.path.join(CHECKOUT, "src"), os.path.join(CHECKOUT, "engine", "src")]
+PACKAGES = [*filter(os.path.isdir, OWN), workflow.basedir]
 sys.path[:0] = PACKAGES
 BIN = os.path.dirname(sys.executable)
 

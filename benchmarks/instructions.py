@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from rankfall.run.jobs.processor import processor
-from rankfall.train.machine import codes
-from rankfall.train.machine.runtime import Machine
+from thousandfold import codes
+from thousandfold.runtime import Machine
 
 ROUNDS, SECONDS = 5, 0.0005
 KINDS = {

@@ -29,9 +29,9 @@ from rankfall.streams import stream
 from rankfall.train import recipe
 from rankfall.train.machine.engine import Machined
 from rankfall.train.machine.forms import program_of
-from rankfall.train.machine.runtime import prepare_all
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
+from thousandfold.runtime import prepare_all
 
 MEMBERS, ROUNDS, SECONDS = 16, 7, 1.0
 OWN = Path(__file__).parents[1] / "tests" / "train" / "machine"

@@ -19,7 +19,7 @@ IN_A_JOB = ("models", "page", "fast")  # what a job imports; Snakemake itself st
 
 
 def closure(extras: tuple[str, ...]) -> dict[str, str]:
-    """{package: version} of all that `rankfall[extras]` needs on this machine, itself left out."""
+    """{package: version} of all that `rankfall[extras]` needs on this machine, itself and its engine left out."""
     found: dict[str, str] = {}
     seen = set()
     todo = [("rankfall", extras)]
@@ -36,7 +36,9 @@ def closure(extras: tuple[str, ...]) -> dict[str, str]:
             if need.marker is None or any(need.marker.evaluate({"extra": extra}) for extra in (*wanted, "")):
                 todo.append((canonicalize_name(need.name), tuple(sorted(need.extras))))
     # torch pins its own compilers and CUDA libraries, and they differ from one build of it to the next.
-    return {name: version for name, version in sorted(found.items()) if name not in ("rankfall", "triton")}
+    return {
+        name: version for name, version in sorted(found.items()) if name not in ("rankfall", "thousandfold", "triton")
+    }
 
 
 def lines(extras: tuple[str, ...]) -> list[str]:
@@ -50,7 +52,7 @@ def main() -> None:
     (HERE / "constraints.txt").write_text("\n".join(constraints) + "\n")
     environment = [
         "# The environment of a job under `snakemake --sdm conda`: the pins of constraints.txt that a job imports.",
-        f"# {about} The package itself comes from the checkout's src/.",
+        f"# {about} The package and its engine come from the checkout.",
         "channels:",
         "  - conda-forge",
         "dependencies:",

@@ -62,9 +62,9 @@ def compile_for_arm(folder: Path) -> None:
     binding.get_process_triple = binding.get_default_triple = lambda: TRIPLE
     import numba
 
-    from rankfall.train.machine.kernels.interpreter import run_members
-    from rankfall.train.machine.kernels.registers import LANES
-    from rankfall.train.machine.runtime import ARGUMENTS
+    from thousandfold.kernels.interpreter import run_members
+    from thousandfold.kernels.registers import LANES
+    from thousandfold.runtime import ARGUMENTS
 
     assert LANES == 4
     without_python = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -183,7 +183,7 @@ def code(processor: Processor, dtype: str, count: int) -> Code:
 
 def emulate(patched: pytest.MonkeyPatch, processor: Processor) -> list[str]:
     """From now on the machine's kernels run on this processor. What is returned grows by an entry with each run."""
-    from rankfall.train.machine import runtime
+    from thousandfold import runtime
 
     runs: list[str] = []
 

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 pytest.importorskip("numba")
-from rankfall.train.machine.gpu import engine, pointwise
-from rankfall.train.machine.gpu.compiled import Launch
-from rankfall.train.machine.gpu.engine import MachinedOnGpu
+from rankfall.train.machine.gpu import MachinedOnGpu
+from thousandfold.gpu import engine, pointwise
+from thousandfold.gpu.compiled import Launch
 
 HEADER = Path(__file__).with_name("emulated.h")
 THREADS = 64
@@ -76,13 +76,22 @@ def load(text: str, name: str, device: torch.device, order: int = 1) -> Launch:
     return launch
 
 
-class Emulated(MachinedOnGpu):
+class EmulatedEngine(engine.GpuEngine):
     device_type = "cpu"
     load = staticmethod(load)
 
 
-class Backwards(Emulated):
+class BackwardsEngine(EmulatedEngine):
     load = staticmethod(functools.partial(load, order=-1))
+
+
+class Emulated(MachinedOnGpu):
+    device_type = "cpu"
+    kind = EmulatedEngine
+
+
+class Backwards(Emulated):
+    kind = BackwardsEngine
 
 
 def emulate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.captured import Captured
 from rankfall.train.data import Data
-from rankfall.train.machine.gpu.engine import MachinedOnGpu
+from rankfall.train.machine.gpu import MachinedOnGpu
 from rankfall.train.members import Members, StepEngine
 from rankfall.train.objectives._base import Objective, Samples
 

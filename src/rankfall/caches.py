@@ -3,7 +3,7 @@ version. A use updates the entry's modification time, at most once a day.
 
 Every entry can be rebuilt, so a reader that misses one rebuilds it. A file is unlinked directly: a process that has it open keeps reading.
 A folder contains a file `lock`. Only the holder of that lock moves the folder away, and a process that waited for the lock of a removed
-folder creates the folder again (`train/machine/cache.py`).
+folder creates the folder again (`cache.py` of the engine).
 """
 
 import fcntl
@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from rankfall.disk import cache_home
+from rankfall.disk import cache_home, engine_home
 
 DAY = 86_400.0
 AGE = 60 * DAY  # without use
@@ -39,7 +39,8 @@ def tidy() -> list[Path]:
             return []
     with suppress(OSError):
         mark.touch()
-    return [path for path in _entries(home) if _is_old(path) and _remove(path)]
+    entries = [path for folder in (home, engine_home()) if folder is not None for path in _entries(folder)]
+    return [path for path in entries if _is_old(path) and _remove(path)]
 
 
 def _entries(home: Path) -> list[Path]:

@@ -35,6 +35,12 @@ def cache_home() -> Path | None:
         return None
 
 
+def engine_home() -> Path | None:
+    """Return the folder of the engine (thousandfold) beside this package's folder, with its compiled code and programs."""
+    home = cache_home()
+    return None if home is None else home.with_name("thousandfold")
+
+
 class StoreError(RankfallError):
     """The store cannot be read or written: disk full, read-only, ... The cells being computed are not the cause."""
 

@@ -25,7 +25,10 @@ def in_child(tree: Path, work: Callable[[], Any], patience: float) -> Any:
         try:
             sys.dont_write_bytecode = True
             os.fsync = lambda fd: None  # files of a child never outlive the machine
-            sys.path[:] = [str(tree), *(p for p in sys.path if not p.rstrip("/").endswith("src"))]
+            sys.path[:] = [
+                str(tree),
+                *(p for p in sys.path if not p.rstrip("/").endswith("src") or p.rstrip("/").endswith("engine/src")),
+            ]
             answer = json.dumps(work()).encode()
             with os.fdopen(writing, "wb") as pipe:
                 pipe.write(answer)

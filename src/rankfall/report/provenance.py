@@ -14,7 +14,7 @@ LAST = 20  # lines shown of a log
 READ = 20_000  # bytes read at the end of a log
 INSTALLED = "installed:"  # prefix, in the code of a cell, of distributions that a user's component imports
 # Prefixes of files that are in the code of a cell, and so in its key, if the machine trained it, and if it did so on a GPU.
-OF_MACHINE, OF_GPU = "rankfall/train/machine/", "rankfall/train/machine/gpu/"
+OF_MACHINE, OF_GPU = "rankfall/train/machine/", "rankfall/train/machine/gpu"
 MACHINE = (
     "device",
     "dtype",

@@ -48,7 +48,7 @@ def test_a_job_imports_what_its_numbers_need(program: str, heavy: set[str]) -> N
 def test_machine_code_is_read_ahead_and_never_compiled_there(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
     """Each job had read it, for a second or two of a processor; a server that compiles would start no job for half a minute."""
     pytest.importorskip("numba")
-    from rankfall.train.machine import cache, runtime
+    from thousandfold import cache, runtime
 
     called: list[bool] = []
     monkeypatch.setattr(cache, "is_whole", lambda folder: whole)

@@ -18,8 +18,8 @@ from rankfall.run.store import Store
 from rankfall.train.progress import Progress
 
 pytest.importorskip("numba")
+from rankfall.train.machine import gpu
 from rankfall.train.machine.engine import Machined
-from rankfall.train.machine.gpu import engine as gpu
 
 OWN = """def exact(logits):
     return logits.double().softmax(-1).to(logits.dtype)

@@ -1,6 +1,7 @@
 """Guards the import closure: every way to import is followed, what does not run is left out, what cannot be followed is an error."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -150,7 +151,7 @@ DYNAMIC = [
 def test_import_that_cannot_be_followed_is_an_error_in_our_package(
     write: Write, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fingerprint, "OWN", "pkg")
+    monkeypatch.setattr(fingerprint, "OURS", ("pkg",))
     write(root=f"import os\n\n{text}")
     line = 3 + text.count("\n")
     with pytest.raises(
@@ -179,7 +180,7 @@ def test_helper_outside_the_package_counts(
     (beside / "helper.py").write_text("from helped import SCALE")
     (beside / "helped.py").write_text("SCALE = 1")
     if importer == "rankfall":
-        monkeypatch.setattr(fingerprint, "OWN", "pkg")
+        monkeypatch.setattr(fingerprint, "OURS", ("pkg",))
     write(root="import json, numpy, notinstalled\nfrom helper import SCALE")
     before = Sources()
     assert {"helper.py", "helped.py", "pkg/root.py"} <= set(before.code_files(["pkg.root"]))
@@ -207,3 +208,21 @@ def test_numerics_hold_what_training_imports() -> None:
     loaded = {Path(file).relative_to(root).as_posix() for file in done.stdout.split()}
     loader = {"components", "modules", "learned", "caches", "disk", "errors"}
     assert loaded - set(numerics()) <= {f"rankfall/{name}.py" for name in loader}
+
+
+def test_the_text_of_an_installed_engine_is_in_the_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "site-packages"
+    engine = Path(rankfall.__file__).parents[2] / "engine" / "src" / "thousandfold"
+    shutil.copytree(engine, site / "thousandfold", ignore=shutil.ignore_patterns("__pycache__"))
+    here = Sources().code_files(["rankfall.train.machine.engine"])
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setitem(sys.modules, "thousandfold", None)  # type: ignore[arg-type]  # Python's finder prefers what is imported
+    monkeypatch.delitem(sys.modules, "thousandfold")
+    there = Sources().code_files(["rankfall.train.machine.engine"])
+    assert there == here
+    assert {"thousandfold/engine.py", "thousandfold/kernels/linear.py", "thousandfold/program/fusion.py"} <= set(here)
+    assert not any(name.startswith(("installed:", "thousandfold/gpu/")) for name in here)
+    with (site / "thousandfold" / "kernels" / "linear.py").open("a") as file:
+        file.write("EDITED = 1\n")
+    edited = Sources().code_files(["rankfall.train.machine.engine"])
+    assert {name for name in here if here[name] != edited[name]} == {"thousandfold/kernels/linear.py"}

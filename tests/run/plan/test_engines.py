@@ -20,7 +20,7 @@ def asked(engine: str, **compute: Any) -> dict[str, Any]:
 
 def sources_of_the_engine(plan: Plan) -> list[bool]:
     """Of each cell, whether its key holds the machine."""
-    return ["rankfall/train/machine/program/fusion.py" in cell.code for cell in plan.cells]
+    return ["thousandfold/program/fusion.py" in cell.code for cell in plan.cells]
 
 
 def test_the_engine_is_in_the_key_of_the_cells_that_it_serves_and_of_no_others() -> None:
@@ -108,7 +108,7 @@ def test_a_gpu_has_a_machine_and_keys_of_its_own() -> None:
     here, there = (make_plan(changed("compute/device", device, on_a_gpu("auto"))) for device in ("cpu", "cuda"))
     assert {cell.engine for cell in here.cells} == {"machine"} and all(sources_of_the_engine(here))
     assert {cell.engine for cell in there.cells} == {"machine_gpu"} and all(sources_of_the_engine(there))
-    kernels = ["rankfall/train/machine/gpu/instructions.py" in cell.code for cell in (*here.cells, *there.cells)]
+    kernels = ["thousandfold/gpu/instructions.py" in cell.code for cell in (*here.cells, *there.cells)]
     assert kernels == [False] * len(here.cells) + [True] * len(there.cells)
     assert {cell.key for cell in here.cells}.isdisjoint(cell.key for cell in there.cells)
 

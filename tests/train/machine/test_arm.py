@@ -22,16 +22,17 @@ pytest.importorskip("numba")
 pytest.importorskip("unicorn")
 import arm
 
-from rankfall.train.machine import engine
 from rankfall.train.machine.engine import Machined
+from thousandfold import engine
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
+SINGLE = HERE.parents[2] / "engine" / "tests"
 PROCESSORS = (arm.NEON, arm.SVE)
 
 
 def load_beside(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"{name}_on_arm", HERE / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"{name}_on_arm", SINGLE / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

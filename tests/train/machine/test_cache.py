@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rankfall.errors import RankfallError
+from thousandfold.errors import NoKernel
 
 numba = pytest.importorskip("numba")
-from rankfall.train.machine import cache, runtime  # noqa: E402
+from thousandfold import cache, runtime  # noqa: E402
 
 
 def kept(folder: Path) -> Path:
@@ -40,13 +40,13 @@ def test_kept_code_is_whole_or_made_anew(tmp_path: Path, now: bytes | None) -> N
 def test_a_setting_that_changes_the_machine_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     cache.check_settings()
     monkeypatch.setenv("NUMBA_OPT", "0")
-    with pytest.raises(RankfallError, match=r"NUMBA_OPT: .*same keys; unset it.*engine: plain"):
+    with pytest.raises(NoKernel, match=r"NUMBA_OPT: .*unset it"):
         cache.check_settings()
 
 
 def test_machine_code_is_kept_under_the_text_that_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
     before, text = cache.digest(runtime.SOURCES), cache.text_of
-    name = "rankfall.train.machine.kernels.linear"
+    name = "thousandfold.kernels.linear"
     monkeypatch.setattr(cache, "text_of", lambda one: text(one) + b"#" * (one == name))
     assert cache.digest(runtime.SOURCES) != before
     monkeypatch.setattr(cache, "text_of", text)
@@ -94,7 +94,7 @@ def test_where_nothing_can_be_kept_the_bits_are_the_same(tmp_path: Path) -> None
 def test_processors_with_narrower_vectors(name: str, features: str, lanes: int) -> None:
     """Compiled anew, for vectors of 8 and of 4 numbers."""
     check = (
-        "import test_engine as t; from rankfall.train.machine.kernels.registers import LANES; "
+        "import test_engine as t; from thousandfold.kernels.registers import LANES; "
         f"assert LANES == {lanes}, LANES; t.test_gradients_are_autograds_in_random_networks(0); "
         "t.test_gradients_are_autograds_for_vectors_and_values()"
     )

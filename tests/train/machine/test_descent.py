@@ -15,8 +15,9 @@ from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
 from rankfall.train.objectives._base import Samples
 
 pytest.importorskip("numba")
-from rankfall.train.machine import agreement, descent
+from rankfall.train.machine import agreement
 from rankfall.train.machine.engine import Machined
+from thousandfold import descent
 
 SHAPE = Shape("tokens", "classes", 4, 6, 6)
 NETWORK = Architecture(
@@ -87,7 +88,7 @@ REFUSED = ("own:Halved", "own:Deciding")
 def test_steps_are_the_optimisers(name: str, more: dict[str, Any]) -> None:
     plain, machine = (members_of(name, engine, **more) for engine in (False, True))
     assert isinstance(machine.engine, Machined)
-    assert (machine.engine.descent is not None) == (name in TRACED)
+    assert (machine.engine.engine.descent is not None) == (name in TRACED)
     check_same(trained(machine), trained(plain))
 
 

@@ -23,8 +23,8 @@ pytest.importorskip("numba")
 from rankfall.errors import RankfallError
 from rankfall.train.machine import agreement, forms
 from rankfall.train.machine.engine import Machined
-from rankfall.train.machine.program import matmul
-from rankfall.train.machine.trace import Untraceable
+from thousandfold.program import matmul
+from thousandfold.trace import Untraceable
 
 CPU = torch.device("cpu")
 HERE = Path(__file__).parent

@@ -81,7 +81,7 @@ def test_masked_tokens_are_hidden_as_pytorch_hides_them() -> None:
     assert torch.equal(found.asked, wanted.asked) and int(found.asked.sum()) > 0
     assert torch.equal(found.sums["accuracy"], wanted.sums["accuracy"])
     assert (
-        isinstance(members.engine, Machined) and len(members.engine.memories) == 2
+        isinstance(members.engine, Machined) and len(members.engine.engine.memories) == 2
     )  # its programs: of 32 samples and of 9
 
 

@@ -107,7 +107,7 @@ def test_further_layers_have_the_same_kernel() -> None:
     for depth in (3, 5):
         members = asked.members_of(asked.network(depth=depth, mlp="none"), asked.TRAINING)
         members.step(recipe.objective(asked.TRAINING), asked.batch_of(members))
-        ((kernel, _),) = members.engine.kernels.values()
+        ((kernel, _),) = members.engine.engine.kernels.values()
         texts.append(kernel.text)
     assert texts[0] == texts[1]
 

@@ -15,7 +15,7 @@ pytest.importorskip("numba")
 from remainders import remainder
 
 from rankfall.train.machine.engine import Machined
-from rankfall.train.machine.program import sums
+from thousandfold.program import sums
 
 SHAPE = Shape("vectors", "values", 2, 2, 2)
 VECTORS = {

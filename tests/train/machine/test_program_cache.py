@@ -12,9 +12,10 @@ from rankfall.streams import stream
 from rankfall.train import recipe
 
 pytest.importorskip("numba")
-from rankfall.train.machine import forms, kept
+from rankfall.train.machine import forms
 from rankfall.train.machine.engine import Machined
 from rankfall.train.objectives._base import Samples
+from thousandfold import kept
 
 ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 1, "heads": 2, "width": 8}
 NETWORK = Architecture("a", normaliser=Component("l2"), mlp=Component("gelu"), **ENDS)
@@ -32,8 +33,8 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def traces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A number for each trace from here on."""
     found: list[int] = []
-    of_step = forms.step_program
-    monkeypatch.setattr(forms, "step_program", lambda *given: found.append(1) or of_step(*given))
+    of_step = forms.graded_program
+    monkeypatch.setattr(forms, "graded_program", lambda *given: found.append(1) or of_step(*given))
     return found
 
 

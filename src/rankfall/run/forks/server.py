@@ -243,7 +243,7 @@ def make_importer(name: str) -> Callable[[], object]:
 def read_kernels() -> None:
     """Load the machine code of the engine, which takes a second or two in each job. It is not compiled here, since no job could start
     meanwhile, not even one that does not use it."""
-    from rankfall.train.machine import cache, runtime
+    from thousandfold import cache, runtime
 
     folder = cache.cache_folder(runtime.SOURCES)
     if folder is not None and cache.is_whole(folder):

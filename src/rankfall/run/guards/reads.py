@@ -19,11 +19,12 @@ from types import FrameType
 from typing import Any
 
 import rankfall
-from rankfall.disk import cache_home
+from rankfall.disk import cache_home, engine_home
 from rankfall.errors import RankfallError
 from rankfall.run.guards.readers import READ, tell_of_reads
+from rankfall.run.keys import fingerprint
 from rankfall.run.keys.files import places
-from rankfall.run.keys.fingerprint import INSTALLED, OWN, find_source
+from rankfall.run.keys.fingerprint import INSTALLED, find_source
 
 Code = Mapping[str, str]  # file -> digest, as a key holds it
 PACKAGE = os.path.realpath(Path(rankfall.__file__).parent) + os.sep
@@ -134,7 +135,7 @@ def verify() -> None:
 
 def declared(code: Code) -> frozenset[str]:
     """Return the real paths of the files and folders of a key, except those of this package, which are not watched."""
-    return frozenset(path for name in code if not name.startswith(f"{OWN}/") for path in paths_of(name))
+    return frozenset(path for name in code if name.partition("/")[0] not in fingerprint.OURS for path in paths_of(name))
 
 
 def paths_of(name: str) -> tuple[str, ...]:
@@ -166,11 +167,11 @@ def find_user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def caches(results: Path | None) -> tuple[str, ...]:
-    """Return the folders of results and of the caches of this package, compilers and matplotlib."""
+    """Return the folders of results and of the caches of this package, its engine, compilers and matplotlib."""
     home, own = os.path.expanduser("~"), cache_home()
     inductor = os.path.join(tempfile.gettempdir(), f"torchinductor_{os.environ.get('USER', 'root')}")
     folders = (
-        *(str(folder) for folder in (results, own) if folder),
+        *(str(folder) for folder in (results, own, engine_home()) if folder),
         *(os.environ.get("TRITON_CACHE_DIR", f"{home}/.triton"), os.environ.get("TORCHINDUCTOR_CACHE_DIR", inductor)),
         os.environ.get("MPLCONFIGDIR", f"{home}/.cache/matplotlib"),
     )

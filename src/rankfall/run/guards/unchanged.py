@@ -10,7 +10,7 @@ from pathlib import Path
 from rankfall.errors import RankfallError
 from rankfall.run.guards.reads import Code, Unproved, restrict_reads, verify, watch_job
 from rankfall.run.keys.files import digests
-from rankfall.run.keys.fingerprint import OWN, digest_of, find_source, module_of
+from rankfall.run.keys.fingerprint import OURS, digest_of, find_source, module_of
 from rankfall.run.keys.installed import PREFIX, version_of
 from rankfall.trial.flags import unchanged_flags
 
@@ -30,7 +30,7 @@ def prove_code(codes: Iterable[Code], results: Path | None = None) -> Iterator[N
 def numerics(*codes: Code) -> Iterator[None]:
     """Guard a computation: users' components may read only the files in `codes`, and must not change precision flags."""
     code = union(codes)
-    users = sorted(name for name in code if name.endswith(".py") and not name.startswith(f"{OWN}/"))
+    users = sorted(name for name in code if name.endswith(".py") and name.partition("/")[0] not in OURS)
     with restrict_reads(code):
         if not users:
             yield

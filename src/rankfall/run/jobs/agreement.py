@@ -38,7 +38,7 @@ def check_agreement(
 def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable[[str], None]) -> bool:
     """Return whether the machine can trace a cell's step."""
     from rankfall.train.machine.agreement import disagreement  # requires numba, an optional dependency
-    from rankfall.train.machine.trace import Untraceable
+    from thousandfold.trace import Untraceable
 
     named = f"{cell.task.name} / {cell.architecture.name} / {cell.training.name}"
     try:
@@ -77,7 +77,7 @@ def is_traced(cell: "Cell", store: "Store", device: torch.device, note: Callable
 
 def machine_of(engine: str) -> "type[Machined]":
     if engine == MACHINE_GPU:
-        from rankfall.train.machine.gpu.engine import MachinedOnGpu
+        from rankfall.train.machine.gpu import MachinedOnGpu
 
         return MachinedOnGpu
     from rankfall.train.machine.engine import Machined

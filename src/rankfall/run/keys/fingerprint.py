@@ -1,13 +1,14 @@
 """Fingerprints: the code that a result depends on, as a hash of exactly the modules that running it would import.
 
-Starting from root modules, every import is followed: within this package, into packages of components, and into helpers beside the
-Snakefile or on PYTHONPATH. The standard library and installed packages are left out. Installed packages that a user's file imports count by
-name and version (`installed.py`). Each file counts by its syntax tree, so comments, docstrings, formatting and type-checking imports make
-nothing stale. Left out on purpose:
+Starting from root modules, every import is followed: within this package and its engine, wherever they are installed, into packages of
+components, and into helpers beside the Snakefile or on PYTHONPATH. The standard library and installed packages are left out. Installed
+packages that a user's file imports count by name and version (`installed.py`). Each file counts by its syntax tree, so comments,
+docstrings, formatting and type-checking imports make nothing stale. Left out on purpose:
 
 - `rankfall/components.py`, the only place that imports by computed name: a cell's spec names what it loads, and that becomes a root;
 - `rankfall/errors.py`, which only ends runs;
-- the text of `rankfall/__init__.py`: the version, and public names, which are followed to their definitions.
+- the text of `rankfall/__init__.py` and `thousandfold/__init__.py`: the version, and public names. Those of this package are followed to
+  their definitions; of the engine it imports modules.
 
 An import that cannot be resolved from the source text is an error in this package. In another package it makes every file of that package
 count.
@@ -32,6 +33,7 @@ from rankfall.run.keys.imports import Imports, ancestors, holders, imports_of, w
 from rankfall.run.keys.installed import versions_of
 
 OWN = __name__.partition(".")[0]
+OURS = (OWN, "thousandfold")  # this package and its engine (`engine/`)
 INSTALLED = frozenset({"site-packages", "dist-packages", "lib-dynload"})  # folders of installed packages
 LEFT_OUT = frozenset({"rankfall.components", "rankfall.errors"})
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -85,7 +87,7 @@ class Sources:
 
         def counts(module: str) -> bool:
             name = module.partition(".")[0]
-            return name in (OWN, top) or self._is_local(name)
+            return name in (*OURS, top) or self._is_local(name)
 
         seen: dict[str, Source] = {}
         waiting = list(ancestors(root))
@@ -97,7 +99,7 @@ class Sources:
             seen[module] = source
             waiting.extend(self._needs(source, counts))
         found = {source.file: source.digest for source in seen.values()}
-        users = [source for source in seen.values() if not source.file.startswith(f"{OWN}/")]
+        users = [source for source in seen.values() if source.file.partition("/")[0] not in OURS]
         found |= versions_of(name for source in users for name in source.imports.sure if not counts(name))
         return dict(sorted(found.items()))
 
@@ -111,7 +113,7 @@ class Sources:
     def _needs(self, source: Source, counts: Callable[[str], bool]) -> Iterator[str]:
         imports, top = source.imports, source.module.partition(".")[0]
         for line, text in imports.dynamic:
-            if top == OWN:
+            if top in OURS:
                 raise RankfallError(
                     f"{source.file}, line {line}: `{text}` runs code that the fingerprint cannot follow; "
                     f"import it by name, or make it a component"
@@ -121,8 +123,11 @@ class Sources:
             if not counts(module):
                 continue
             if self.spec(module) is None:
-                if top == module.partition(".")[0] == OWN:
-                    raise RankfallError(f"{source.file}, line {line}: imports {module}, which does not exist")
+                if top in OURS and module.partition(".")[0] in OURS:
+                    raise RankfallError(
+                        f"{source.file}, line {line}: imports {module}, which does not exist; the engine is in "
+                        "`pip install 'rankfall[fast]'`, or `compute: {engine: plain}` does without it"
+                    )
                 continue
             yield from ancestors(module)
         for module in imports.starred:
@@ -200,7 +205,7 @@ def digest_of(module: str, file: str, content: bytes) -> str:
 @functools.lru_cache(maxsize=4096)
 def _analyse(text: bytes, module: str, is_package: bool, file: str) -> Analysis:
     """Analyse a file. Cached by content, so that a long-lived process reads each version of a file once."""
-    text = b"" if module == OWN else text
+    text = b"" if module in OURS else text
 
     def analyse() -> Analysis:
         try:

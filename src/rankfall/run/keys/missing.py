@@ -7,7 +7,7 @@ in `try`, `if`, `with` or a function may not run, and neither may those that onl
 import sys
 
 from rankfall.errors import RankfallError
-from rankfall.run.keys.fingerprint import OWN, Sources, is_local
+from rankfall.run.keys.fingerprint import OURS, Sources, is_local
 from rankfall.run.keys.imports import ancestors
 
 
@@ -43,4 +43,4 @@ def _exists(module: str, sources: Sources) -> bool:
 def _is_local(module: str, sources: Sources) -> bool:
     top = module.partition(".")[0]
     spec = None if top in sys.stdlib_module_names else sources.spec(top)
-    return top == OWN or (spec is not None and is_local(top, spec))
+    return top in OURS or (spec is not None and is_local(top, spec))

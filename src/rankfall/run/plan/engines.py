@@ -1,8 +1,8 @@
-"""The engine that computes the training steps of a cell: machine (`train/machine`, for everything that can be traced), machine_gpu (the
-same on a GPU) or plain (autograd, for everything).
+"""The engine that computes the training steps of a cell: machine (thousandfold, in `engine/`, for everything that can be traced),
+machine_gpu (the same on a GPU) or plain (autograd, for everything).
 
 The choice depends on the configuration and the code alone, never on what is installed on a computer. The engines' numbers differ by
-rounding, so the sources of the machine are in the keys of the cells that it trains. The machine runs the components' own code. A component
+rounding, so the sources of the engine are in the keys of the cells that it trains. The machine runs the components' own code. A component
 that cannot be traced declares `TRACED = False`. If it does not, the job notices and trains its cells by autograd.
 """
 
@@ -24,7 +24,7 @@ MACHINES = (MACHINE, MACHINE_GPU)
 ROOTS = {
     PLAIN: (),
     MACHINE: ("rankfall.train.machine.engine",),
-    MACHINE_GPU: ("rankfall.train.machine.gpu.engine", "rankfall.train.machine.gpu.compiled"),
+    MACHINE_GPU: ("rankfall.train.machine.gpu",),
 }
 UNTRIED = "but for what the job finds that it cannot trace, which autograd trains"
 UNTRACED = "the machine cannot trace them: what it stops at is in the log of their job"
@@ -118,7 +118,8 @@ def why_plain(cell: Cell, compute: Compute) -> str:
 
 def check_installed(engines: Iterable[str]) -> None:
     """Raise if one of these engines cannot run on this computer."""
-    if set(MACHINES) & set(engines) and importlib.util.find_spec("numba") is None:
+    needed = ("thousandfold", "numba")
+    if set(MACHINES) & set(engines) and any(importlib.util.find_spec(name) is None for name in needed):
         raise RankfallError(
             "compute.engine: the machine computes cells of this job and needs numba, which is not installed; "
             "`pip install 'rankfall[fast]'`, or say `compute: {engine: plain}`, which makes other keys"

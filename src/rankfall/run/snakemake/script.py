@@ -22,7 +22,7 @@ HEAD = """\
 # It stops at the first job that fails. If you start it again, it skips the jobs whose files exist.
 set -euo pipefail
 PYTHON=${{PYTHON:-{python}}}
-export PYTHONPATH="$PWD/src:$PWD${{PYTHONPATH:+:$PYTHONPATH}}" PYTHONHASHSEED=0
+export PYTHONPATH="$PWD/src:$PWD/engine/src:$PWD${{PYTHONPATH:+:$PYTHONPATH}}" PYTHONHASHSEED=0
 n=0
 job() {{
     n=$((n + 1))

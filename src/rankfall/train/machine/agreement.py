@@ -22,9 +22,9 @@ from rankfall.train import recipe
 from rankfall.train.machine.autograd import Result, by_autograd, initial, to_double
 from rankfall.train.machine.engine import NO_CODE, Machined
 from rankfall.train.machine.exact_zeros import find_remainder
-from rankfall.train.machine.ties import SortsStably
 from rankfall.train.members import RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
+from thousandfold.ties import SortsStably
 
 FACTOR = 8.0
 LEAST = 2e-5  # relative

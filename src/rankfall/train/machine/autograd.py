@@ -8,9 +8,9 @@ from rankfall.design import Architecture, Training
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
 from rankfall.train import recipe
-from rankfall.train.machine.ties import SortsStably
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Graded, Samples
+from thousandfold.ties import SortsStably
 
 Result = tuple[Graded, Tensor]  # result and gradients (K, P)
 

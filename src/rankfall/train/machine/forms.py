@@ -1,19 +1,21 @@
 """The form of a batch, and the program of a network's step for batches of this form."""
 
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import torch
 
-from rankfall.design import Architecture, Component, Training
+from rankfall.design import Architecture, Component, Training, canonical
 from rankfall.nets.network import Shape, build
 from rankfall.train import recipe
-from rankfall.train.machine.program.fusion import Divide
-from rankfall.train.machine.program_cache import keep_program, load_program, name_program
-from rankfall.train.machine.step import StepProgram, step_program
-from rankfall.train.machine.trace import batch_tensors
+from rankfall.train.machine.traced import batch_tensors, graded_program
 from rankfall.train.objectives._base import Samples
+from thousandfold.program.fusion import Divide
+from thousandfold.program_cache import keep_program, load_program
+from thousandfold.step import StepProgram
 
 KEPT = 256  # programs in memory; an objective that draws lengths has one for each length
 
@@ -68,7 +70,19 @@ def program_of(
     if found is None:
         module = build(architecture, shape, 1, getattr(torch, dtype))
         function = recipe.objective(Training("", objective=objective))
-        found = step_program(module, function, form.samples(), dropout, gradient, divide)
+        found = graded_program(module, function, form.samples(), dropout, gradient, divide)
         if name:
             keep_program(name, found)
     return found
+
+
+def digest_code(code: Mapping[str, str]) -> str:
+    """Return one digest of all files and their digests, or an empty text if there are none."""
+    return hashlib.sha256(canonical(dict(code)).encode()).hexdigest() if code else ""
+
+
+def name_program(code: str, *made_from: Any) -> str:
+    """Return the name of a program in the cache. `made_from`: dataclasses and other values from which the step is made."""
+    about = [asdict(one) if is_dataclass(one) and not isinstance(one, type) else one for one in made_from]
+    text = canonical([code, torch.__version__, about])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,152 @@
+"""The optimiser's step of a member as a program: clip the gradient, then apply the optimiser's operations to the row of the member.
+
+Values that differ between members (learning rate, decay, clip) and numbers that change from step to step are inputs. A program serves all
+steps with the same operations. If a number turns out to change, the program is written again with this number as an input, which changes no
+bit. Weights and slots are updated in place: `check_order` makes sure that none is read after it was written.
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from thousandfold.codes import FIRST_SLOT, GRAD, NORM, PARAM, PW, RATES
+from thousandfold.graph import form
+from thousandfold.program.atoms import Unsupported, Value, View, contiguous
+from thousandfold.program.build import Program, finish
+from thousandfold.program.calls import LOWERINGS, AtenCall
+from thousandfold.program.draft import ProgramDraft, ProgramNode
+from thousandfold.program.fusion import Divide, reads_in_order
+from thousandfold.record import Noted, OfNumber, OfTensor, OptimizerOperation, Recorded, record
+from thousandfold.rows import Optimizer, Rows
+from thousandfold.trace import Untraceable
+
+NORM_EPS = 1e-6  # as in `Rows.update`
+LR, DECAY, CLIP = range(3)  # positions in RATES
+OF_MEMBER = 3
+SLOTS = (FIRST_SLOT, FIRST_SLOT + 1, NORM + 1, NORM + 2)
+CHANGING, CHANGES = NORM + 3, 64  # buffer of numbers that change with the step, and its size
+LOOKED_AT = (1, 2, 3, 1000)  # steps whose numbers are compared in advance
+
+
+@dataclass(eq=False)
+class DescentProgram:
+    """A program for one list of operations, and their numbers at the step for which it was written."""
+
+    program: Program
+    numbers: list[float]
+    changing: list[int]  # positions of the numbers that are inputs
+
+
+@dataclass
+class Descent:
+    """The programs of one optimiser, for rows of `weights` numbers."""
+
+    optimizer: Optimizer
+    weights: int
+    decays: bool
+    clips: bool
+    dtype: torch.dtype
+    divide: Divide | None = None  # see `fuse`
+    programs: dict[Recorded, DescentProgram] = field(default_factory=dict)
+    noted: Noted = field(default_factory=Noted)
+
+    @staticmethod
+    def of(members: Rows, divide: Divide | None = None) -> "Descent":
+        """Return the programs of the members' optimiser. Raise `Untraceable` if it cannot be traced."""
+        if len(members.slots) > len(SLOTS):
+            raise Untraceable(f"an optimiser with {len(members.slots)} slots")
+        own = members.decay is not None, members.clip is not None
+        found = Descent(deepcopy(members.optimizer), members.weights.shape[1], *own, members.weights.dtype, divide)
+        for t in LOOKED_AT:
+            found.at(t)
+        return found
+
+    def at(self, t: int) -> tuple[Program, np.ndarray]:
+        """Return the program of step t and its changing numbers (CHANGES,)."""
+        recorded, numbers = record(self.optimizer, self.weights, self.decays, self.dtype, t, self.noted)
+        own = self.programs.get(recorded)
+        if own is None:
+            own = DescentProgram(self.write_program(recorded, numbers, []), numbers, [])
+            self.programs[recorded] = own
+        pairs = enumerate(zip(own.numbers, numbers))
+        new = [i for i, (one, other) in pairs if one != other and i not in own.changing]
+        if new:
+            own.changing += new
+            own.program = self.write_program(recorded, numbers, own.changing)
+        found = np.zeros(CHANGES)
+        found[: len(own.changing)] = [numbers[i] for i in own.changing]
+        return own.program, found
+
+    def write_program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
+        try:
+            return self.program(recorded, numbers, changing)
+        except Unsupported as error:
+            raise Untraceable(f"the optimiser: {error}") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            what = f"no program can be written of it ({type(error).__name__}: {error})"
+            raise Untraceable(f"the optimiser: {what}") from error
+
+    def program(self, recorded: Recorded, numbers: Sequence[float], changing: Sequence[int]) -> Program:
+        draft, shape = ProgramDraft(), (1, self.weights)
+        if len(changing) > CHANGES:
+            raise Unsupported(f"{len(changing)} numbers that change with the step")
+        row = lambda buffer: contiguous(Value(self.weights, (buffer, 0)), shape)  # noqa: E731
+        one = lambda buffer, place: View(Value(1, (buffer, place)), 0, ((), ()))  # noqa: E731
+        slots = [row(buffer) for buffer in SLOTS[: self.optimizer.slots]]
+        gradient = row(GRAD)
+        if self.clips:
+            norm = draft.pointwise("ADD", [one(NORM, 0), NORM_EPS], (1, 1))
+            factor = draft.pointwise("MINI", [draft.pointwise("DIV", [one(RATES, CLIP), norm], (1, 1)), 1.0], (1, 1))
+            gradient = draft.pointwise("MUL", [gradient, factor], shape)
+        given = [row(PARAM), gradient, *slots, one(RATES, LR), None, one(RATES, DECAY)]
+        tensors: dict[int, Any] = dict(enumerate(given))
+        first = len(recorded.results)
+
+        def get(x: Any) -> Any:
+            if isinstance(x, OfTensor):
+                if tensors[x.number] is None:
+                    raise Unsupported("it reads what it has not written")
+                return tensors[x.number]
+            if isinstance(x, OfNumber):
+                changes = x.place in changing
+                return View(Value(1, (CHANGING, changing.index(x.place))), 0, ()) if changes else numbers[x.place]
+            return tuple(get(one) for one in x) if isinstance(x, tuple) else x
+
+        for i, operation in enumerate(recorded.operations):
+            tensors[first + i] = lower_operation(draft, operation, get, self.dtype)
+        for i, buffer in zip((0, *range(2, 2 + len(slots))), (PARAM, *SLOTS)):
+            if recorded.results[i] != i:
+                draft.write(tensors[recorded.results[i]], (buffer, 0), shape)
+        return finish(draft, (PARAM, *SLOTS), check_order, self.divide)
+
+
+def lower_operation(draft: ProgramDraft, operation: OptimizerOperation, get: Any, dtype: torch.dtype) -> Any:
+    if operation.dtype not in (dtype, torch.bool):
+        raise Unsupported(f"{operation.target} in {operation.dtype}")
+    args = tuple(get(x) for x in operation.args)
+    kwargs = {name: get(x) for name, x in operation.kwargs}
+    name = operation.target._schema.name.split("::")[1]
+    if name == "pow" and isinstance(args[1], View) and not args[1].dims:
+        raise Unsupported("a power that changes with the step")
+    value = form(operation.shape, (), operation.dtype)
+    return LOWERINGS[name](draft, AtenCall(name, operation.target, args, kwargs, value, (dtype,)))
+
+
+def check_order(nodes: Sequence[ProgramNode]) -> None:
+    """Raise if a node reads weights or slots that an earlier node has overwritten, or reads them out of order, where an earlier block may
+    have overwritten them. `nodes` are in the order in which they run."""
+    buffers, written = (PARAM, *SLOTS), set[int]()
+    for node in nodes:
+        views = [x for x in node.ins if isinstance(x, View)]
+        for k, x in enumerate(views):
+            if x.value.given is None or x.value.given[0] not in buffers or x.value.first >= 0:
+                continue
+            in_order = node.kind != PW or (not x.offset and reads_in_order(node, k))
+            if x.value.given[0] in written or not in_order:
+                raise Unsupported("weights or slots are read after they are written")
+        if node.out.value.given is not None:
+            written.add(node.out.value.given[0])

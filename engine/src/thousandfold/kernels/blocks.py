@@ -1,0 +1,207 @@
+"""PW: a group of pointwise operations on one block of numbers after another, and sums of their results.
+
+    atoms, split, steps, inner, streams, operations, constants, sums | sizes | streams: buffer, offset, mode, register, strides
+    | constants: register, bits | operations: number, d, a, b, c | sums: buffer, offset, count, bits of a factor
+
+The iteration space has `sizes`. A block has `steps` of dimension `split` and all later dimensions, with `inner` numbers per step.
+A stream is used in place (IN_PLACE), copied to a register (COPIED_IN), written from a register (COPIED_OUT), or accumulates sums
+(ADDED_UP).
+"""
+
+from thousandfold.codes import ADDED_UP, APART, AT, BLOCK, COPIED_IN, COPIED_OUT, IN_PLACE, INSIDE, REGISTERS
+from thousandfold.kernels.inner import compiled, joint
+from thousandfold.kernels.lanes import sum_of_lanes
+from thousandfold.kernels.memory import (
+    address_of,
+    ahead,
+    double_of,
+    lanes_of,
+    load,
+    load_some,
+    pointer_to,
+    real,
+    spread,
+    store,
+)
+from thousandfold.kernels.pointwise import apply
+
+FILL, EMPTY, ADD = range(3)
+
+
+@joint
+def fill(d, x, step, n):  # type: ignore[no-untyped-def]
+    """Copy n numbers of x at a distance of `step` to neighbours in d."""
+    lanes = lanes_of(d)
+    if step == 1 and n >= lanes:
+        for i in range(0, n - lanes, lanes):
+            store(d, i, load(x, i))
+        store(d, n - lanes, load(x, n - lanes))
+    elif step == 0 and n >= lanes:
+        value = spread(d, x[0])
+        for i in range(0, n - lanes, lanes):
+            store(d, i, value)
+        store(d, n - lanes, value)
+    else:
+        for i in range(n):
+            d[i] = x[i * step]
+
+
+@joint
+def empty(d, x, step, n):  # type: ignore[no-untyped-def]
+    """Copy n neighbours in d to x at a distance of `step`."""
+    for i in range(n):
+        x[i * step] = d[i]
+
+
+@joint
+def add(d, x, step, n):  # type: ignore[no-untyped-def]
+    """Add d to x."""
+    lanes = lanes_of(d)
+    if step == 1 and n >= lanes:
+        end = n - lanes
+        last = load(x, end) + load(d, end)  # overlaps the previous vector, which changes x
+        for i in range(0, end, lanes):
+            store(x, i, load(x, i) + load(d, i))
+        store(x, end, last)
+    elif step == 0:
+        first = second = spread(d, real(d, 0.0))
+        i = 0
+        while i + 2 * lanes <= n:
+            first, second = first + load(d, i), second + load(d, i + lanes)
+            i += 2 * lanes
+        while i < n:
+            first = first + load_some(d, i, n - i)
+            i += lanes
+        x[0] += sum_of_lanes(first + second)
+    else:
+        for i in range(n):
+            x[i * step] += d[i]
+
+
+@compiled
+def between(kind, d, x, sizes, strides, levels, steps, inner, at):  # type: ignore[no-untyped-def]
+    """Copy or add a block (steps, sizes[1], ...) that is contiguous in d and strided in x."""
+    last = levels - 1
+    run = steps if last == 0 else sizes[last]
+    rows, apart = 1, 0
+    if last > 0:
+        rows, apart = steps if last == 1 else sizes[last - 1], strides[last - 1]
+    for i in range(last - 1):
+        at[i] = 0
+    for first in range(0, steps * inner, rows * run):
+        block, step, z = ahead(d, first), strides[last], x
+        for _ in range(rows):
+            if kind == FILL:
+                fill(block, z, step, run)
+            elif kind == EMPTY:
+                empty(block, z, step, run)
+            else:
+                add(block, z, step, run)
+            block, z = ahead(block, run), ahead(z, apart)
+        i = last - 2
+        while i >= 0:
+            x = ahead(x, strides[i])
+            at[i] += 1
+            if i == 0 or at[i] < sizes[i]:
+                break
+            x = ahead(x, -strides[i] * sizes[i])
+            at[i] = 0
+            i -= 1
+
+
+@joint
+def stream_at(like, bases, q, at, split, j):  # type: ignore[no-untyped-def]
+    """Return the pointer to the block of a stream."""
+    offset = q[1] + j * q[4 + split]
+    for i in range(split):
+        offset += at[i] * q[4 + i]
+    return pointer_to(like, bases[q[0]], offset)
+
+
+@compiled
+def pointwise(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    atoms, split, most, inner = p[0], p[1], p[2], p[3]
+    streams, operations, constants, sums = p[4], p[5], p[6], p[7]
+    sizes = ahead(p, 8)
+    first = ahead(sizes, atoms)
+    each = 4 + atoms
+    constant = ahead(first, streams * each)
+    operation = ahead(constant, 2 * constants)
+    sum_ = ahead(operation, 5 * operations)
+    at, inside = ahead(table, AT), ahead(table, INSIDE)
+    begin(scratch, table, bases, constant, constants, sum_, sums)
+    outer = 1
+    for i in range(split):
+        outer *= sizes[i]
+        at[i] = 0
+    behind, levels = ahead(sizes, split), atoms - split
+    for _ in range(outer):
+        for j in range(0, sizes[split], most):
+            steps = min(most, sizes[split] - j)
+            n = steps * inner
+            for k in range(streams):
+                q = ahead(first, k * each)
+                if q[2] == ADDED_UP:
+                    continue
+                x = stream_at(scratch, bases, q, at, split, j)
+                if q[2] == IN_PLACE:
+                    table[q[3]] = address_of(x)
+                elif q[2] == COPIED_IN:
+                    strides = ahead(q, 4 + split)
+                    between(FILL, register(scratch, table, q[3]), x, behind, strides, levels, steps, inner, inside)
+            for k in range(operations):
+                u = ahead(operation, 5 * k)
+                d, a = register(scratch, table, u[1]), register(scratch, table, u[2])
+                apply(u[0], d, a, register(scratch, table, u[3]), register(scratch, table, u[4]), n)
+            for k in range(streams):
+                q = ahead(first, k * each)
+                if q[2] >= COPIED_OUT:
+                    x, strides = stream_at(scratch, bases, q, at, split, j), ahead(q, 4 + split)
+                    d, kind = register(scratch, table, q[3]), ADD if q[2] == ADDED_UP else EMPTY
+                    between(kind, d, x, behind, strides, levels, steps, inner, inside)
+        following(at, sizes, split)
+    finish(scratch, bases, sum_, sums)
+
+
+@joint
+def register(like, table, number):  # type: ignore[no-untyped-def]
+    return pointer_to(like, table[number], 0)
+
+
+@joint
+def following(at, sizes, count):  # type: ignore[no-untyped-def]
+    """Advance to the next position in the first `count` dimensions."""
+    i = count - 1
+    while i >= 0:
+        at[i] += 1
+        if at[i] < sizes[i]:
+            break
+        at[i] = 0
+        i -= 1
+
+
+@compiled
+def begin(scratch, table, bases, constant, constants, sum_, sums):  # type: ignore[no-untyped-def]
+    """Set the addresses of registers, fill the registers of constants, and set sums to zero."""
+    for i in range(REGISTERS):
+        table[i] = address_of(pointer_to(scratch, scratch.ctypes.data, i * APART))
+    for k in range(constants):
+        d = register(scratch, table, constant[2 * k])
+        value = spread(d, real(d, double_of(constant[2 * k + 1])))
+        for i in range(0, BLOCK, lanes_of(d)):
+            store(d, i, value)
+    for k in range(sums):
+        x = pointer_to(scratch, bases[sum_[4 * k]], sum_[4 * k + 1])
+        for i in range(sum_[4 * k + 2]):
+            x[i] = 0.0
+
+
+@compiled
+def finish(scratch, bases, sum_, sums):  # type: ignore[no-untyped-def]
+    """Multiply sums by their factors, which makes means of them."""
+    for k in range(sums):
+        x = pointer_to(scratch, bases[sum_[4 * k]], sum_[4 * k + 1])
+        factor = double_of(sum_[4 * k + 3])
+        if factor != 1.0:
+            for i in range(sum_[4 * k + 2]):
+                x[i] *= real(x, factor)

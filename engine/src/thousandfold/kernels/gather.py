@@ -1,0 +1,52 @@
+"""GATHER and SCATTER: read and write numbers at indices. Indices are integers, stored as numbers in the arena.
+
+GATHER: x, index, out (buffer, offset each), places, features, step | index offsets (places) | x offsets | out offsets
+| x offsets (features) | out offsets
+SCATTER: out, index, values, zeros, adds, places, features, step | index offsets (places) | out offsets | value offsets
+| out offsets (features) | value offsets
+"""
+
+from thousandfold.kernels.inner import compiled, joint
+from thousandfold.kernels.memory import ahead, pointer_to
+
+
+@joint
+def place(like, bases, p, i):  # type: ignore[no-untyped-def]
+    """Return the pointer to an operand with buffer p[i] and offset p[i + 1]."""
+    return pointer_to(like, bases[p[i]], p[i + 1])
+
+
+@compiled
+def gather(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    x, index, out = place(scratch, bases, p, 0), place(scratch, bases, p, 2), place(scratch, bases, p, 4)
+    places, features, step = p[6], p[7], p[8]
+    at = ahead(p, 9)
+    from_ = ahead(at, places)
+    to = ahead(from_, places)
+    feature = ahead(to, places)
+    out_feature = ahead(feature, features)
+    for d in range(features):
+        z, y = ahead(x, feature[d]), ahead(out, out_feature[d])
+        for j in range(places):
+            y[to[j]] = z[from_[j] + step * int(index[at[j]])]
+
+
+@compiled
+def scatter(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    out, index, values = place(scratch, bases, p, 0), place(scratch, bases, p, 2), place(scratch, bases, p, 4)
+    zeros, adds, places, features, step = p[6], p[7], p[8], p[9], p[10]
+    at = ahead(p, 11)
+    to = ahead(at, places)
+    from_ = ahead(to, places)
+    feature = ahead(from_, places)
+    value_feature = ahead(feature, features)
+    for i in range(zeros):
+        out[i] = 0.0
+    for j in range(places):
+        y, z = ahead(out, to[j] + step * int(index[at[j]])), ahead(values, from_[j])
+        if adds:
+            for d in range(features):
+                y[feature[d]] += z[value_feature[d]]
+        else:
+            for d in range(features):
+                y[feature[d]] = z[value_feature[d]]

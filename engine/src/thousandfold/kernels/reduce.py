@@ -1,0 +1,139 @@
+"""RED: sum, maximum, minimum and index of the maximum over some dimensions.
+
+    kind, out: buffer, offset, in: buffer, offset, outputs, run, terms, together, bits of a factor | in offsets (outputs) | out offsets
+    | offsets of terms
+
+out[o + r] is taken over in[i + t + r] for all terms t, r < run. If `together` is not 0, it is taken over in[i + t + c], c < together.
+"""
+
+from thousandfold.codes import ARGMAX, MAXIMUM, SUM
+from thousandfold.kernels.inner import compiled, joint
+from thousandfold.kernels.lanes import select, sum_of_lanes
+from thousandfold.kernels.memory import (
+    ahead,
+    double_of,
+    lanes_of,
+    load,
+    load_some,
+    pointer_to,
+    real,
+    spread,
+    store,
+    store_some,
+)
+from thousandfold.kernels.pointwise import larger, smaller
+
+
+@compiled
+def reduce(scratch, table, bases, p):  # type: ignore[no-untyped-def]
+    out, x = pointer_to(scratch, bases[p[1]], p[2]), pointer_to(scratch, bases[p[3]], p[4])
+    kind, outputs, run, terms, together = p[0], p[5], p[6], p[7], p[8]
+    factor = real(out, double_of(p[9]))
+    begins = ahead(p, 10)
+    ends = ahead(begins, outputs)
+    term = ahead(ends, outputs)
+    for o in range(outputs):
+        from_, to = ahead(x, begins[o]), ahead(out, ends[o])
+        if together and kind == SUM:
+            to[0] = sum_of_runs(from_, term, terms, together) * factor
+        elif together:
+            to[0] = extreme_of_runs(kind, from_, term, terms, together)
+        elif kind == SUM:
+            sums(from_, to, term, terms, run, factor)
+        elif kind == ARGMAX:
+            places(from_, to, term, terms, run)
+        else:
+            extremes(kind, from_, to, term, terms, run)
+
+
+@compiled
+def sum_of_runs(x, term, terms, together):  # type: ignore[no-untyped-def]
+    lanes = lanes_of(x)
+    first = second = spread(x, real(x, 0.0))
+    for k in range(terms):
+        z, i = ahead(x, term[k]), 0
+        while i + 2 * lanes <= together:
+            first, second = first + load(z, i), second + load(z, i + lanes)
+            i += 2 * lanes
+        while i < together:
+            first = first + load_some(z, i, together - i)
+            i += lanes
+    return sum_of_lanes(first + second)
+
+
+@compiled
+def extreme_of_runs(kind, x, term, terms, together):  # type: ignore[no-untyped-def]
+    found = x[term[0]]
+    for k in range(terms):
+        z = ahead(x, term[k])
+        for i in range(together):
+            value = z[i]
+            if (value > found if kind == MAXIMUM else value < found) or value != value:
+                found = value
+    return found
+
+
+@compiled
+def sums(x, out, term, terms, run, factor):  # type: ignore[no-untyped-def]
+    lanes, r = lanes_of(x), 0
+    zero = spread(x, real(x, 0.0))
+    while r + 4 * lanes <= run:
+        a = b = c = d = zero
+        for k in range(terms):
+            z = ahead(x, term[k] + r)
+            a, b = a + load(z, 0), b + load(z, lanes)
+            c, d = c + load(z, 2 * lanes), d + load(z, 3 * lanes)
+        store(out, r, a * factor)
+        store(out, r + lanes, b * factor)
+        store(out, r + 2 * lanes, c * factor)
+        store(out, r + 3 * lanes, d * factor)
+        r += 4 * lanes
+    while r < run:
+        left = run - r
+        a = zero
+        for k in range(terms):
+            a = a + load_some(x, term[k] + r, left)
+        store_some(out, r, a * factor, left)
+        r += lanes
+
+
+@compiled
+def extremes(kind, x, out, term, terms, run):  # type: ignore[no-untyped-def]
+    lanes, r = lanes_of(x), 0
+    while r + 2 * lanes <= run:
+        z = ahead(x, term[0] + r)
+        a, b = load(z, 0), load(z, lanes)
+        for k in range(1, terms):
+            z = ahead(x, term[k] + r)
+            a, b = extreme(kind, load(z, 0), a), extreme(kind, load(z, lanes), b)
+        store(out, r, a)
+        store(out, r + lanes, b)
+        r += 2 * lanes
+    while r < run:
+        left = run - r
+        a = load_some(x, term[0] + r, left)
+        for k in range(1, terms):
+            a = extreme(kind, load_some(x, term[k] + r, left), a)
+        store_some(out, r, a, left)
+        r += lanes
+
+
+@joint
+def extreme(kind, x, y):  # type: ignore[no-untyped-def]
+    return larger(x, y) if kind == MAXIMUM else smaller(x, y)
+
+
+@compiled
+def places(x, out, term, terms, run):  # type: ignore[no-untyped-def]
+    """Write the index of the first maximum. NaN is larger than any number."""
+    lanes = lanes_of(x)
+    for r in range(0, run, lanes):
+        left = run - r
+        best = load_some(x, term[0] + r, left)
+        found = spread(x, real(x, 0.0))
+        for k in range(1, terms):
+            value = load_some(x, term[k] + r, left)
+            better = (value > best) | ((value != value) & (best == best))
+            best = select(better, value, best)
+            found = select(better, spread(x, real(x, k)), found)
+        store_some(out, r, found, left)

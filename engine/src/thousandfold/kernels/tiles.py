@@ -1,0 +1,146 @@
+"""The innermost loop of all products. It computes as many sums as fit the registers of this processor, term by term.
+
+    C[i, j] = first + sum over k of A[i, k] B[k, j]
+
+C[i, j] and B[k, j] are vectors of the processor's length; A[i, k] is a number or a vector. Tables of offsets, in numbers, give their
+positions. Each sum is taken in the order of k, so the bits do not depend on the size of a tile or the length of a vector.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from thousandfold.kernels.memory import REGISTER
+from thousandfold.kernels.registers import (
+    INT,
+    broadcast,
+    call_lanewise,
+    first_of,
+    host_features,
+    load_masked,
+    store_masked,
+)
+
+REGISTERS = 32 if "avx512f" in host_features() or "avx" not in host_features() else 16
+MOST_ROWS, MOST_VECTORS = (8, 3) if REGISTERS == 32 else (4, 3)  # tile of numbers times vectors
+SQUARE = (4, 4) if REGISTERS == 32 else (3, 3)  # tile of vectors times vectors
+BIAS, ADDED = 1, 2
+
+
+def tile(rows: int, columns: int, vectors: bool, apart: bool, masked: bool, rounded: bool = False) -> Any:
+    """Return the loop for a number of rows and columns: (A, ma, ka, B, nb, kb, C, mc, nc, count, left, first, mf, how).
+
+    `vectors`: A consists of vectors. `apart`: columns are at the offsets nb and nc, and `left` lanes of each are used; otherwise columns
+    are consecutive vectors, and `left` of all their lanes are used. `masked`: unused lanes are neither read nor written. `rounded`:
+    products are rounded before they are added. `how`: BIAS starts sums at first[mf[i]] instead of zero; ADDED adds them to C.
+    """
+
+    @intrinsic
+    def loop(context, A, ma, ka, B, nb, kb, C, mc, nc, count, left, first, mf, how):  # type: ignore[no-untyped-def]
+        table, whole = types.CPointer(types.int64), types.int64
+        signature = types.void(A, table, table, A, table, table, A, table, table, whole, whole, A, table, whole)
+        lanes = REGISTER * 8 // A.dtype.bitwidth
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            number = context.get_value_type(A.dtype)
+            build(Loop(builder, ir.VectorType(number, lanes), *args))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    class Loop:
+        def __init__(self, builder: Any, vector: Any, *args: Any) -> None:
+            self.builder, self.vector, self.align = builder, vector, REGISTER // vector.count
+            (self.A, self.ma, self.ka, self.B, self.nb, self.kb, self.C, self.mc, self.nc) = args[:9]
+            self.count, self.left, self.first, self.mf, self.how = args[9:]
+            self.wanted: list[Any] = [None] * columns
+            if masked:
+                for j in range(columns):
+                    if apart or j == columns - 1:
+                        count = self.left if apart else builder.sub(self.left, INT(j * vector.count))
+                        self.wanted[j] = first_of(builder, count, vector.count)
+
+        def entry(self, table: Any, i: Any) -> Any:
+            return self.builder.load(self.builder.gep(table, [INT(i) if isinstance(i, int) else i]))
+
+        def column(self, table: Any, j: int) -> Any:
+            return self.entry(table, j) if apart else INT(j * self.vector.count)
+
+        def read(self, pointer: Any, offset: Any, j: int) -> Any:
+            place = self.builder.bitcast(self.builder.gep(pointer, [offset]), self.vector.as_pointer())
+            if self.wanted[j] is None:
+                return self.builder.load(place, align=self.align)
+            return load_masked(self.builder, place, self.wanted[j], self.vector, self.align)
+
+        def write(self, value: Any, pointer: Any, offset: Any, j: int) -> None:
+            place = self.builder.bitcast(self.builder.gep(pointer, [offset]), self.vector.as_pointer())
+            if self.wanted[j] is None:
+                self.builder.store(value, place, align=self.align)
+            else:
+                store_masked(self.builder, value, place, self.wanted[j], self.align)
+
+        def spread(self, pointer: Any, offset: Any) -> Any:
+            number = self.builder.load(self.builder.gep(pointer, [offset]))
+            return broadcast(self.builder, number, self.vector.count)
+
+        def term(self, a: Any, b: Any, total: Any) -> Any:
+            if rounded:
+                return self.builder.fadd(total, self.builder.fmul(a, b))
+            return call_lanewise(self.builder, "fma", a, b, total)
+
+    def build(self: Loop) -> None:
+        builder = self.builder
+        begins = [builder.gep(self.A, [self.entry(self.ma, i)]) for i in range(rows)]
+        at_b, at_c = ([self.column(t, j) for j in range(columns)] for t in (self.nb, self.nc))
+        has_first = builder.icmp_signed("!=", builder.and_(self.how, INT(BIAS)), INT(0))
+        zeros = [ir.Constant(self.vector, [0.0] * self.vector.count)] * rows
+        before = builder.block
+        with builder.if_then(has_first):
+            given = [self.spread(self.first, self.entry(self.mf, i)) for i in range(rows)]
+            there = builder.block
+        firsts = []
+        for zero, value in zip(zeros, given, strict=True):
+            phi = builder.phi(self.vector)
+            phi.add_incoming(zero, before)
+            phi.add_incoming(value, there)
+            firsts.append(phi)
+        before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        k = builder.phi(INT)
+        sums = [builder.phi(self.vector) for _ in range(rows * columns)]
+        k.add_incoming(INT(0), before)
+        for n, phi in enumerate(sums):
+            phi.add_incoming(firsts[n // columns], before)
+        b_row, a_column = builder.gep(self.B, [self.entry(self.kb, k)]), self.entry(self.ka, k)
+        b = [self.read(b_row, at_b[j], j) for j in range(columns)]
+        found = []
+        for i in range(rows):
+            a = self.read(begins[i], a_column, columns - 1) if vectors else self.spread(begins[i], a_column)
+            found += [self.term(a, b[j], sums[i * columns + j]) for j in range(columns)]
+        # LLVM would unroll two terms, which needs too many registers. Opaque inline assembly prevents this.
+        builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
+        following = builder.add(k, INT(1))
+        k.add_incoming(following, loop)
+        for phi, value in zip(sums, found, strict=True):
+            phi.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_signed("<", following, self.count), loop, after)
+        builder.position_at_end(after)
+        places = []
+        for i in range(rows):
+            row = builder.gep(self.C, [self.entry(self.mc, i)])
+            places += [(row, j) for j in range(columns)]
+        with builder.if_else(builder.icmp_signed("!=", builder.and_(self.how, INT(ADDED)), INT(0))) as (
+            then,
+            otherwise,
+        ):
+            with then:
+                for (row, j), value in zip(places, found, strict=True):
+                    self.write(builder.fadd(self.read(row, at_c[j], j), value), row, at_c[j], j)
+            with otherwise:
+                for (row, j), value in zip(places, found, strict=True):
+                    self.write(value, row, at_c[j], j)
+
+    return loop

@@ -1,0 +1,196 @@
+"""Lowerings of elementwise operations."""
+
+from typing import Any
+
+import torch
+
+from thousandfold.program.atoms import Full, OneHot, Unsupported, View
+from thousandfold.program.calls import AtenCall, lowers
+from thousandfold.program.draft import ProgramDraft, held, is_integer, number_of
+
+UNARY = {
+    **{name: name.upper() for name in ("neg", "exp", "log", "erf", "tanh", "sqrt", "rsqrt", "sigmoid", "abs")},
+    **{name: name.upper() for name in ("sin", "cos", "expm1", "log1p", "floor", "sign")},
+    "reciprocal": "RECIP",
+    "logical_not": "NOT",
+    "bitwise_not": "NOT",
+}
+BINARY = {
+    "add": "ADD",
+    "sub": "SUB",
+    "mul": "MUL",
+    "div": "DIV",
+    "maximum": "MAXI",
+    "minimum": "MINI",
+    **{name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "logical_and": "AND",
+    "logical_or": "OR",
+    "bitwise_and": "AND",
+    "bitwise_or": "OR",
+}
+FOLDED = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
+OF_BOOLEANS = ("bitwise_not", "bitwise_and", "bitwise_or")
+
+
+@lowers(*UNARY)
+def unary(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = call.args[0]
+    if call.name in OF_BOOLEANS and not call.is_bool:
+        raise Unsupported(f"{call.name} of integers")
+    if isinstance(x, Full):
+        number = torch.tensor(x.number, dtype=torch.bool if call.name in OF_BOOLEANS else torch.float64)
+        return Full(float(call.target(number)), call.shape)
+    return draft.pointwise(UNARY[call.name], [x], call.shape)
+
+
+@lowers("normal_below")
+def normal_below(draft: ProgramDraft, call: AtenCall) -> Any:
+    return draft.pointwise("CDF", [draft.solid(x) for x in call.args], call.shape)
+
+
+@lowers(*BINARY)
+def binary(draft: ProgramDraft, call: AtenCall) -> Any:
+    a, b = (number_of(x) for x in call.args[:2])
+    alpha = call.kwargs.get("alpha", 1)
+    if call.is_bool and call.name in ("add", "sub"):
+        raise Unsupported(f"{call.name} of booleans")
+    if call.name in OF_BOOLEANS and not call.is_bool:
+        raise Unsupported(f"{call.name} of integers")
+    if not isinstance(a, View) and not isinstance(b, View) and call.name in FOLDED:
+        return Full(FOLDED[call.name](a, b * alpha), call.shape)
+    if alpha != 1:
+        b = draft.pointwise("MUL", [b, float(alpha)], b.shape) if isinstance(b, View) else b * alpha
+    if rounding := call.kwargs.get("rounding_mode"):
+        if rounding != "floor" or not is_integer(call.value.dtype):
+            raise Unsupported(f"division with rounding_mode {rounding}")
+        return draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
+    found = draft.pointwise(BINARY[call.name], [a, b], call.shape)
+    return times_one_hot(draft, a, b, found) if call.name == "mul" else found
+
+
+def times_one_hot(draft: ProgramDraft, a: Any, b: Any, found: View) -> View:
+    """Return the product, as one-hot if one factor is one-hot and the other has one number for each row."""
+    hot, other = (a, b) if isinstance(a, OneHot) else (b, a)
+    if not isinstance(hot, OneHot) or hot.shape != found.shape:
+        return found
+    if isinstance(other, View) and (len(other.dims) != len(hot.dims) or other.dims[hot.dim]):
+        return found
+    shape = tuple(1 if i == hot.dim else size for i, size in enumerate(hot.shape))
+    number = draft.pointwise("MUL", [hot.number, other], shape)
+    return OneHot(found.value, found.offset, found.dims, hot.dim, number)
+
+
+@lowers("rsub")
+def subtracted_from(draft: ProgramDraft, call: AtenCall) -> Any:
+    if call.kwargs.get("alpha", call.arg(2, 1)) != 1:
+        raise Unsupported("rsub with alpha")
+    return draft.pointwise("SUB", [number_of(call.args[1]), number_of(call.args[0])], call.shape)
+
+
+@lowers("where")
+def where(draft: ProgramDraft, call: AtenCall) -> Any:
+    return draft.pointwise("WHERE", [number_of(x) for x in call.args], call.shape)
+
+
+@lowers("clamp")
+def clamp(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = number_of(call.args[0])
+    lo, hi = call.kwargs.get("min", call.arg(1)), call.kwargs.get("max", call.arg(2))
+    if lo is not None:
+        x = draft.pointwise("MAXI", [x, number_of(lo)], call.shape)
+    if hi is not None:
+        x = draft.pointwise("MINI", [x, number_of(hi)], call.shape)
+    return x
+
+
+@lowers("relu")
+def relu(draft: ProgramDraft, call: AtenCall) -> Any:
+    return draft.pointwise("MAXI", [number_of(call.args[0]), 0.0], call.shape)
+
+
+@lowers("elu")
+def elu(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = draft.solid(call.args[0])
+    alpha, scale, inner = (float(call.arg(i, 1.0)) for i in (1, 2, 3))
+    made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+    below = made("MUL", made("EXPM1", made("MUL", x, inner)), alpha * scale)
+    return made("WHERE", made("GT", x, 0.0), made("MUL", x, scale), below)
+
+
+@lowers("pow")
+def power(draft: ProgramDraft, call: AtenCall) -> Any:
+    x, exponent = (number_of(x) for x in call.args[:2])
+    if is_integer(call.value.dtype):
+        raise Unsupported("powers of integers")
+    if not isinstance(x, View) or isinstance(exponent, View):
+        return draft.pointwise("POW", [x, exponent], call.shape)
+    made = lambda op, *ins: draft.pointwise(op, ins, call.shape)  # noqa: E731
+    if exponent == 0:
+        return Full(1.0, call.shape)
+    if exponent == 1:
+        return x
+    if exponent in (2, 3, 4, -2):
+        square = made("MUL", x, x)
+        if exponent in (3, 4):
+            return made("MUL", square, x if exponent == 3 else square)
+        return square if exponent == 2 else made("RECIP", square)
+    if exponent == -1.5:
+        return made("DIV", made("RSQRT", x), x)
+    if exponent in (0.5, -0.5, -1):
+        return made({0.5: "SQRT", -0.5: "RSQRT", -1: "RECIP"}[exponent], x)
+    return made("POW", x, exponent)
+
+
+@lowers("_to_copy", "convert_element_type")
+def lower_conversion(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Lower a conversion. The machine has one number format, so it refuses conversions that change more than rounding."""
+    x, into, was = call.args[0], call.value.dtype, call.dtypes[0]
+    if into == torch.bool and was != torch.bool:
+        return draft.pointwise("NE", [number_of(x), 0.0], call.shape)
+    if is_integer(into) and was.is_floating_point:
+        raise Unsupported("numbers made integers")
+    return x
+
+
+@lowers("full_like", "full")
+def full(draft: ProgramDraft, call: AtenCall) -> Any:
+    if isinstance(call.args[1], View):
+        raise Unsupported(f"{call.name} with a number that data enter")
+    return Full(held(number_of(call.args[1]), call.value.dtype), call.shape)
+
+
+@lowers("scalar_tensor")
+def scalar(draft: ProgramDraft, call: AtenCall) -> Any:
+    return Full(held(call.args[0], call.value.dtype), ())
+
+
+@lowers("remainder")
+def remainder(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Lower a remainder of integers, such as indices counted from either end."""
+    if not all(map(is_integer, call.dtypes)) or not is_integer(call.value.dtype):
+        raise Unsupported("remainder of numbers that are no integers")
+    a, b = (number_of(one) for one in call.args[:2])
+    times = draft.pointwise("FLOOR", [draft.pointwise("DIV", [a, b], call.shape)], call.shape)
+    return draft.pointwise("SUB", [a, draft.pointwise("MUL", [times, b], call.shape)], call.shape)
+
+
+@lowers("addcmul", "addcdiv")
+def added_with(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Return x + value * (a * b), or with a / b."""
+    x, a, b = (number_of(one) for one in call.args[:3])
+    value = call.kwargs.get("value", call.arg(3, 1))
+    both = draft.pointwise("MUL" if call.name == "addcmul" else "DIV", [a, b], call.shape)
+    scaled = draft.pointwise("MUL", [both, number_of(value)], call.shape)
+    return draft.pointwise("ADD", [x, scaled], call.shape)
+
+
+@lowers("lerp")
+def between(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Return x + weight * (y - x), computed from the nearer end."""
+    x, y, weight = (number_of(one) for one in call.args[:3])
+    if isinstance(weight, View):
+        raise Unsupported("lerp by a tensor")
+    apart = draft.pointwise("SUB", [y, x], call.shape)
+    if weight < 0.5:
+        return draft.pointwise("ADD", [x, draft.pointwise("MUL", [apart, weight], call.shape)], call.shape)
+    return draft.pointwise("SUB", [y, draft.pointwise("MUL", [apart, 1 - weight], call.shape)], call.shape)

@@ -1,0 +1,98 @@
+"""From a traced graph to a program."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from thousandfold.codes import GRAD, OUT
+from thousandfold.graph import AtenGraph, AtenOperation, Form, Ref, replace_in
+from thousandfold.program import arithmetic, masks, matmul, parts, slices, sums, tables, views  # noqa: F401  (their lowerings)
+from thousandfold.program.arena import allocate
+from thousandfold.program.atoms import Full, Unsupported, Value, contiguous
+from thousandfold.program.calls import LOWERINGS, AtenCall
+from thousandfold.program.draft import ProgramDraft, ProgramNode, is_integer
+from thousandfold.program.emit import emit
+from thousandfold.program.fusion import Divide, fuse
+from thousandfold.program.integers import IntegerBounds
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    words: np.ndarray  # int64
+    count: int  # instructions
+    arena: int  # numbers
+    constants: np.ndarray  # float64
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An input of the program: its buffer and offset, and its dimension of samples, if any."""
+
+    buffer: int
+    offset: int
+    lane_dim: int | None = None
+
+
+def finish(
+    draft: ProgramDraft,
+    results: Iterable[int] = (GRAD, OUT),
+    check: Callable[[Sequence[ProgramNode]], None] = lambda nodes: None,
+    divide: Divide | None = None,
+) -> Program:
+    """Turn a draft into a program. `check` is called with the nodes in the order in which they run. `divide`: see `fuse`."""
+    groups = fuse(draft.nodes, results, divide)
+    size = allocate(draft.nodes, groups)
+    check([draft.nodes[i] for group in groups for i in group])
+    constants = np.concatenate([*draft.constants.values()]) if draft.constants else np.zeros(0)
+    return Program(emit(draft.nodes, groups), len(groups), size, constants)
+
+
+def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype: torch.dtype) -> list[Any]:
+    """Lower a graph to nodes and return its results as views, full tensors or None."""
+    found: dict[int, Any] = {}  # by tensor number
+    for number, (one, form) in enumerate(zip(given, graph.forms)):
+        value = Value(math.prod(form.shape), (one.buffer, one.offset))
+        found[number] = contiguous(value, form.shape, one.lane_dim)
+
+    def get(ref: Ref) -> Any:
+        if ref.number not in found:
+            found[ref.number] = draft.constant(graph.known[ref.number])
+        return found[ref.number]
+
+    bounds = IntegerBounds(graph, draft.largest)
+    for operation in graph.needed():
+        if operation.outputs[0] not in graph.known:
+            bounds.add(operation)
+            result = lower_operation(draft, graph, operation, get, dtype)
+            several = result if isinstance(operation.result, list | tuple) else [result]
+            found.update(zip(operation.outputs, several, strict=True))
+    return slices.solid(draft, [get(one) if isinstance(one, Ref) else one for one in graph.results])
+
+
+def lower_operation(
+    draft: ProgramDraft, graph: AtenGraph, operation: AtenOperation, get: Callable[[Ref], Any], dtype: torch.dtype
+) -> Any:
+    args, kwargs = replace_in((operation.args, operation.kwargs), Ref, get)
+    name, value = operation.target._schema.name.split("::")[1], graph.form_in(operation.result)
+    if name == "add" and not kwargs and (found := slices.add_slices(draft, *args[:2])) is not None:
+        return found
+    args, kwargs = slices.solid(draft, (args, kwargs))
+    check_formats(operation, value, dtype)
+    if isinstance(value, Form) and not math.prod(value.shape):
+        return Full(0.0, value.shape)
+    if name not in LOWERINGS:
+        shared = " (a tensor that is changed through a view of it)" * ("as_strided" in str(operation.target))
+        raise Unsupported(f"the operation {operation.target}{shared}")
+    dtypes = tuple(graph.forms[number].dtype for number in dict.fromkeys(operation.inputs))
+    return LOWERINGS[name](draft, AtenCall(name, operation.target, args, kwargs, value, dtypes))
+
+
+def check_formats(operation: AtenOperation, value: Any, dtype: torch.dtype) -> None:
+    """Raise if an operation computes in another number format than the program."""
+    for one in value if isinstance(value, (tuple, list)) else [value]:
+        if isinstance(one, Form) and one.dtype not in (dtype, torch.bool) and not is_integer(one.dtype):
+            raise Unsupported(f"{operation.target} in {one.dtype}, where the network has {dtype}")

@@ -1,0 +1,117 @@
+"""Lowering of operations that assemble tensors: concatenation, padding, and writing to a part of a tensor."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from thousandfold.program.atoms import Atom, Extent, Full, Shape, Unsupported, View, flat
+from thousandfold.program.calls import AtenCall, lowers
+from thousandfold.program.draft import ProgramDraft, held, laid, lanes_last, number_of
+from thousandfold.program.views import part_of, step_view
+
+
+def extents_like(shape: Shape, like: Sequence[Any]) -> list[list[Extent]]:
+    """Return the extents of a tensor of this shape, with atoms from similar tensors."""
+    views = [x for x in like if isinstance(x, View)]
+    extents = []
+    for dim, size in enumerate(shape):
+        same = [view.dims[dim] for view in views if view.shape[dim] == size and view.dims[dim]]
+        # An expanded tensor, such as a learned token for all samples, does not mark the lane.
+        known = [atoms for atoms in same if any(atom.lane for atom in atoms)] or same
+        atoms = known[0] if known else ((Atom(size, 1),) if size > 1 else ())
+        extents.append([Extent(dim, atom.size, atom.lane, (atom.stride,)) for atom in atoms])
+    return extents
+
+
+def blank(shape: Shape, like: Sequence[Any]) -> View:
+    """Return a new tensor with atoms from similar tensors: lanes innermost, the others reversed."""
+    extents = extents_like(shape, like)
+    every = flat(extents)
+    lanes = any(extent.lane for extent in every)
+    return laid(lanes_last(reversed(every)) if lanes else every, every, len(shape))
+
+
+def drop_dim(x: View, dim: int) -> View:
+    """Return a view without this dimension."""
+    return x.with_dims(() if i == dim else own for i, own in enumerate(x.dims))
+
+
+def place_in(out: View, dim: int, start: int, count: int, step: int = 1) -> View:
+    """Return the part of a blank tensor with elements start, start + step, ... of a dimension, for writing."""
+    atoms = out.dims[dim]
+    if len(atoms) > 1:
+        raise Unsupported("a part of a dimension that is made of several")
+    stride = atoms[0].stride if atoms else 0
+    dims = list(out.dims)
+    dims[dim] = (Atom(count, stride * step),) if count > 1 else ()
+    return out.with_dims(dims, start * stride)
+
+
+def resize(shape: Shape, dim: int, size: int) -> Shape:
+    return tuple(size if i == dim else own for i, own in enumerate(shape))
+
+
+@lowers("cat")
+def lower_cat(draft: ProgramDraft, call: AtenCall) -> Any:
+    parts = [part for part in call.args[0] if math.prod(part.shape)]  # empty tensors may have any dimensions
+    return join(draft, parts, call.arg(1, 0) % len(call.shape), call.shape)
+
+
+def join(draft: ProgramDraft, parts: Sequence[Any], dim: int, shape: Shape) -> View:
+    out = blank(shape, [drop_dim(part, dim) for part in parts if isinstance(part, View)])
+    at = 0
+    for part in parts:
+        count = part.shape[dim]
+        if count:
+            draft.pointwise("COPY", [number_of(part)], resize(shape, dim, count), place_in(out, dim, at, count))
+        at += count
+    return out
+
+
+@lowers("slice_scatter")
+def written_part(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Return x with v written to a part of a dimension."""
+    x, v, shape = call.args[0], call.args[1], call.shape
+    dim = call.arg(2, 0) % len(shape)
+    size = shape[dim]
+    start, end = (max(0, i + size) if i < 0 else min(i, size) for i in (call.arg(3, 0), call.arg(4, size)))
+    step = call.arg(5, 1)
+    count = max(0, -((start - end) // step))
+    if count == size:
+        return v
+    if count == 0:
+        return x
+    out = blank(shape, [x] + ([drop_dim(v, dim)] if isinstance(v, View) else []))
+    stop = min(size, start + count * step)
+    between = [(first, -((first - stop) // step), step) for first in range(start + 1, start + step)]
+    for first, many, apart in ((0, start, 1), *between, (stop, size - stop, 1)):
+        if many > 0:
+            source = step_view(draft, x, dim, first, many, apart) if isinstance(x, View) else x.number
+            place = place_in(out, dim, first, many, apart)
+            draft.pointwise("COPY", [source], resize(shape, dim, many), place)
+    draft.pointwise("COPY", [number_of(v)], resize(shape, dim, count), place_in(out, dim, start, count, step))
+    return out
+
+
+@lowers("constant_pad_nd")
+def lower_pad(draft: ProgramDraft, call: AtenCall) -> Any:
+    """Pad with a number. Negative amounts crop."""
+    x, amounts, number = call.args[0], call.args[1], held(call.arg(2, 0.0), call.value.dtype)
+    if isinstance(x, Full):
+        if not math.prod(x.shape):
+            return Full(number, call.shape)
+        if any(amount > 0 for amount in amounts) and x.number != number:
+            x = draft.solid(x)
+        else:
+            return Full(x.number, call.shape)
+    for i in range(len(amounts) // 2):
+        dim, (before, after) = len(call.shape) - 1 - i, amounts[2 * i : 2 * i + 2]
+        if before < 0 or after < 0:
+            start = max(0, -before)
+            x = part_of(draft, x, dim, start, x.shape[dim] - max(0, -after) - start)
+        before, after = max(0, before), max(0, after)
+        if before or after:
+            shape = resize(x.shape, dim, x.shape[dim] + before + after)
+            ends = [Full(number, resize(shape, dim, count)) for count in (before, after)]
+            x = join(draft, [ends[0], x, ends[1]], dim, shape)
+    return x

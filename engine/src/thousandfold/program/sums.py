@@ -1,0 +1,108 @@
+"""Lowering of reductions."""
+
+import math
+from typing import Any
+
+import torch
+
+from thousandfold.codes import RED, SUM
+from thousandfold.program.atoms import OneHot, Unsupported, View, align, collapse, flat, offsets, reshape
+from thousandfold.program.calls import AtenCall, lowers
+from thousandfold.program.draft import (
+    ProgramDraft,
+    ProgramNode,
+    is_integer,
+    laid,
+    lanes_last,
+    places,
+)
+
+PAIR = 2
+KINDS = {"sum": 0, "mean": 0, "amax": 1, "any": 1, "amin": 2, "argmax": 3}
+
+
+@lowers(*KINDS)
+def lower_reduction(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = draft.solid(call.args[0])
+    axes = axes_of(call, x)
+    if is_integer(call.value.dtype) and call.name != "argmax" and call.dtypes[0].is_floating_point:
+        raise Unsupported("a sum of numbers as an integer")
+    if call.name == "any" and call.dtypes[0] != torch.bool:
+        x = draft.pointwise("NE", [x, 0.0], x.shape)
+    if call.name == "sum" and isinstance(x, OneHot) and axes == {x.dim} and isinstance(x.number, View):
+        return reshape(x.number, call.shape)
+    scale = 1 / math.prod(x.shape[i] for i in axes) if call.name == "mean" else 1.0
+    return reshape(reduce(draft, x, axes, KINDS[call.name], scale), call.shape)
+
+
+@lowers("var")
+def variance(draft: ProgramDraft, call: AtenCall) -> Any:
+    x = draft.solid(call.args[0])
+    axes = axes_of(call, x)
+    count = math.prod(x.shape[i] for i in axes)
+    correction = call.arg(2, call.kwargs.get("correction"))
+    correction = 1 if correction is None else correction
+    mean = reduce(draft, x, axes, 0, 1 / count)
+    away = draft.pointwise("SUB", [x, mean], x.shape)
+    square = draft.pointwise("MUL", [away, away], x.shape)
+    return reshape(reduce(draft, square, axes, 0, 1 / (count - correction)), call.shape)
+
+
+def axes_of(call: AtenCall, x: View) -> set[int]:
+    given = call.args[1] if len(call.args) > 1 else None
+    if given is None or given == []:
+        return set(range(len(x.dims)))
+    return {i % len(x.dims) for i in ([given] if isinstance(given, int) else given)}
+
+
+def in_pairs(draft: ProgramDraft, x: View, axes: set[int]) -> View:
+    """Add pairs along summed atoms of size 2 and drop these atoms."""
+    for dim in axes:
+        for i, atom in enumerate(x.dims[dim]):
+            if atom.size == PAIR and not atom.lane and math.prod(x.shape[k] for k in axes) > PAIR:
+                left = x.with_dims((own[:i] + own[i + 1 :] if k == dim else own) for k, own in enumerate(x.dims))
+                both = [left, View(x.value, x.offset + atom.stride, left.dims)]
+                return in_pairs(draft, draft.pointwise("ADD", both, left.shape), axes)
+    return x
+
+
+def reduce(draft: ProgramDraft, x: View, axes: set[int], kind: int, scale: float) -> View:
+    """Reduce dimensions to size 1. Two tokens of a sample are added before samples are added. If they are each other's negatives, as on a
+    circle, their sum is exactly 0."""
+    if kind == SUM and draft.length == PAIR:
+        x = in_pairs(draft, x, axes)
+    every = align([x], x.shape)
+    kept = flat(own for i, own in enumerate(every) if i not in axes)
+    gone = flat(own for i, own in enumerate(every) if i in axes)
+    order = lanes_last(kept, lambda extent: -extent.strides[0])
+    where = places(order)[0]
+    out = laid(order, kept, len(x.dims))
+    sizes, (read, written) = collapse(
+        [extent.size for extent in order],
+        [[extent.strides[0] for extent in order], [where[id(extent)] for extent in order]],
+    )
+    inner = gone if kind == KINDS["argmax"] else sorted(gone, key=lambda extent: -extent.strides[0])
+    gone_sizes, (gone_read,) = collapse([extent.size for extent in inner], [[extent.strides[0] for extent in inner]])
+    neighbours, run = 0, 1
+    if sizes and read[-1] == 1 and written[-1] == 1:
+        run = sizes.pop()
+        read.pop(), written.pop()
+    elif gone_sizes and gone_read[-1] == 1 and kind != KINDS["argmax"]:
+        neighbours = gone_sizes.pop()
+        gone_read.pop()
+    # All extents in the order of memory, which decides whether a pointwise group can compute this sum.
+    whole = sorted((*kept, *gone), key=lambda extent: -extent.strides[0])
+    what = {
+        "kind": kind,
+        "scale": scale,
+        "order": tuple(extent.size for extent in whole),
+        "read": [extent.strides[0] for extent in whole],
+        "written": [where.get(id(extent), 0) for extent in whole],
+        "run": run,
+        "neighbours": neighbours,
+        "io": offsets(sizes, read),
+        "oo": offsets(sizes, written),
+        "ro": offsets(gone_sizes, gone_read),
+    }
+    draft.nodes.append(ProgramNode(RED, out, [x], what))
+    return out

@@ -1,0 +1,70 @@
+"""The machine that runs programs from Python. Each thread has one, with its scratch memory."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from thousandfold import cache, codes, pages
+from thousandfold.kernels.interpreter import run_members
+
+# Prefixes of the modules from which the machine is compiled.
+SOURCES = ("thousandfold.kernels.", "thousandfold.codes")
+NOTHING = np.zeros(1, np.int64)
+
+
+def room(count: int, dtype: Any) -> np.ndarray:
+    """Return zeros (count,) on large pages, followed by as many numbers as a vector may read past the end."""
+    each = np.dtype(dtype).itemsize // 4
+    return pages.memory((count + 64) * each).view(dtype)
+
+
+def prepare(dtype: str) -> None:
+    """Load the machine for a number format from the cache, or compile it first. Called once per process and format."""
+    cache.ready(run_members, ARGUMENTS[dtype], SOURCES)
+
+
+def prepare_all() -> None:
+    """Prepare the machine for every number format."""
+    for dtype in ARGUMENTS:
+        prepare(dtype)
+
+
+def of_its_types(dtype: str) -> tuple[Any, ...]:
+    """Return arguments of `run_members` for zero members."""
+    integers = np.zeros(1, np.int64)
+    return np.zeros(1, dtype), *(integers,) * 3, 0, 0, 0, *(integers,) * 4
+
+
+ARGUMENTS = {dtype: partial(of_its_types, dtype) for dtype in ("float32", "float64")}
+
+
+class Machine:
+    def __init__(self, dtype: Any) -> None:
+        prepare(np.dtype(dtype).name)
+        self.scratch = room(codes.REGISTERS * codes.APART + codes.ROOM, dtype)
+        self.table = np.zeros(codes.TABLE + codes.BUFFERS, np.int64)
+
+    def run(
+        self, program: np.ndarray, count: int, bases: np.ndarray, strides: np.ndarray, first: int, last: int
+    ) -> None:
+        """Run a program for members first .. last - 1."""
+        counts = np.array([count, 0, 0])
+        run_members(self.scratch, self.table, bases, strides, first, last, 0, program, NOTHING, counts, NOTHING)
+
+    def step(
+        self,
+        program: np.ndarray,
+        count: int,
+        optimiser: np.ndarray,
+        instructions: int,
+        bases: np.ndarray,
+        strides: np.ndarray,
+        first: int,
+        last: int,
+        weights: int,
+        alive: np.ndarray,
+    ) -> None:
+        """Run the program of the gradient and, where gradient and loss are finite, that of the optimiser."""
+        counts = np.array([count, instructions, weights])
+        run_members(self.scratch, self.table, bases, strides, first, last, 1, program, optimiser, counts, alive)
