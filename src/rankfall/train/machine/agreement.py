@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rankfall.design import Architecture, Training
 from rankfall.nets.network import Shape
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.train import recipe
 from rankfall.train.machine.autograd import Result, by_autograd, initial, to_double
 from rankfall.train.machine.engine import NO_CODE, Machined

@@ -16,7 +16,7 @@ from rankfall import components
 from rankfall.design import Architecture, Training, components_of
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
-from rankfall.streams import words
+from rankfall.random_streams import words
 from rankfall.train import recipe
 from rankfall.train.device import to_device
 from rankfall.train.dropout import LEVELS

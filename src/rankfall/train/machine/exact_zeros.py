@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from rankfall.design import Training
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.train.machine.autograd import Result, by_autograd, to_double
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples

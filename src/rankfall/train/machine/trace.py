@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from rankfall.nets.dropout import no_dropout
-from rankfall.streams import words
+from rankfall.random_streams import words
 from rankfall.train.dropout import LEVELS
 from rankfall.train.machine.graph import AtenGraph, form_of
 from rankfall.train.machine.recorder import AtenRecorder, Untraceable
