@@ -138,9 +138,9 @@ def measured(depth: int, seed: int, names: list[str] | None = None) -> Iterator[
     """(kind, name, residual by layer)."""
     from rankfall.check.bands import kind_of
     from rankfall.errors import RankfallError
-    from rankfall.models.modules.cuts import states_of
-    from rankfall.models.modules.examine import examine
     from rankfall.rank.residual import relative_residual
+    from rankfall.streams.cuts import states_of
+    from rankfall.streams.examine import examine
 
     for name, model, inputs in models(depth, seed, names):
         try:

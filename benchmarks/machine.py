@@ -24,8 +24,8 @@ import torch
 
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape
+from rankfall.random_streams import stream
 from rankfall.run.jobs.processor import processor
-from rankfall.streams import stream
 from rankfall.train import recipe
 from rankfall.train.machine.engine import Machined
 from rankfall.train.machine.forms import program_of

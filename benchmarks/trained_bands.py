@@ -78,7 +78,7 @@ def kind_of_parts(parts: dict[str, Any], width: int, heads: int) -> str:
     """As a check finds it of the network itself."""
     from rankfall.api.layers import architecture, draw_states, network_of
     from rankfall.check.bands import kind_of
-    from rankfall.models.modules.examine import examine
+    from rankfall.streams.examine import examine
 
     given = {name: value for name, value in parts.items() if isinstance(value, str)}
     network = network_of(architecture(given, depth=2, width=width, heads=heads), 1, 16, 0)

@@ -33,12 +33,13 @@ FLOORS = (
     ("rank",),
     ("measure",),
     ("models", "train"),
+    ("streams",),
     ("nets", "tasks"),
     ("report",),
     ("components", "examples", "filters", "texts"),
     ("learned", "modules"),
     ("caches", "project"),
-    ("design", "disk", "series", "streams", "yaml_text"),
+    ("design", "disk", "random_streams", "series", "yaml_text"),
     ("annotations", "errors", "processes", "terminal"),
 )
 COLOURS = ("#dfe7f5", "#e5f0e3", "#f7ead8", "#f3e1e4", "#e8e2f2", "#dff0f0")

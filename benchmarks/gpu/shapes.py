@@ -8,7 +8,7 @@ import torch
 from rankfall import components
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape, build
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks._dataset import TRAIN, Dataset, Split
 from rankfall.tasks.convex_hull import convex_hull
 from rankfall.tasks.sorting import sorting

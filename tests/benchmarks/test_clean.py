@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "train" / "machine")]  # benchmarks are not installed
 
 from benchmarks import clean, clean_kinds, machine  # noqa: E402
-from rankfall.streams import stream  # noqa: E402
+from rankfall.random_streams import stream  # noqa: E402
 
 NAMES = {  # ours to those of a clean module
     r"embedding\.table": "embedding",

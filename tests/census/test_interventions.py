@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from rankfall.census.interventions import residuals_of_changes
 from rankfall.census.types import kept_by_twice_the_layers
-from rankfall.models.modules.examine import examine
 from rankfall.rank.residual import relative_residual
+from rankfall.streams.examine import examine
 
 WIDTH, TOKENS = 16, 6
 

@@ -13,8 +13,8 @@ from rankfall.census.scales import find_stds, scales
 from rankfall.census.streams import mask_of, mixer_of, position_of, rows_of_stream
 from rankfall.check.bands import kind_of
 from rankfall.check.report import measure_stream
-from rankfall.models.modules.examine import Examined, examine
-from rankfall.models.modules.sized import has_norm
+from rankfall.streams.examine import Examined, examine
+from rankfall.streams.sized import has_norm
 
 WIDTH, TOKENS = 16, 6
 

@@ -10,7 +10,7 @@ from torch import nn
 from benchmarks import bands as made
 from rankfall.check.bands import BIRTH, TRAINED, bands_for, kind_of, no_band, table
 from rankfall.check.report import check
-from rankfall.models.modules.examine import examine
+from rankfall.streams.examine import examine
 
 
 def encoder(depth, width=16, **options):

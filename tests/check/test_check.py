@@ -16,8 +16,8 @@ from rankfall.check.report import check
 from rankfall.check.states import effective_rank, without_largest
 from rankfall.check.table import text
 from rankfall.errors import RankfallError
-from rankfall.models.modules.examine import examine
 from rankfall.rank.residual import relative_residual
+from rankfall.streams.examine import examine
 from rankfall.testing import assert_keeps_rank
 
 WIDTH, TOKENS = 8, 5

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from rankfall.models.modules.examine import examine
+from rankfall.streams.examine import examine
 
 
 class Padded(nn.Module):

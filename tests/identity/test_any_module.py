@@ -9,7 +9,7 @@ from torch import nn
 from rankfall import attribution, order_of_contraction, token_identity
 from rankfall.errors import RankfallError
 from rankfall.identity.of_module import contributions
-from rankfall.models.modules.examine import examine
+from rankfall.streams.examine import examine
 
 WIDTH, TOKENS = 6, 5
 

@@ -14,8 +14,8 @@ from rankfall.identity.influence.rows import equal_places
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
+from rankfall.random_streams import stream
 from rankfall.report.conform import conform
-from rankfall.streams import stream
 
 
 def test_an_untrained_stack_is_near_the_closed_form() -> None:

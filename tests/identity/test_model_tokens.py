@@ -17,9 +17,9 @@ from rankfall.models.embeddings import entering, vocabulary
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, subject
 from rankfall.models.texts import Texts
-from rankfall.models.variants import VARIANTS
 from rankfall.report import tables
 from rankfall.report.conform import conform
+from rankfall.streams.variants import VARIANTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 FEW = {"text": "zipf", "sentences": 20, "length": 9, "epochs": 1, "hidden": 4, "places": 2}

@@ -10,11 +10,11 @@ from tiny_models import CONFIGS, PICTURES, WRITTEN_OUT, Tiny, layer
 from rankfall.errors import RankfallError
 from rankfall.identity.model_views import kind_of, model_views
 from rankfall.identity.views import KINDS
-from rankfall.models.forward import Wide
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subject
 from rankfall.models.texts import Texts
-from rankfall.models.variants import VARIANTS
+from rankfall.streams.forward import Wide
+from rankfall.streams.variants import VARIANTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 OWN_BRANCH = ("gemma2", "gpt_neox", "gptj", "falcon")  # a norm or the MLP comes between attention and the stream

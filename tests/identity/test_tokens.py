@@ -16,7 +16,7 @@ from rankfall.identity.recovery import Recipe, at_once, recover
 from rankfall.identity.sentences import Sentences, spread
 from rankfall.identity.tokens import token_rates
 from rankfall.measure.context import Uninterrupted
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 RECIPES = Recipe(epochs=2, batch=64), Recipe(epochs=2, batch=64, hidden=8)
 

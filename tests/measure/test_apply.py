@@ -9,7 +9,7 @@ from helpers import cells
 from rankfall.measure.apply import apply
 from rankfall.measure.context import Context, Rows, Uninterrupted
 from rankfall.nets.network import Shape, build
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
 

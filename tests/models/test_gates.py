@@ -7,8 +7,8 @@ from torch import nn
 
 from rankfall import residuals
 from rankfall.check.report import check
-from rankfall.models.modules.examine import examine
-from rankfall.models.modules.flow import MIXES, TOKENWISE
+from rankfall.streams.examine import examine
+from rankfall.streams.flow import MIXES, TOKENWISE
 
 WIDTH = 8
 

@@ -10,12 +10,12 @@ from rankfall.errors import RankfallError
 from rankfall.models.dissect import watch
 from rankfall.models.families.small import HEADS, LAYERS, WIDTH, small_config
 from rankfall.models.load import load
-from rankfall.models.modules.examine import examine
-from rankfall.models.modules.flow import CROSS, MIXES
 from rankfall.models.source import ModelSource
 from rankfall.models.surgery import cut
-from rankfall.models.variants import VARIANTS
 from rankfall.rank.residual import relative_residual
+from rankfall.streams.examine import examine
+from rankfall.streams.flow import CROSS, MIXES
+from rankfall.streams.variants import VARIANTS
 
 # type -> causal, branches that mix tokens in 4 layers, others
 MIXERS = {

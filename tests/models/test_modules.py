@@ -13,10 +13,10 @@ from torch import nn
 
 from rankfall import residuals
 from rankfall.errors import RankfallError
-from rankfall.models.modules.cuts import states_of
-from rankfall.models.modules.examine import examine
-from rankfall.models.modules.flow import MIXES, TOKENWISE
 from rankfall.rank.residual import relative_residual
+from rankfall.streams.cuts import states_of
+from rankfall.streams.examine import examine
+from rankfall.streams.flow import MIXES, TOKENWISE
 
 WHOLE = "transformer"
 

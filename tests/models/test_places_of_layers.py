@@ -7,8 +7,8 @@ from torch import nn
 
 from rankfall import residuals
 from rankfall.check.report import check
-from rankfall.models.modules.examine import examine
 from rankfall.rank.residual import relative_residual
+from rankfall.streams.examine import examine
 
 WHOLE = "transformer"
 

@@ -6,8 +6,8 @@ import torch
 pytest.importorskip("transformers")
 
 
-from rankfall.models import repeats
-from rankfall.models.repeats import once
+from rankfall.streams import repeats
+from rankfall.streams.repeats import once
 
 
 def drawn(*shape: int, seed: int) -> torch.Tensor:

@@ -10,9 +10,9 @@ from tiny_models import CONFIGS, LAYERS, PARALLEL, TOKENS, WIDTH, WRITTEN_OUT, l
 
 from rankfall.errors import RankfallError
 from rankfall.models.dissect import study
-from rankfall.models.forward import Wide, run_model
 from rankfall.models.surgery import cut, verify
-from rankfall.models.variants import VARIANTS
+from rankfall.streams.forward import Wide, run_model
+from rankfall.streams.variants import VARIANTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

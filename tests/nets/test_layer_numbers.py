@@ -10,7 +10,7 @@ from one_layer import network, states
 
 from rankfall import components
 from rankfall.nets.network import Network, Shape, build
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 
 def untrained(**architecture: object) -> Network:

@@ -16,8 +16,8 @@ from rankfall.nets.network import Shape
 from rankfall.position.extrapolation import measure as module
 from rankfall.position.extrapolation.measure import extrapolation, hidden
 from rankfall.position.extrapolation.rows import compute_kept_by_chance
+from rankfall.random_streams import stream
 from rankfall.run.plan import make_plan
-from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset, Split
 from rankfall.train import data, recipe
 from rankfall.train.data import Data

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from rankfall.measure.context import Context
+from rankfall.random_streams import stream
 from rankfall.rank.circle.measure import circle
-from rankfall.streams import stream
 from rankfall.tasks import circle as task
 from rankfall.train.data import Data
 

@@ -10,11 +10,9 @@ from tiny_models import CONFIGS, tiny
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.models import convert
-from rankfall.models.forward import run_model
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, subject
 from rankfall.models.texts import Texts
-from rankfall.models.variants import VARIANTS
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import ONE_LAYER
 from rankfall.rank.chains import products as attention
@@ -23,6 +21,8 @@ from rankfall.rank.model_law.measure import model_law
 from rankfall.rank.model_residuals.measure import model_residuals
 from rankfall.report import tables
 from rankfall.report.conform import conform
+from rankfall.streams.forward import run_model
+from rankfall.streams.variants import VARIANTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 GELU = {"albert": {"hidden_act": "gelu"}}

@@ -7,10 +7,10 @@ import torch
 
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
+from rankfall.random_streams import stream
 from rankfall.rank.paths import measure as module
 from rankfall.rank.paths.measure import accuracy, paths
 from rankfall.run.plan import make_plan
-from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset
 from rankfall.tasks.convex_hull import convex_hull
 from rankfall.tasks.memorization import memorization

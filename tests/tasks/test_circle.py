@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks.circle import advance, circle
 
 

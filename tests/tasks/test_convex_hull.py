@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks.convex_hull import convex_hull, corners
 
 

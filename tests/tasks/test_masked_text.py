@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rankfall.errors import RankfallError
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks.masked_text import masked_text, shorten_repeats
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]

@@ -5,7 +5,7 @@ import torch
 
 from rankfall import texts
 from rankfall.errors import RankfallError
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks.memorization import cut_or_pad, memorization, number_symbols, windows
 
 SMALL = {"train": 60, "test": 16, "length": 24, "vocabulary": 1000}

@@ -7,10 +7,10 @@ import torch
 from plans import VALID, changed
 
 from rankfall.errors import RankfallError
+from rankfall.random_streams import stream
 from rankfall.report.rows import dataset_rows
 from rankfall.run.jobs.cells import check_overlap
 from rankfall.run.plan import make_plan
-from rankfall.streams import stream
 from rankfall.tasks._dataset import Dataset, Split
 from rankfall.tasks.sorting import sorting
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy.stats import binom
 
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
 
 

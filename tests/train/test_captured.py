@@ -16,7 +16,7 @@ from waiting import as_on_a_gpu
 
 from rankfall.design import Component, Training
 from rankfall.nets.network import Shape
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.tasks.sorting import sorting
 from rankfall.train import philox, recipe

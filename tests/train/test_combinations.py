@@ -9,7 +9,7 @@ from helpers import cells, needed
 
 from rankfall import components
 from rankfall.nets.network import Shape
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data

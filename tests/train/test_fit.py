@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.nets.primitives import Linear, Sizes
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data
 from rankfall.train.fit import Course, fit

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankfall.streams import stream, words
+from rankfall.random_streams import stream, words
 from rankfall.train.dropout import DeviceDropout, SeededDropout
 from rankfall.train.philox import KERNEL, Four, integers, keys_of, random_raw, rounds, uniform, verify
 

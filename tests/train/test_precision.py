@@ -9,8 +9,8 @@ from plans import VALID, changed, refusal
 
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
+from rankfall.random_streams import stream
 from rankfall.run.plan import make_plan
-from rankfall.streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data

@@ -10,7 +10,7 @@ import torch
 from helpers import cells
 
 from rankfall.nets.network import Shape
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.data import Data

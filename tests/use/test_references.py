@@ -7,7 +7,7 @@ import torch
 from helpers import dataset_of
 
 from rankfall.measure.context import Context
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks._dataset import Dataset
 from rankfall.tasks.convex_hull import convex_hull
 from rankfall.tasks.memorization import memorization

@@ -23,7 +23,7 @@ from rankfall.api.steady import Steady
 from rankfall.design import Architecture, Component, field_declarations
 from rankfall.errors import RankfallError, suggest
 from rankfall.nets.network import Network, Shape, build
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 Function = Callable[..., Any]
 Layer = Callable[[Tensor], Tensor]

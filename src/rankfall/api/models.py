@@ -94,7 +94,7 @@ def of_any_build(given: Any, config: dict[str, Any], norm: str, length: int, see
     from rankfall.api.modules import residuals_of_examined
     from rankfall.check.library import of_library
     from rankfall.models.families.example import example_inputs
-    from rankfall.models.modules.examine import examine
+    from rankfall.streams.examine import examine
 
     if isinstance(given, str):
         model, inputs, name = of_library(given, config, small=False, length=length, seed=seed, say=lambda line: None)

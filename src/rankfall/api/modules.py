@@ -8,11 +8,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from rankfall.api.residuals import Residuals
-from rankfall.models.modules.cuts import cut_by, states_of, variants_of
-from rankfall.models.modules.examine import Examined, examine
-from rankfall.models.modules.flow import Flow
 from rankfall.rank.powers import reason_of
 from rankfall.rank.residual import at_floor, relative_residual
+from rankfall.streams.cuts import cut_by, states_of, variants_of
+from rankfall.streams.examine import Examined, examine
+from rankfall.streams.flow import Flow
 
 
 def residuals_of_module(model: nn.Module, inputs: Any, *, norm: str, blocks: Any = None) -> dict[str, Residuals]:

@@ -9,7 +9,7 @@ import torch
 from rankfall.api.streams import examine_given, name_of
 from rankfall.check.slopes import slopes
 from rankfall.errors import RankfallError
-from rankfall.models.modules.given import keep_random_state
+from rankfall.streams.arguments import keep_random_state
 
 
 def orders_of_module(given: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:

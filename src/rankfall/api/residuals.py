@@ -149,7 +149,7 @@ def has_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
 def of_module(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Residuals] | None:
     """Return the residuals of a module by its own stream; None if it has no stream and `inputs` can be states of a layer."""
     from rankfall.api.modules import residuals_of_module
-    from rankfall.models.modules.given import NoStream
+    from rankfall.streams.arguments import NoStream
 
     given = original(given)
     if not isinstance(given, torch.nn.Module):

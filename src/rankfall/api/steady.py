@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from rankfall.api.functions import copy_function, name
 from rankfall.errors import RankfallError
-from rankfall.models.forward import Wide
+from rankfall.streams.forward import Wide
 
 KEPT = "asks for float32 inside; float64 was kept instead"
 

@@ -9,8 +9,8 @@ from torch import nn
 from rankfall.api.functions import original
 from rankfall.api.residuals import is_model
 from rankfall.errors import RankfallError
-from rankfall.models.modules.examine import Examined, examine
-from rankfall.models.modules.flow import Flow
+from rankfall.streams.examine import Examined, examine
+from rankfall.streams.flow import Flow
 
 LENGTH = 32  # tokens of inputs that are drawn
 

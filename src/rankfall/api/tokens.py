@@ -12,8 +12,8 @@ from torch import Tensor
 from rankfall.api.layers import check_seed, check_whole_numbers
 from rankfall.api.streams import examine_given, stream_of
 from rankfall.errors import RankfallError
-from rankfall.models.modules.examine import FAILURES
-from rankfall.models.modules.given import keep_random_state
+from rankfall.streams.arguments import keep_random_state
+from rankfall.streams.examine import FAILURES
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def attribution(
     """
     from rankfall.identity.of_module import contributions, own_shares
     from rankfall.identity.shares import shares
-    from rankfall.streams import stream as random_stream
+    from rankfall.random_streams import stream as random_stream
 
     check_whole_numbers(tokens=tokens)
     if directions is not None:
@@ -92,7 +92,7 @@ def attribution(
 
 
 def token_count(flow: Any) -> int:
-    from rankfall.models.modules.reading import tokens_of
+    from rankfall.streams.reading import tokens_of
 
     return int(tokens_of(flow))
 

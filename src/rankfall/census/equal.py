@@ -10,10 +10,10 @@ from torch import Tensor
 from rankfall.check.layer import StreamReport
 from rankfall.check.orders import distinct_rows
 from rankfall.errors import RankfallError
-from rankfall.models.modules.examine import FAILURES, Examined
-from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.given import Arguments
-from rankfall.models.modules.passes import Edits, run_through
+from rankfall.streams.arguments import Arguments
+from rankfall.streams.examine import FAILURES, Examined
+from rankfall.streams.flow import Flow
+from rankfall.streams.passes import Edits, run_through
 
 CONSTANT = "in the inputs, which are constant"
 

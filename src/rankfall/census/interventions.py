@@ -15,10 +15,10 @@ from torch import Tensor
 from rankfall.census.gains import is_drawn, is_within, weights_of
 from rankfall.census.outcomes import FACTORS
 from rankfall.check.states import mean
-from rankfall.models.modules.cuts import states_of
-from rankfall.models.modules.examine import Examined
-from rankfall.models.modules.flow import Flow
 from rankfall.rank.residual import relative_residual
+from rankfall.streams.cuts import states_of
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import Flow
 
 
 def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float | None]]:

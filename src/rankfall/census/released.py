@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.models.hub import quiet
-from rankfall.models.modules.cuts import states_of
-from rankfall.models.modules.examine import Examined
-from rankfall.models.modules.flow import Flow
 from rankfall.rank.residual import floor_of
+from rankfall.streams.cuts import states_of
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import Flow
 
 # in a whole measurement: the model in float32, a copy in float64, and the tensors that a pass with gradients keeps
 BYTES_OF_A_WEIGHT = 24

@@ -15,8 +15,8 @@ from rankfall.census.scales import find_stds, scales
 from rankfall.check.bands import kind_of
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.report import measure_stream
-from rankfall.models.modules.examine import FAILURES, Examined
-from rankfall.models.modules.flow import Flow
+from rankfall.streams.examine import FAILURES, Examined
+from rankfall.streams.flow import Flow
 
 VARIANTS = {  # name of a variant -> its column
     "SAN": "residual_san", "SAN+MLP": "residual_san_mlp", "SAN+skip": "residual_san_skip", "SAN+bare MLP": "residual_san_bare_mlp",

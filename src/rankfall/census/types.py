@@ -30,8 +30,8 @@ from rankfall.errors import RankfallError, describe_error
 
 if TYPE_CHECKING:
     from rankfall.census.gains import Gain
-    from rankfall.models.modules.examine import Examined
-    from rankfall.models.modules.flow import Flow
+    from rankfall.streams.examine import Examined
+    from rankfall.streams.flow import Flow
 
 Rows = list[dict[str, Any]]
 ABSENT = re.compile(r"requires the .* librar|No module named|is not installed|needs? .* to be installed|pip install")
@@ -193,8 +193,8 @@ def why_not(error: BaseException, kind: str) -> dict[str, Any]:
 
 def measure_type(kind: str, example: Example, rows_of: Callable[[Examined, Flow], Rows]) -> Rows:
     """Return the rows of each stream."""
-    from rankfall.models.modules.examine import examine
-    from rankfall.models.modules.given import ChangesWidth, NoStream, keep_random_state
+    from rankfall.streams.arguments import ChangesWidth, NoStream, keep_random_state
+    from rankfall.streams.examine import examine
 
     note, model, inputs = "", example.model, example.inputs
     try:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.models.modules.axes import differs
-from rankfall.models.modules.examine import FAILURES, Examined
-from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.given import Arguments
-from rankfall.models.modules.passes import Edits, run_through
+from rankfall.streams.arguments import Arguments
+from rankfall.streams.axes import differs
+from rankfall.streams.examine import FAILURES, Examined
+from rankfall.streams.flow import Flow
+from rankfall.streams.passes import Edits, run_through
 
 EQUAL = 1e-9
 NO_TOKENS = ("mask", "position", "type")  # parts of names of arguments

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rankfall.check.layer import StreamReport
-from rankfall.models.modules.examine import Examined
-from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.passes import Edits, run_through
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import Flow
+from rankfall.streams.passes import Edits, run_through
 
 
 def by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rankfall.models.modules.flow import Flow
+from rankfall.streams.flow import Flow
 
 TABLE = Path(__file__).with_name("bands.json")
 CAUSAL, BOTH = "one way", "both ways"

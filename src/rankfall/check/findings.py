@@ -10,11 +10,11 @@ from torch import Tensor
 
 from rankfall.check.kept import number
 from rankfall.check.layer import StreamReport
-from rankfall.models.frames import Call, Frames
-from rankfall.models.modules.examine import Examined
-from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.given import call_model
-from rankfall.models.record import tensors_in
+from rankfall.streams.arguments import call_model
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import Flow
+from rankfall.streams.frames import Call, Frames
+from rankfall.streams.record import tensors_in
 
 
 def add_findings(flow: Flow, flows: dict[str, Flow], reports: dict[str, StreamReport]) -> None:

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from rankfall.check.attention import HEADS, SDPA, by_name
 from rankfall.check.layer import LayerReport
-from rankfall.models.modules.examine import FAILURES, Examined
-from rankfall.models.modules.flow import Branch, Flow
-from rankfall.models.modules.passes import Edit, Edits, run_through
+from rankfall.streams.examine import FAILURES, Examined
+from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.passes import Edit, Edits, run_through
 
 PROBES = 4
 

@@ -15,11 +15,11 @@ from torch import Tensor
 from rankfall.check.gradients import input_gradient
 from rankfall.check.layer import Outcome, compare_lengths
 from rankfall.check.states import length, mean
-from rankfall.models.modules.cuts import states_of
-from rankfall.models.modules.examine import FAILURES, Examined
-from rankfall.models.modules.flow import CROSS, MIXES, TOKENWISE, Branch, Flow
-from rankfall.models.modules.passes import Edit, Edits
 from rankfall.rank.residual import relative_residual
+from rankfall.streams.cuts import states_of
+from rankfall.streams.examine import FAILURES, Examined
+from rankfall.streams.flow import CROSS, MIXES, TOKENWISE, Branch, Flow
+from rankfall.streams.passes import Edit, Edits
 
 GATE = 0.1
 SCALES = (0.25, 0.5, 2.0)

@@ -19,14 +19,14 @@ from rankfall.check.orders import distinct, orders
 from rankfall.check.states import mean, of_state
 from rankfall.check.verdict import verdict
 from rankfall.errors import RankfallError
-from rankfall.models.modules.cuts import cut_by, states_of, variants_of
-from rankfall.models.modules.examine import FAILURES, Examined, examine
-from rankfall.models.modules.flow import Branch, Flow
-from rankfall.models.modules.given import keep_random_state
-from rankfall.models.modules.passes import Edits, run_through
-from rankfall.models.modules.sized import has_norm
-from rankfall.models.variants import Variant
 from rankfall.rank.residual import floor_of, relative_residual
+from rankfall.streams.arguments import keep_random_state
+from rankfall.streams.cuts import cut_by, states_of, variants_of
+from rankfall.streams.examine import FAILURES, Examined, examine
+from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.sized import has_norm
+from rankfall.streams.variants import Variant
 
 ROUNDING = 1e-14  # a smaller residual in float64 is rounding
 

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from rankfall.check.orders import change_entry, nearly_equal
-from rankfall.models.modules.examine import Examined
-from rankfall.models.modules.flow import Branch, Flow
-from rankfall.models.modules.passes import Edits, collect_sums, run_through
 from rankfall.rank.orders.fit import fit, leave_order_empty
 from rankfall.rank.orders.slopes import FITTED, FLOOR, NEAR, relative
 from rankfall.rank.residual import residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.passes import Edits, collect_sums, run_through
 
 Rows = dict[int, Tensor]  # branch -> (S, T, D)
 

@@ -7,7 +7,7 @@ import math
 from rankfall.check.bands import TRAINED, ReferenceBand
 from rankfall.check.kept import ALIKE, number, say_hidden, say_kept, stays_apart
 from rankfall.check.layer import Outcome, StreamReport
-from rankfall.models.modules.branches import ITSELF
+from rankfall.streams.branches import ITSELF
 
 MORE = 1.05  # an intervention helps if it raises the residual by this factor
 SINK = 0.5

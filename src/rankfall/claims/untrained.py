@@ -12,7 +12,7 @@ from torch import Tensor
 from rankfall.design import Architecture, Component
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.plain import attention_alone
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -104,8 +104,8 @@ def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.
     from rankfall.design import Component
     from rankfall.errors import RankfallError, suggest
     from rankfall.nets.network import Shape, build
+    from rankfall.random_streams import stream
     from rankfall.run.config.types import parse, read
-    from rankfall.streams import stream
 
     known = parse(read(Path(file))).architectures
     if name not in known:

@@ -17,7 +17,7 @@ from rankfall.identity.nullspace import column_space, null_dimension, null_dimen
 from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.rows import GroupedRows, outlier_channels, rows_of
 from rankfall.identity.views import KINDS, AttentionView
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 TOLERANCE = 1e-10
 LEFT_OUT = ("nothing", "first token", "outlier channels", "both")

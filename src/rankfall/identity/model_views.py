@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.identity.views import KINDS, AttentionView, JoinView, NormView
 from rankfall.models.follow import Followed, Follower
-from rankfall.models.forward import run_model
-from rankfall.models.frames import Frames
 from rankfall.models.subject import Subject, failing
+from rankfall.streams.forward import run_model
+from rankfall.streams.frames import Frames
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4}
 MASKED = -1e30  # scores below this are masked; masks of float32 models kept in float64 are -3.4e38

@@ -18,9 +18,9 @@ from rankfall.identity.jacobian import orthonormal
 from rankfall.identity.nearest import DISTANCES
 from rankfall.identity.nearest import shares as nearest
 from rankfall.identity.shares import shares
-from rankfall.models.modules.cuts import states_of
-from rankfall.models.modules.examine import Examined
-from rankfall.models.modules.flow import Flow
+from rankfall.streams.cuts import states_of
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import Flow
 
 
 def token_identity_of(examined: Examined, flow: Flow) -> dict[str, list[float]]:

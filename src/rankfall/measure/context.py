@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from rankfall import streams
+from rankfall import random_streams
 from rankfall.annotations import DataFrame
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Context:
     def stream(self, *names: str | int, member: int | None = None) -> np.random.Generator:
         """Return the random numbers of a purpose. The names begin with the measure's. A member's numbers depend on the seed of its cell and
         on the names, not on its stack. Without a member they are common to all."""
-        return streams.stream(*((0, "common") if member is None else (self.cells[member].seed,)), *names)
+        return random_streams.stream(*((0, "common") if member is None else (self.cells[member].seed,)), *names)
 
     def rows(
         self,

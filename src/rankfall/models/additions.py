@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from rankfall.models.anatomy import ATTENTION, JOIN, MLP
-from rankfall.models.graph import Graph, size_of
-from rankfall.models.record import Node
+from rankfall.streams.graph import Graph, size_of
+from rankfall.streams.record import Node
 
 
 @dataclass

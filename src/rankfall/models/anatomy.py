@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rankfall.models.frames import Call, Operation
+from rankfall.streams.frames import Call, Operation
 
 ATTENTION, MLP, JOIN = "attention", "mlp", "join"
 

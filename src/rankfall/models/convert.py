@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from rankfall.design import Component
 from rankfall.errors import RankfallError
-from rankfall.models.variants import Variant
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.plain import attention_alone
+from rankfall.streams.variants import Variant
 
 if TYPE_CHECKING:
     from rankfall.models.subject import Subject

@@ -13,10 +13,10 @@ from torch import nn
 from rankfall.errors import RankfallError
 from rankfall.models.additions import Addition, assign_streams, candidates, classify
 from rankfall.models.anatomy import ATTENTION, JOIN, MLP, Anatomy, Exit, Site
-from rankfall.models.forward import batch_of, run_model
-from rankfall.models.frames import Call, Frames, Operation
-from rankfall.models.graph import Graph, size_of
-from rankfall.models.record import ModelRecorder, Node
+from rankfall.streams.forward import batch_of, run_model
+from rankfall.streams.frames import Call, Frames, Operation
+from rankfall.streams.graph import Graph, size_of
+from rankfall.streams.record import ModelRecorder, Node
 
 Outputs = dict[
     Call, list[tuple[tuple[Any, ...], int]]

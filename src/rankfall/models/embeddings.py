@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.forward import Wide, run_model
-from rankfall.models.record import tensors_in
 from rankfall.models.subject import Subject
+from rankfall.streams.forward import Wide, run_model
+from rankfall.streams.record import tensors_in
 
 TOKENS = 2**14  # in one pass
 

@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from rankfall.models.anatomy import ATTENTION, MLP, Anatomy
-from rankfall.models.forward import in_float64
-from rankfall.models.frames import Call, Frames
-from rankfall.models.record import ADDS, PRODUCTS, SAME_STATE, SOFTMAX, over_tokens, tensors_in
+from rankfall.streams.forward import in_float64
+from rankfall.streams.frames import Call, Frames
+from rankfall.streams.record import ADDS, PRODUCTS, SAME_STATE, SOFTMAX, over_tokens, tensors_in
 
 MOVES = SAME_STATE | {
     "__getitem__", "split", "chunk", "unbind", "narrow", "select", "split_with_sizes", "repeat_interleave", "dropout_",

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.models.forward import Wide
-from rankfall.models.frames import Call, Frames
 from rankfall.models.subject import Subject, failing
+from rankfall.streams.forward import Wide
+from rankfall.streams.frames import Call, Frames
 
 
 def entering(subject: Subject, start: int, stop: int) -> Tensor:

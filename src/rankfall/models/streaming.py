@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.models.stored import StoredWeights
-from rankfall.streams import words
+from rankfall.random_streams import words
 
 Fill = Callable[[str, nn.Module], None]  # gives storage and values to all weights of a unit
 

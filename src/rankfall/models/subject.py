@@ -20,7 +20,7 @@ from rankfall.models.load import Loaded, load
 from rankfall.models.source import ModelSource
 from rankfall.models.surgery import cut, verify
 from rankfall.models.texts import Batch, Texts, batch_for
-from rankfall.models.variants import VARIANTS, Variant
+from rankfall.streams.variants import VARIANTS, Variant
 
 DEFINITIONS = ("clean", "published")
 PART_BYTES = 2**28  # approximate memory of a part of the batch

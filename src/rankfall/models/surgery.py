@@ -18,11 +18,11 @@ from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
 from rankfall.models.anatomy import ATTENTION, JOIN, MLP, Anatomy, Exit, Site
-from rankfall.models.forward import batch_of, in_float64, run_model
-from rankfall.models.frames import Call, Frames, Operation
-from rankfall.models.record import ADDS, IN_PLACE, PRODUCTS, tensors_in
-from rankfall.models.repeats import once
-from rankfall.models.variants import VARIANTS, Variant
+from rankfall.streams.forward import batch_of, in_float64, run_model
+from rankfall.streams.frames import Call, Frames, Operation
+from rankfall.streams.record import ADDS, IN_PLACE, PRODUCTS, put, tensors_in
+from rankfall.streams.repeats import once
+from rankfall.streams.variants import VARIANTS, Variant
 
 
 @dataclass(eq=False)
@@ -225,17 +225,3 @@ def _at(value: Any, path: tuple[Any, ...]) -> Any:
     for key in path:
         value = value[key]
     return value
-
-
-def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """Return a copy of nested tuples, lists and dicts with one part replaced."""
-    if not path:
-        return new
-    inner = put(value[path[0]], path[1:], new)
-    if isinstance(value, dict):
-        copy = type(value)(**value)
-        copy[path[0]] = inner
-        return copy
-    items = list(value)
-    items[path[0]] = inner
-    return type(value)(items)

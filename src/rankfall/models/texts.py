@@ -24,7 +24,7 @@ from torch import Tensor
 from rankfall.errors import RankfallError
 from rankfall.models.hub import hub_reachable
 from rankfall.models.load import TOKENIZER_FILES, Loaded
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 DRAWN = ("zipf", "random")
 

@@ -15,7 +15,7 @@ from rankfall.errors import RankfallError
 from rankfall.models.hub import hub_reachable, one_line, quiet
 from rankfall.models.source import ModelSource, folder_of
 from rankfall.models.streaming import Streamer, draw_weights, load_weights
-from rankfall.streams import words
+from rankfall.random_streams import words
 
 
 def model_class(config: Any) -> Any:

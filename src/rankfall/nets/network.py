@@ -18,7 +18,7 @@ from rankfall.nets.masks.none import none as no_mask
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Initial, Sizes
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 
 @dataclass(frozen=True)

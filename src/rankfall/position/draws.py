@@ -13,7 +13,7 @@ from torch import Tensor
 from rankfall.design import Architecture
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.primitives import Initial
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 SPREAD = 0.5  # standard deviation of biases, positions and parameters that start at a constant
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 TRAIN, TEST = "train", "test"
 

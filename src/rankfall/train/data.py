@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.tasks._dataset import TRAIN, Dataset, Split, Splits
 from rankfall.train.device import to_device, waits
 from rankfall.train.objectives._base import Samples

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.streams import words
+from rankfall.random_streams import words
 from rankfall.train.device import waits
 from rankfall.train.philox import keys_of, random_raw, to_signed
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.nets.primitives import Initial, Sizes
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.trial.candidate import Candidate
 from rankfall.trial.flags import unused_generators
 from rankfall.trial.independence import AGREE, LARGE, MEMBER, SAMPLE, Axis, check_independent, difference

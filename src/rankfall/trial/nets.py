@@ -23,7 +23,7 @@ from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.trial.candidate import Candidate, Refused
 from rankfall.trial.declared import BLOCK_PARTS, check_attention, check_block, check_earlier, check_methods, declared
 from rankfall.trial.maps import Make, Use, draw_stack, try_maps

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.train.history import is_count, sums_of
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.trial.candidate import Candidate

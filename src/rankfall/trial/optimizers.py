@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.train.members import ParameterEntry
 from rankfall.trial.candidate import Candidate
 from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference

@@ -9,8 +9,8 @@ from plans import changed, refusal
 from rankfall import components
 from rankfall.models.source import PHASES
 from rankfall.models.subject import DEFINITIONS
-from rankfall.models.variants import VARIANTS
 from rankfall.rank.orders import measure as orders
+from rankfall.streams.variants import VARIANTS
 
 REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "no samples": ("task", "sorting", {"train": 0}, "train: 0 is out of range; allowed: >= 1"),

@@ -195,7 +195,7 @@ def numerics() -> dict[str, str]:
 def test_numerics_leave_the_machinery_out() -> None:
     """An edit of the store, the plan, the command line or the progress bar must make no cell stale."""
     parts = {Path(file).parts[1] for file in numerics()}
-    assert parts <= {"__init__.py", "design.py", "streams.py", "nets", "tasks", "train"}
+    assert parts <= {"__init__.py", "design.py", "random_streams.py", "nets", "tasks", "train"}
     assert not {"rankfall/run/jobs/training.py", "rankfall/train/progress.py"} & set(numerics())
 
 

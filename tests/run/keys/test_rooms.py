@@ -14,10 +14,10 @@ from rankfall.run.plan.entries import MEASURE_ROOTS
 from rankfall.run.snakemake.jobs import ROW_ROOTS, TABLE_ROOTS
 
 PACKAGE = Path(components.__file__).parent
-PLAIN = {"__init__.py", "annotations.py", "design.py", "series.py", "streams.py"}
+PLAIN = {"__init__.py", "annotations.py", "design.py", "series.py", "random_streams.py"}
 DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
-MEASURES = CELLS | {"measure", "models", "filters.py"}
+MEASURES = CELLS | {"measure", "models", "streams", "filters.py"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
 ROOMS = {"measure": MEASURES, "task": DATA} | {kind: REPORT for kind in components.OF_A_STUDY if kind != "measure"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.

@@ -12,7 +12,7 @@ from rankfall.nets.dropout import Dropout, no_dropout
 from rankfall.nets.mlps._mlp import Mlp
 from rankfall.nets.normalisers._prepared import prepare
 from rankfall.nets.primitives import Linear, Sizes
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.objectives.classes import classes
 

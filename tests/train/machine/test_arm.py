@@ -13,7 +13,7 @@ import torch
 
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.train import recipe
 from rankfall.train.members import RUNNING
 from rankfall.train.objectives._base import Samples

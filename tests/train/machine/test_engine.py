@@ -14,7 +14,7 @@ import rankfall
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.network import Shape
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.train import recipe
 from rankfall.train.members import DIVERGED, RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples

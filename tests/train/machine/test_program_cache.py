@@ -8,7 +8,7 @@ import torch
 
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 from rankfall.train import recipe
 
 pytest.importorskip("numba")

@@ -20,7 +20,7 @@ from rankfall.claims.attribution_truth.methods import attributions
 from rankfall.claims.attribution_truth.networks import LAST, TOKENS, build_all
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rankfall.claims.untrained import make
 from rankfall.nets.network import Network
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 TOKENS = 5
 SAID, A, B, ONE = TOKENS, TOKENS + 1, TOKENS + 2, TOKENS + 3  # channels after the places; ONE is always one

@@ -17,7 +17,7 @@ from torch import Tensor
 from rankfall.claims.blocks import PRE_NORM
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import draw, make
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows

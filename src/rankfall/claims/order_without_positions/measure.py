@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rankfall.claims.rows import row
 from rankfall.claims.trained import grade, model, train
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows

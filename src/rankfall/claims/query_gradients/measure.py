@@ -15,7 +15,7 @@ from torch import Tensor
 from rankfall.claims.cosines import linear_map, standard_normal, unit_deviation
 from rankfall.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, NAME, SHARE
 from rankfall.claims.rows import row
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows

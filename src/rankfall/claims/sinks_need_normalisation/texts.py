@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 TRIGGERS = 2
 

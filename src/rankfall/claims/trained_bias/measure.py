@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from rankfall.claims.rows import row
 from rankfall.claims.untrained import make
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 if TYPE_CHECKING:
     from rankfall.measure.context import Context, Rows

@@ -16,8 +16,8 @@ from rankfall.identity.attribution.mixing import Mixing, mixing, roll_out
 from rankfall.identity.jacobian import JACOBIAN, SUMMED
 from rankfall.identity.shares import NOT_FIRST, correlations, quantities, shares
 from rankfall.identity.views import AttentionView
+from rankfall.random_streams import stream
 from rankfall.rank.powers import least
-from rankfall.streams import stream
 
 ABLATION = "ablation"
 ALL, WITHOUT_FIRST = "all", "without first"

@@ -16,7 +16,7 @@ from rankfall.identity.jacobian import orthonormal
 from rankfall.measure.context import Context, Rows
 from rankfall.nets.network import Network, Shape, build
 from rankfall.nets.plain import attention_alone
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 TABLE = "influence"
 NEEDS = "nothing"

@@ -12,7 +12,7 @@ from rankfall.identity.jacobian import blocks_of
 from rankfall.identity.model_views import model_views
 from rankfall.models.restart import entering, layers_from
 from rankfall.models.subject import Request, Subject, subjects
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 OUTLIERS, TIMES = (
     4,

@@ -13,8 +13,8 @@ from rankfall.identity.sentences import FEWEST, Sentences, spread
 from rankfall.identity.tokens import token_rates
 from rankfall.models.embeddings import vocabulary
 from rankfall.models.subject import Request, Subject, subjects
-from rankfall.models.variants import Variant
-from rankfall.streams import stream
+from rankfall.random_streams import stream
+from rankfall.streams.variants import Variant
 from rankfall.train.resume import Checkpoint
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rankfall.errors import RankfallError
-from rankfall.models.variants import Variant
+from rankfall.streams.variants import Variant
 
 # model type -> modules that the published code replaces by the identity while the rest of the MLP's code runs on
 IDENTITY: dict[str, tuple[str, ...]] = {"bert": (), "xlnet": (), "albert": ("ffn", "ffn_output")}

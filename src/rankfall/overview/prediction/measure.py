@@ -25,8 +25,8 @@ from rankfall.overview.prediction.outcomes import (
 )
 from rankfall.overview.prediction.predictors import of_network, sizes
 from rankfall.overview.prediction.rows import BIRTH, PARTS, column
+from rankfall.random_streams import stream
 from rankfall.report.variants import number_variants
-from rankfall.streams import stream
 
 TABLE = "prediction"
 NEEDS = "tables"

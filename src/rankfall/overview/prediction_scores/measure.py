@@ -23,7 +23,7 @@ from rankfall.overview.prediction_scores.held_out import judge, why_no_value
 from rankfall.overview.prediction_scores.pairs import Sums
 from rankfall.overview.prediction_scores.rows import ALL, DESIGN, NULLS, SIZE, STATISTICS
 from rankfall.overview.prediction_scores.verdict import LEVEL, UNDECIDED, enough, of_alone, of_gain
-from rankfall.streams import stream
+from rankfall.random_streams import stream
 
 TABLE = "prediction_scores"
 NEEDS = "tables"

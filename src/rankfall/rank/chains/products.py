@@ -14,12 +14,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
-from rankfall.models.forward import Wide, run_model
-from rankfall.models.record import SOFTMAX
 from rankfall.models.subject import Request, Subject, subjects
+from rankfall.random_streams import stream
 from rankfall.rank import residual as res
 from rankfall.rank.powers import or_nan, reason_of, unit
-from rankfall.streams import stream
+from rankfall.streams.forward import Wide, run_model
+from rankfall.streams.record import SOFTMAX
 
 
 class _Catch(TorchFunctionMode):

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from rankfall.models.convert import as_network, convertible, first_states
 from rankfall.models.subject import Request, Subject, subjects
-from rankfall.models.variants import Variant
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank import residual as res
 from rankfall.rank.bounds import bounds, leave_theory_empty, log10_norm, one_layer, refusal_of_attention, withhold
@@ -24,6 +23,7 @@ from rankfall.rank.centred.block import step
 from rankfall.rank.centred.state import State, begin
 from rankfall.rank.exponent import exponent, none_reason, pick
 from rankfall.rank.powers import or_nan
+from rankfall.streams.variants import Variant
 
 
 def law(request: Request, seeds: Sequence[int], samples: int) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from rankfall.models.subject import Request, Subject, subjects
-from rankfall.models.variants import Variant
 from rankfall.rank import residual as res
 from rankfall.rank.powers import TOO_SMALL, exponent_of, measurable, reason_of, shift, unit
+from rankfall.streams.variants import Variant
 
 WITHOUT_FIRST, WITHOUT_LARGEST = "without_first", "without_largest"
 LARGEST = 3  # channels

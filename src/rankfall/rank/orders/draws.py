@@ -10,9 +10,9 @@ import torch
 from rankfall.design import Architecture
 from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.network import Network, Shape, build
+from rankfall.random_streams import stream
 from rankfall.rank.centred.state import State, begin, rescale
 from rankfall.rank.centred.tokenwise import norm
-from rankfall.streams import stream
 
 
 def networks(design: Architecture, tokens: int, draws: int, biases: bool, seed: int = 0) -> Network:

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from rankfall.errors import RankfallError
 from rankfall.nets.dropout import Dropout, no_dropout
-from rankfall.streams import stream, words
+from rankfall.random_streams import stream, words
 from rankfall.train.device import waits
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.train.philox import integers, keys_of, random_raw, uniform

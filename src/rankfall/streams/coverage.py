@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from torch import nn
 
-from rankfall.models.frames import Call
-from rankfall.models.graph import Graph
-from rankfall.models.modules.blocks import step_of
-from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.layers import Group, family, places
-from rankfall.models.modules.sums import Summand, without_maps
-from rankfall.models.modules.trace import MAPS, Tracer
+from rankfall.streams.blocks import step_of
+from rankfall.streams.flow import Flow
+from rankfall.streams.frames import Call
+from rankfall.streams.graph import Graph
+from rankfall.streams.layers import Group, family, places
+from rankfall.streams.sums import Summand, without_maps
+from rankfall.streams.trace import MAPS, Tracer
 
 
 def with_coverage(

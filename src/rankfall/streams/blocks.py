@@ -10,15 +10,15 @@ from itertools import pairwise
 
 from torch import nn
 
-from rankfall.models.frames import Call, Operation
-from rankfall.models.graph import Graph, size_of
-from rankfall.models.modules.axes import with_axes
-from rankfall.models.modules.branches import product_above
-from rankfall.models.modules.flow import MIXES, TOKENWISE, Branch, End, Flow, Layout, StreamEntry
-from rankfall.models.modules.given import Arguments
-from rankfall.models.modules.layers import family
-from rankfall.models.modules.mixing import directions, laid_out, mixing
-from rankfall.models.modules.trace import Tracer
+from rankfall.streams.arguments import Arguments
+from rankfall.streams.axes import with_axes
+from rankfall.streams.branches import product_above
+from rankfall.streams.flow import MIXES, TOKENWISE, Branch, End, Flow, Layout, StreamEntry
+from rankfall.streams.frames import Call, Operation
+from rankfall.streams.graph import Graph, size_of
+from rankfall.streams.layers import family
+from rankfall.streams.mixing import directions, laid_out, mixing
+from rankfall.streams.trace import Tracer
 
 BLOCK = "block"
 Step = tuple[Call, tuple[object, ...], int, int]  # call, path to the state in its output, nodes of its input and output

@@ -16,13 +16,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
-from rankfall.models.forward import in_float64
-from rankfall.models.frames import Call, Frames, Operation
-from rankfall.models.modules.flow import Branch, BranchPart, End, Flow
-from rankfall.models.modules.given import Arguments, call_model
-from rankfall.models.modules.trace import ANY, ATTEND, addition
-from rankfall.models.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, summands_of, tensors_in
-from rankfall.models.surgery import put
+from rankfall.streams.arguments import Arguments, call_model
+from rankfall.streams.flow import Branch, BranchPart, End, Flow
+from rankfall.streams.forward import in_float64
+from rankfall.streams.frames import Call, Frames, Operation
+from rankfall.streams.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, put, summands_of, tensors_in
+from rankfall.streams.trace import ANY, ATTEND, addition
 
 Edit = Callable[[Branch, Tensor, Tensor], Tensor | None]
 

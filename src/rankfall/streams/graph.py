@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankfall.models.record import SAME_STATE, Node
+from rankfall.streams.record import SAME_STATE, Node
 
 
 class Graph:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankfall.models.modules.examine import FAILURES, Examined
-from rankfall.models.modules.flow import Branch, Flow
-from rankfall.models.modules.mixing import opened
-from rankfall.models.modules.passes import Edits, collect_sums, run_through
+from rankfall.streams.examine import FAILURES, Examined
+from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.mixing import opened
+from rankfall.streams.passes import Edits, collect_sums, run_through
 
 LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
 SMALL = 1e-3  # RMS; a smaller state, times 1,000, may still be below the eps of a norm

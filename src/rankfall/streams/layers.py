@@ -16,9 +16,9 @@ from typing import Any
 from torch import nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.frames import Call
-from rankfall.models.graph import Graph
-from rankfall.models.modules.sums import Summand
+from rankfall.streams.frames import Call
+from rankfall.streams.graph import Graph
+from rankfall.streams.sums import Summand
 
 Group = list[Summand]
 Path = list[tuple[str, int]]

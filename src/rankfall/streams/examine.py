@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.frames import Frames
-from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.given import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
-from rankfall.models.modules.layers import named_blocks
-from rankfall.models.modules.passes import Edits, run_through
-from rankfall.models.modules.reading import streams_of
-from rankfall.models.modules.trace import Tracer
-from rankfall.models.record import tensors_in
+from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
+from rankfall.streams.flow import Flow
+from rankfall.streams.frames import Frames
+from rankfall.streams.layers import named_blocks
+from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.reading import streams_of
+from rankfall.streams.record import tensors_in
+from rankfall.streams.trace import Tracer
 
 FAILURES = (
     RuntimeError,
@@ -89,7 +89,7 @@ def in_some_format(
 
 def plain(model: nn.Module, arguments: Arguments) -> Any:
     """Run the model without a recorder and return its output."""
-    from rankfall.models.forward import Wide
+    from rankfall.streams.forward import Wide
 
     with Wide():
         return call_model(model, arguments)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rankfall.models.frames import Call, Operation
+from rankfall.streams.frames import Call, Operation
 
 MIXES, TOKENWISE, CROSS = "mixes tokens", "token by token", "reads elsewhere"
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from rankfall.models.forward import in_float64
-from rankfall.models.frames import Call, Frames, Operation
-from rankfall.models.record import ADDS, FUSED_ATTENTION, SOFTMAX, Recorder, summands_of, tensors_in
+from rankfall.streams.forward import in_float64
+from rankfall.streams.frames import Call, Frames, Operation
+from rankfall.streams.record import ADDS, FUSED_ATTENTION, SOFTMAX, Recorder, summands_of, tensors_in
 
 ANY, ADD, ATTEND = "any", "add", "attend"  # kinds of operations that are counted in each call
 # Operations that compute new features from a state; a norm, a scale or a change of layout does not.

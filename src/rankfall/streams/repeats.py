@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.models.forward import in_float64
+from rankfall.streams.forward import in_float64
 
 
 def once(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

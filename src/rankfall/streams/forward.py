@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from rankfall.models.record import tensors_in
+from rankfall.streams.record import tensors_in
 
 
 def run_model(model: nn.Module, inputs: dict[str, Any]) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from rankfall.models.frames import Operation
-from rankfall.models.graph import Graph, size_of
-from rankfall.models.modules.flow import CROSS, MIXES, TOKENWISE, Branch, BranchPart, End, Flow, Layout, StreamEntry
-from rankfall.models.modules.layers import Group
-from rankfall.models.modules.mixing import TokenMixing, directions, laid_out
-from rankfall.models.modules.sums import Summand, reaches
-from rankfall.models.modules.trace import Tracer
-from rankfall.models.record import SAME_STATE
+from rankfall.streams.flow import CROSS, MIXES, TOKENWISE, Branch, BranchPart, End, Flow, Layout, StreamEntry
+from rankfall.streams.frames import Operation
+from rankfall.streams.graph import Graph, size_of
+from rankfall.streams.layers import Group
+from rankfall.streams.mixing import TokenMixing, directions, laid_out
+from rankfall.streams.record import SAME_STATE
+from rankfall.streams.sums import Summand, reaches
+from rankfall.streams.trace import Tracer
 
 SAME_LAYOUT = SAME_STATE - {"transpose", "permute", "movedim", "swapaxes", "t", "rearrange", "view", "reshape"}
 ITSELF = "the layer itself"  # not a part of it

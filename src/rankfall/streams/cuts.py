@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankfall.models.modules.examine import Examined
-from rankfall.models.modules.flow import TOKENWISE, Branch, Flow
-from rankfall.models.modules.given import keep_random_state
-from rankfall.models.modules.passes import Edits, run_through
-from rankfall.models.variants import VARIANTS, Variant
+from rankfall.streams.arguments import keep_random_state
+from rankfall.streams.examine import Examined
+from rankfall.streams.flow import TOKENWISE, Branch, Flow
+from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.variants import VARIANTS, Variant
 
 
 def variants_of(flow: Flow) -> list[Variant]:

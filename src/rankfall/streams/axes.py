@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.models.modules.flow import Branch, Flow, Layout
-from rankfall.models.modules.given import Arguments, first_size
-from rankfall.models.modules.passes import Edits, run_through
+from rankfall.streams.arguments import Arguments, first_size
+from rankfall.streams.flow import Branch, Flow, Layout
+from rankfall.streams.passes import Edits, run_through
 
 NEAR = {torch.float64: 1e-8}  # relative difference of two states that are equal up to rounding
 NEAR_FLOAT32 = 1e-3

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
-from rankfall.models.frames import Call, Frames, Operation
+from rankfall.streams.frames import Call, Frames, Operation
 
 ADDS = frozenset(
     {torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__}  # type: ignore[attr-defined]
@@ -168,3 +168,17 @@ def tensors_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[A
     elif isinstance(value, (tuple, list)):
         for key, item in enumerate(value):
             yield from tensors_in(item, (*path, key))
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """Return a copy of nested tuples, lists and dicts with one part replaced."""
+    if not path:
+        return new
+    inner = put(value[path[0]], path[1:], new)
+    if isinstance(value, dict):
+        copy = type(value)(**value)
+        copy[path[0]] = inner
+        return copy
+    items = list(value)
+    items[path[0]] = inner
+    return type(value)(items)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rankfall.models.graph import Graph, size_of
-from rankfall.models.modules.trace import MAPS
-from rankfall.models.record import SAME_STATE, Node
+from rankfall.streams.graph import Graph, size_of
+from rankfall.streams.record import SAME_STATE, Node
+from rankfall.streams.trace import MAPS
 
 PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply"})
 

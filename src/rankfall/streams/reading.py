@@ -7,17 +7,17 @@ from dataclasses import replace
 from torch import nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.graph import Graph
-from rankfall.models.modules.axes import with_axes, with_samples
-from rankfall.models.modules.blocks import stream_of_blocks
-from rankfall.models.modules.branches import attends, draft, finish_flow
-from rankfall.models.modules.coverage import with_coverage
-from rankfall.models.modules.flow import Flow
-from rankfall.models.modules.given import Arguments, ChangesWidth, NoStream, first_size
-from rankfall.models.modules.layers import Group, group_layers, in_blocks
-from rankfall.models.modules.mixing import mixing
-from rankfall.models.modules.sums import chains, residual_sums
-from rankfall.models.modules.trace import Tracer
+from rankfall.streams.arguments import Arguments, ChangesWidth, NoStream, first_size
+from rankfall.streams.axes import with_axes, with_samples
+from rankfall.streams.blocks import stream_of_blocks
+from rankfall.streams.branches import attends, draft, finish_flow
+from rankfall.streams.coverage import with_coverage
+from rankfall.streams.flow import Flow
+from rankfall.streams.graph import Graph
+from rankfall.streams.layers import Group, group_layers, in_blocks
+from rankfall.streams.mixing import mixing
+from rankfall.streams.sums import chains, residual_sums
+from rankfall.streams.trace import Tracer
 
 
 def streams_of(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.record import tensors_in
+from rankfall.streams.record import tensors_in
 
 CACHES = ("use_cache", "use_mems")
 PASS = "pass an example of its inputs: a tensor, a tuple of arguments, or a dict of keyword arguments"
