@@ -62,7 +62,7 @@ def _wrap(holder: Any, name: str) -> None:
     reader = getattr(holder, name, None)
     if isclass(reader) and "__init__" in vars(reader):
         with suppress(TypeError):  # a class of C++
-            reader.__init__ = _announcing(reader.__init__)  # type: ignore[misc]
+            reader.__init__ = _announcing(reader.__init__)  # type: ignore[misc, method-assign]
             return
     if reader is not None:
         setattr(holder, name, _announcing(reader))

@@ -175,7 +175,9 @@ def cache_folders(results: Path | None) -> tuple[str, ...]:
 
 def describe_read(reader: FrameType, path: str) -> str:
     """Return the error message, with the fix in its second line."""
-    fix = f'make its path an option of the component, or write DATA = ["{os.path.basename(path)}"] at the top of its file'
+    fix = (
+        f'make its path an option of the component, or write DATA = ["{os.path.basename(path)}"] at the top of its file'
+    )
     verb = "reads"
     if path.endswith((".py", ".pyc")):
         verb = "runs"
