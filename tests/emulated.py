@@ -15,6 +15,7 @@ from torch import Tensor
 
 pytest.importorskip("numba")
 from rankfall.train.machine.gpu import MachinedOnGpu
+
 from thousandfold.gpu import engine, pointwise
 from thousandfold.gpu.compiled import Launch
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from rankfall.train.machine.gpu import MachinedOnGpu
 
 from rankfall import components
 from rankfall.design import Architecture, Component, Training
@@ -15,7 +16,6 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.captured import Captured
 from rankfall.train.data import Data
-from rankfall.train.machine.gpu import MachinedOnGpu
 from rankfall.train.members import Members, StepEngine
 from rankfall.train.objectives._base import Objective, Samples
 

@@ -91,7 +91,7 @@ class ClusterCheckout(Checkout):
     def begun(self) -> bool:
         """Whether an unfinished cell has a checkpoint, beside one that is finished."""
         kept = self.kept() if self.stacks() else set()
-        return any(cells and not kept.issuperset(cells) for cells in self.store.checkpoints.cells().values() if kept)
+        return any(cells and not kept.issuperset(cells) for cells in self.store.find_checkpoints().values() if kept)
 
     def wait_until_in_the_middle(self) -> None:
         """Until one cell is finished and another has got as far as a checkpoint. There the training process stands still, so that what

@@ -19,9 +19,8 @@ from rankfall.train.objectives._base import Samples
 from rankfall.train.progress import Progress
 
 pytest.importorskip("numba")
-from remainders import remainder
-
 from rankfall.train.machine.exact_zeros import Remainder
+from remainders import remainder
 
 CPU = torch.device("cpu")
 VECTORS = {"embedding": Component("linear"), "head": Component("regression"), "position": Component("none")}

@@ -28,7 +28,6 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
     from rankfall.report import style, tables
     from rankfall.report.looks import looks
-    from rankfall.run.guards.reads import restrict_reads
     from rankfall.run.guards.unchanged import prove_code, prove_numbers
     from rankfall.run.plan.slices import Slice
 
@@ -36,8 +35,7 @@ def run(args: argparse.Namespace) -> int:
     figure = own.plan.figure(args.name)
 
     def read(name: str) -> "DataFrame":
-        with restrict_reads(None):
-            return tables.read_frame(own.table_file(name, args.tables), name)
+        return tables.read_frame(own.table_file(name, args.tables), name)
 
     code = figure.code
     with (

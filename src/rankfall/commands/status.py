@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     """Return the states of all cells of a plan as plain data."""
     records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
-    begun = {key for cells in store.checkpoints.cells().values() for key in cells or ()}
+    begun = {key for cells in store.find_checkpoints().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
     failed: list[dict[str, Any]] = []
     ended: list[Cell] = []

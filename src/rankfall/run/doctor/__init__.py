@@ -11,3 +11,15 @@ class Check:
     name: str
     state: Literal["ok", "warn", "fail"]
     text: str
+
+
+def ok(name: str, text: str) -> Check:
+    return Check(name, "ok", text)
+
+
+def warn(name: str, text: str) -> Check:
+    return Check(name, "warn", text)
+
+
+def fail(name: str, text: str) -> Check:
+    return Check(name, "fail", text)

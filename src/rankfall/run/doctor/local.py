@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
-from rankfall.run.doctor import Check
+from rankfall.run.doctor import Check, fail, ok, warn
 
 if TYPE_CHECKING:
     import torch
 
 LEAST_PYTHON = (3, 11)
 LEAST_FREE = 1e9  # bytes
+LEAST_FILES = 10_000
 LARGEST_SKEW = 2.0  # seconds between this clock and the file system's
 
 
@@ -27,9 +28,9 @@ def python() -> Iterator[Check]:
     """Check that the interpreter is new enough."""
     version = platform.python_version()
     if sys.version_info < LEAST_PYTHON:
-        yield Check("python", "fail", f"{version}, but 3.11 or newer is needed: install one and run `make run` again")
+        yield fail("python", f"{version}, but 3.11 or newer is needed: install one and run `make run` again")
     else:
-        yield Check("python", "ok", f"{version} at {sys.executable}")
+        yield ok("python", f"{version} at {sys.executable}")
 
 
 def packages() -> Iterator[Check]:
@@ -39,26 +40,22 @@ def packages() -> Iterator[Check]:
     try:
         wanted = [Requirement(line) for line in metadata.requires("rankfall") or []]
     except metadata.PackageNotFoundError:
-        yield Check(
-            "packages", "warn", "rankfall is not installed as a package, so its requirements are unknown: `make setup`"
-        )
+        yield warn("packages", "rankfall is not installed as a package, so its requirements are unknown: `make setup`")
         return
-    found = []
+    versions = []
     for requirement in wanted:
         optional = requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})
         try:
             version = metadata.version(requirement.name)
         except metadata.PackageNotFoundError:
             if not optional:
-                yield Check(
-                    "packages", "fail", f"{requirement.name} is missing: `make setup`, or pip install '{requirement}'"
-                )
+                yield fail("packages", f"{requirement.name} is missing: `make setup`, or pip install '{requirement}'")
             continue
-        found.append(f"{requirement.name} {version}")
+        versions.append(f"{requirement.name} {version}")
         if not requirement.specifier.contains(version, prereleases=True):
-            state = "warn" if optional else "fail"
-            yield Check("packages", state, f"{requirement.name} {version} is not {requirement.specifier}: `make setup`")  # type: ignore[arg-type]
-    yield Check("packages", "ok", ", ".join(found))
+            report = warn if optional else fail
+            yield report("packages", f"{requirement.name} {version} is not {requirement.specifier}: `make setup`")
+    yield ok("packages", ", ".join(versions))
 
 
 def processors() -> Iterator[Check]:
@@ -69,18 +66,16 @@ def processors() -> Iterator[Check]:
     threads = torch.get_num_threads()
     text = f"{usable} usable, torch uses {threads} thread{'s' * (threads != 1)} unless the config's compute.threads says otherwise"
     if threads > usable:
-        yield Check("processors", "warn", f"{text}: more than there are; set OMP_NUM_THREADS={usable}")
+        yield warn("processors", f"{text}: more than there are; set OMP_NUM_THREADS={usable}")
     else:
-        yield Check("processors", "ok", text)
+        yield ok("processors", text)
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-        yield Check("gpu", "ok", f"{', '.join(names)} (torch {torch.__version__})")
+        yield ok("gpu", f"{', '.join(names)} (torch {torch.__version__})")
     elif shutil.which("nvidia-smi"):
-        yield Check(
-            "gpu", "warn", f"nvidia-smi is here, but torch {torch.__version__} sees no GPU: is it a build for CPUs?"
-        )
+        yield warn("gpu", f"nvidia-smi is here, but torch {torch.__version__} sees no GPU: is it a build for CPUs?")
     else:
-        yield Check("gpu", "ok", f"none; torch {torch.__version__} computes on the CPU")
+        yield ok("gpu", f"none; torch {torch.__version__} computes on the CPU")
 
 
 def results(folder: Path) -> Iterator[Check]:
@@ -94,22 +89,16 @@ def results(folder: Path) -> Iterator[Check]:
         skew = probe.stat().st_mtime - time.time()
         probe.unlink()
     except RankfallError as error:
-        yield Check("results", "fail", str(error))
+        yield fail("results", str(error))
         return
-    yield Check("results", "ok", f"{folder} can be written")
+    yield ok("results", f"{folder} can be written")
     free, inodes = shutil.disk_usage(folder).free, os.statvfs(folder)
     room = f"{free / 1e9:.1f} GB free"
-    yield (
-        Check("disk", "ok", room)
-        if free > LEAST_FREE
-        else Check("disk", "warn", f"only {room}: `rankfall gc` may find some")
-    )
-    if inodes.f_files and inodes.f_favail < 10_000:
-        yield Check("disk", "warn", f"only {inodes.f_favail} more files fit on this file system")
+    yield ok("disk", room) if free > LEAST_FREE else warn("disk", f"only {room}: `rankfall gc` may find some")
+    if inodes.f_files and inodes.f_favail < LEAST_FILES:
+        yield warn("disk", f"only {inodes.f_favail} more files fit on this file system")
     if abs(skew) > LARGEST_SKEW:
-        yield Check(
-            "clock", "warn", f"the file system's clock is {skew:+.0f} s off this machine's: Snakemake compares times"
-        )
+        yield warn("clock", f"the file system's clock is {skew:+.0f} s off this machine's: Snakemake compares times")
 
 
 def store(folder: Path, verify: bool) -> Iterator[Check]:
@@ -123,16 +112,13 @@ def store(folder: Path, verify: bool) -> Iterator[Check]:
     aside = place.root / "damaged"
     count = len(list(aside.iterdir())) if aside.is_dir() else 0
     if count:
-        yield Check("store", "warn", f"{count} damaged file{'s' * (count != 1)} in {aside}: `rankfall gc` removes them")
+        yield warn("store", f"{count} damaged file{'s' * (count != 1)} in {aside}: `rankfall gc` removes them")
     if not verify:
-        yield Check("store", "ok", f"{cells} cells; --verify reads and checks every file")
-        return
-    if damaged:
-        yield Check(
-            "store", "fail", f"{damaged} of {read} files were damaged and set aside: run again, they are recomputed"
-        )
+        yield ok("store", f"{cells} cells; --verify reads and checks every file")
+    elif damaged:
+        yield fail("store", f"{damaged} of {read} files were damaged and set aside: run again, they are recomputed")
     else:
-        yield Check("store", "ok", f"{cells} cells; all {read} files are as they were written")
+        yield ok("store", f"{cells} cells; all {read} files are as they were written")
 
 
 # Rows, inner and columns of products in small networks.
@@ -153,7 +139,7 @@ def arithmetic() -> Iterator[Check]:
                 text = "products are bitwise the same in any stack, on this CPU"
                 if worst:
                     text = f"products depend on the size of the stack, by up to {worst:.0e}: results agree to rounding only"
-                yield Check("arithmetic", "ok", f"{name}: {text}")
+                yield ok("arithmetic", f"{name}: {text}")
     finally:
         torch.set_num_threads(before)
 
@@ -168,7 +154,7 @@ def stacking_error(dtype: torch.dtype) -> float:
         for members in (2, 3, 64):
             left = torch.randn(members, rows, inner, generator=generator, dtype=dtype)
             right = torch.randn(members, inner, columns, generator=generator, dtype=dtype)
-            for one in (left, left.mT.contiguous().mT):  # as in the forward and in the backward pass
-                alone = torch.cat([torch.bmm(one[k : k + 1], right[k : k + 1]) for k in range(members)])
-                worst = max(worst, float((torch.bmm(one, right) - alone).abs().max()))
+            for layout in (left, left.mT.contiguous().mT):  # as in the forward and in the backward pass
+                alone = torch.cat([torch.bmm(layout[k : k + 1], right[k : k + 1]) for k in range(members)])
+                worst = max(worst, float((torch.bmm(layout, right) - alone).abs().max()))
     return worst

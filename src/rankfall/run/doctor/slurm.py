@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rankfall.run.doctor import Check
-from rankfall.run.doctor.slurm_job import probe
-from rankfall.run.doctor.slurm_site import ask, read_profile, read_resources
+from rankfall.run.doctor import Check, fail, ok, warn
+from rankfall.run.doctor.slurm_job import ask, probe, read_profile, read_resources
 
 PROGRAMS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo", "srun")
 INITIAL_WAIT = 40  # the default of the plugin's slurm-init-seconds-before-status-checks
@@ -23,21 +22,19 @@ INITIAL_WAIT = 40  # the default of the plugin's slurm-init-seconds-before-statu
 def slurm(profile: Path, results: Path, probe_seconds: int) -> Iterator[Check]:
     """Run all checks in the order in which a site is set up. Later checks need the earlier ones."""
     settings = read_profile(profile)
-    yield Check("profile", "ok", f"{profile / 'config.yaml'}")
+    yield ok("profile", f"{profile / 'config.yaml'}")
     missing = [name for name in PROGRAMS if not shutil.which(name)]
     if missing:
-        yield Check(
-            "slurm",
-            "fail",
-            f"no {', '.join(missing)} here: run this on a login node, perhaps after `module load slurm`",
+        yield fail(
+            "slurm", f"no {', '.join(missing)} here: run this on a login node, perhaps after `module load slurm`"
         )
         return
     state, said = ask("scontrol", "ping")
     if state:
-        yield Check("slurm", "fail", f"the controller does not answer: {said}")
+        yield fail("slurm", f"the controller does not answer: {said}")
         return
     config = dict(re.findall(r"^(\w+)\s*= (.*)$", ask("scontrol", "show", "config")[1], re.MULTILINE))
-    yield Check("slurm", "ok", f"{config.get('SLURM_VERSION', 'unknown version')}, cluster {config.get('ClusterName')}")
+    yield ok("slurm", f"{config.get('SLURM_VERSION', 'unknown version')}, cluster {config.get('ClusterName')}")
     partitions = known_partitions()
     yield from partition(settings, partitions)
     yield from account(settings)
@@ -62,28 +59,20 @@ def partition(settings: Mapping[str, Any], known: Mapping[str, Mapping[str, str]
         default = [name for name, one in known.items() if one.get("Default") == "YES"]
         if not default:
             listed = ", ".join(known) or "none"
-            yield Check(
-                "partition", "fail", f"SLURM has no default: set default-resources: slurm_partition to one of {listed}"
-            )
+            yield fail("partition", f"SLURM has no default: set default-resources: slurm_partition to one of {listed}")
         else:
             wanted["SLURM's own default"] = default[0]
     for place, name in wanted.items():
         if name not in known:
-            yield Check(
-                "partition",
-                "fail",
-                f"{place} is {name!r}, which does not exist: change it to one of {', '.join(known)}",
+            yield fail(
+                "partition", f"{place} is {name!r}, which does not exist: change it to one of {', '.join(known)}"
             )
         elif known[name].get("State") != "UP":
-            yield Check(
-                "partition", "warn", f"{place} is {name!r}, which is {known[name].get('State')}: jobs will wait"
-            )
+            yield warn("partition", f"{place} is {name!r}, which is {known[name].get('State')}: jobs will wait")
         else:
             limit = known[name].get("MaxTime", "UNLIMITED")
             text = f"{name} ({place}), jobs of up to {limit.lower()}"
-            yield Check(
-                "partition", "ok", f"{text}; keep compute.shard_minutes well below" if limit != "UNLIMITED" else text
-            )
+            yield ok("partition", f"{text}; keep compute.shard_minutes well below" if limit != "UNLIMITED" else text)
 
 
 def account(settings: Mapping[str, Any]) -> Iterator[Check]:
@@ -93,30 +82,25 @@ def account(settings: Mapping[str, Any]) -> Iterator[Check]:
     code, said = ask("sacctmgr", "-n", "-P", "show", "associations", f"user={user}", "format=account")
     if code:
         for place, name in wanted.items():
-            yield Check(
-                "account", "warn", f"{place} is {name!r}, but this cluster keeps no accounts: take the line out"
-            )
+            yield warn("account", f"{place} is {name!r}, but this cluster keeps no accounts: take the line out")
         if not wanted:
-            yield Check("account", "ok", "this cluster keeps no accounts, and the profile names none")
+            yield ok("account", "this cluster keeps no accounts, and the profile names none")
         return
     own = sorted(set(said.split()))
     for place, name in wanted.items():
         if name in own:
-            yield Check("account", "ok", f"{name} ({place})")
+            yield ok("account", f"{name} ({place})")
         else:
-            yield Check(
-                "account",
-                "fail",
-                f"{place} is {name!r}, which is not yours: change it to one of {', '.join(own) or 'none'}",
+            yield fail(
+                "account", f"{place} is {name!r}, which is not yours: change it to one of {', '.join(own) or 'none'}"
             )
     if not wanted and len(own) > 1:
-        yield Check(
+        yield warn(
             "account",
-            "warn",
             f"you have several, SLURM takes its default: set default-resources: slurm_account to one of {', '.join(own)}",
         )
     elif not wanted:
-        yield Check("account", "ok", f"{own[0] if own else 'none'}, SLURM's default for you")
+        yield ok("account", f"{own[0] if own else 'none'}, SLURM's default for you")
 
 
 def gres(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Check]:
@@ -128,22 +112,20 @@ def gres(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Che
         k: f"gpu:{v}" for k, v in read_resources(settings, "gpu", "gpus").items()
     }
     for place in read_resources(settings, "gpus"):
-        yield Check("gres", "fail", f"{place} does not reach sbatch: write gres: gpu:1 instead")
+        yield fail("gres", f"{place} does not reach sbatch: write gres: gpu:1 instead")
     for place, value in wanted.items():
         if place.startswith("default-resources"):
-            yield Check(
-                "gres", "warn", f"{place} is {value!r}: every job would hold a GPU; move it to set-resources: train"
-            )
+            yield warn("gres", f"{place} is {value!r}: every job would hold a GPU; move it to set-resources: train")
         parts = value.split(":")
         kind = parts[1] if len(parts) > 1 and not parts[1].isdigit() else None
         fitting = [one for one in names if one.split(":")[0] == parts[0] and (kind is None or kind in one.split(":"))]
         if fitting:
-            yield Check("gres", "ok", f"{value} ({place}); nodes have {listed}")
+            yield ok("gres", f"{value} ({place}); nodes have {listed}")
         else:
-            yield Check("gres", "fail", f"{place} is {value!r}, but nodes have {listed}: change it")
+            yield fail("gres", f"{place} is {value!r}, but nodes have {listed}: change it")
     if not wanted:
         text = f"none asked for; nodes have {listed}"
-        yield Check("gres", "ok", f"{text}: see the end of the profile" if any("gpu" in one for one in names) else text)
+        yield ok("gres", f"{text}: see the end of the profile" if any("gpu" in one for one in names) else text)
 
 
 def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[Check]:
@@ -158,17 +140,14 @@ def status_command(settings: Mapping[str, Any], config: Mapping[str, str]) -> It
             if accounting
             else f"slurm-init-seconds-before-status-checks: {max(1, age // 3)}"
         )
-        yield Check(
-            "status", "fail", f"squeue forgets jobs after {age} s (MinJobAge), asked first after {wait} s: set {cure}"
-        )
+        yield fail("status", f"squeue forgets jobs after {age} s (MinJobAge), asked first after {wait} s: set {cure}")
     elif command == "squeue":
-        yield Check("status", "ok", f"squeue, which remembers jobs for {age} s")
+        yield ok("status", f"squeue, which remembers jobs for {age} s")
     elif accounting:
-        yield Check("status", "ok", f"{command or 'sacct, by the plugin itself'}")
+        yield ok("status", f"{command or 'sacct, by the plugin itself'}")
     else:
-        yield Check(
+        yield fail(
             "status",
-            "fail",
             f"this cluster has no accounting, {command or 'sacct'} would wait for ever: set slurm-status-command: squeue",
         )
 
@@ -181,21 +160,21 @@ def preemption(
     used = {name: one for name, one in known.items() if name in wanted or (not wanted and one.get("Default") == "YES")}
     modes = {name: one.get("PreemptMode", config.get("PreemptMode", "OFF")) for name, one in used.items()}
     if config.get("PreemptType", "preempt/none") in ("preempt/none", "(null)") or set(modes.values()) <= {"OFF"}:
-        yield Check("preemption", "ok", "jobs are not preempted here")
+        yield ok("preemption", "jobs are not preempted here")
         return
     for name, mode in modes.items():
         if "CANCEL" in mode:
             text = f"{name} cancels preempted jobs, and Snakemake would wait for them: use another partition, or Ctrl-C and run again"
-            yield Check("preemption", "warn", text)
+            yield warn("preemption", text)
         elif "REQUEUE" in mode and not settings.get("slurm-requeue"):
-            yield Check("preemption", "fail", f"{name} requeues preempted jobs that may be: set slurm-requeue: true")
+            yield fail("preemption", f"{name} requeues preempted jobs that may be: set slurm-requeue: true")
         else:
-            yield Check("preemption", "ok", f"{name}: {mode.lower()}; a preempted job goes on from its checkpoint")
+            yield ok("preemption", f"{name}: {mode.lower()}; a preempted job goes on from its checkpoint")
 
 
 def memory(config: Mapping[str, str]) -> Iterator[Check]:
     """Check that the cluster schedules memory."""
     if "Memory" in config.get("SelectTypeParameters", "").title():
-        yield Check("memory", "ok", f"is handed out ({config['SelectTypeParameters']})")
+        yield ok("memory", f"is handed out ({config['SelectTypeParameters']})")
     else:
-        yield Check("memory", "warn", "is not handed out on this cluster: lower `jobs` if nodes run out of it")
+        yield warn("memory", "is not handed out on this cluster: lower `jobs` if nodes run out of it")

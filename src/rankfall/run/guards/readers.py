@@ -1,10 +1,10 @@
-"""Libraries that open files in C++, which Python's audit hook cannot see. During a job, wrappers of their functions raise audit events."""
+"""Libraries that open files in C++, which Python's audit hook cannot see. Wrappers of their functions raise audit events."""
 
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from inspect import isclass
 from typing import Any
 
@@ -24,27 +24,20 @@ READERS = {  # module -> functions and classes that take a path
     "cv2": ("imread", "VideoCapture"),
     "torch": ("from_file",),
 }
+WRAPPED: set[str] = set()  # modules whose readers are wrapped; they stay so, and the events matter only during a job
 
 
-@contextmanager
-def tell_of_reads(code: Mapping[str, str]) -> Iterator[Callable[[], None]]:
-    """Yield a function that wraps the readers of all libraries imported so far; undo this at the end. Libraries in the key are imported and
-    wrapped first, before a component can keep a reference to an unwrapped function."""
-    for top in {module.partition(".")[0] for module in READERS}:
-        if any(f"{PREFIX}{name}" in code for name in distributions_of(top)):
+def wrap_readers(code: Mapping[str, str]) -> None:
+    """Wrap the readers of all libraries imported so far. Libraries in the key are imported first, so that no component can keep a reference
+    to a function that is not wrapped."""
+    for module in READERS.keys() - WRAPPED:
+        if any(f"{PREFIX}{name}" in code for name in distributions_of(module.partition(".")[0])):
             with suppress(ImportError):
-                import_library(top)
-    done: set[str] = set()
-    with ExitStack() as stack:
-
-        def wrap() -> None:
-            for module in READERS.keys() & sys.modules.keys() - done:
-                done.add(module)
-                for name in READERS[module]:
-                    stack.enter_context(wrapped(sys.modules[module], name))
-
-        wrap()
-        yield wrap
+                import_library(module.partition(".")[0])
+        if module in sys.modules:
+            WRAPPED.add(module)
+            for name in READERS[module]:
+                _wrap(sys.modules[module], name)
 
 
 def import_library(top: str) -> None:
@@ -64,38 +57,26 @@ def import_library(top: str) -> None:
             import cv2  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: F401
 
 
-@contextmanager
-def wrapped(holder: Any, name: str) -> Iterator[None]:
-    """Wrap a function or the `__init__` of a class with `telling`. A class of C++ is replaced by a wrapper function."""
-    before = getattr(holder, name, None)
-    if before is None:
-        yield
-        return
-    if isclass(before) and "__init__" in vars(before):
+def _wrap(holder: Any, name: str) -> None:
+    """Wrap a function, or the `__init__` of a class. A class of C++ is replaced by a wrapper function."""
+    reader = getattr(holder, name, None)
+    if isclass(reader) and "__init__" in vars(reader):
         with suppress(TypeError):  # a class of C++
-            init = before.__init__  # type: ignore[misc]
-            before.__init__ = telling(init)  # type: ignore[method-assign, misc]
-            try:
-                yield
-            finally:
-                before.__init__ = init  # type: ignore[method-assign, misc]
+            reader.__init__ = _announcing(reader.__init__)  # type: ignore[misc, method-assign]
             return
-    setattr(holder, name, telling(before))
-    try:
-        yield
-    finally:
-        setattr(holder, name, before)
+    if reader is not None:
+        setattr(holder, name, _announcing(reader))
 
 
-def telling(call: Callable[..., Any]) -> Callable[..., Any]:
+def _announcing(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that raises an audit event for each path among its arguments, and then calls `call`."""
 
     @functools.wraps(call)
-    def tell(*args: Any, **kwargs: Any) -> Any:
+    def announce(*args: Any, **kwargs: Any) -> Any:
         for value in (*args, *kwargs.values()):
             for path in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(path, str | bytes | os.PathLike):
                     sys.audit(READ, path)
         return call(*args, **kwargs)
 
-    return tell
+    return announce

@@ -11,7 +11,7 @@ import site
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import source_from_cache
 from pathlib import Path
@@ -21,8 +21,7 @@ from typing import Any
 import rankfall
 from rankfall.disk import cache_home, engine_home
 from rankfall.errors import RankfallError
-from rankfall.run.guards.readers import READ, tell_of_reads
-from rankfall.run.keys import fingerprint
+from rankfall.run.guards.readers import READ, wrap_readers
 from rankfall.run.keys.files import places
 from rankfall.run.keys.fingerprint import INSTALLED, find_source
 
@@ -48,14 +47,13 @@ class Watch:
     """The audit hook of a process. It cannot be removed, and returns at once while nothing is computed."""
 
     def __init__(self) -> None:
-        self.declared: frozenset[str] | None = None  # paths that may be read; None while nothing is computed
-        self.kept: tuple[str, ...] = ()  # folders of results and caches
+        self.allowed: frozenset[str] | None = None  # paths that may be read; None while nothing is computed
+        self.caches: tuple[str, ...] = ()  # folders of results and caches
         self.written: set[str] = set()  # files that a component has created
         self.refused: list[str] = []
-        self.wrap: Callable[[], None] = lambda: None  # wraps newly imported libraries
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in ("open", READ) or self.declared is None:
+        if self.allowed is None or event not in ("open", READ):
             return
         path, reader = arguments[0], find_user_frame(sys._getframe(1 + (event == READ)))  # frame of the caller of open
         if reader is not None and isinstance(path, str | bytes | os.PathLike):
@@ -63,59 +61,59 @@ class Watch:
             self.judge(reader, os.path.realpath(os.fsdecode(path)), flags)
 
     def judge(self, reader: FrameType, path: str, flags: int) -> None:
-        there = os.path.exists(path)
-        if flags & os.O_CREAT and (flags & os.O_TRUNC or not there):
+        exists = os.path.exists(path)
+        if flags & os.O_CREAT and (flags & os.O_TRUNC or not exists):
             self.written.add(path)
-        if not there or path in self.written or flags & os.O_ACCMODE == os.O_WRONLY or self.is_known(path):
-            return
-        self.refused.append(describe_read(reader, path))
-        raise NotInKey(self.refused[-1])
+        if exists and path not in self.written and flags & os.O_ACCMODE != os.O_WRONLY and not self.is_known(path):
+            self.refused.append(describe_read(reader, path))
+            raise NotInKey(self.refused[-1])
 
     def is_known(self, path: str) -> bool:
         """Return whether a path is in the key, or belongs to Python, the system, an installed package or this package."""
         if path.endswith(".pyc"):
             with suppress(ValueError):
                 path = source_from_cache(path)
-        if path.startswith((*SYSTEM, *PYTHON, PACKAGE, *self.kept)):
-            return True
         folders = path.split(os.sep)
-        if INSTALLED.intersection(folders) or any(folder.endswith(BESIDE) for folder in folders):
+        if path.startswith((*SYSTEM, *PYTHON, PACKAGE, *self.caches)) or INSTALLED.intersection(folders):
+            return True
+        if any(folder.endswith(BESIDE) for folder in folders):
             return True
         for place in (Path(path), *Path(path).parents):
-            if str(place) in (self.declared or ()):  # the digest of a folder leaves out hidden files
+            if str(place) in (self.allowed or ()):  # the digest of a folder leaves out hidden files
                 return not any(part.startswith(".") for part in Path(path).relative_to(place).parts)
         return False
 
 
-WATCH: list[Watch] = []  # the hook, after the first job has installed it
+@functools.cache
+def install_watch() -> Watch:
+    watch = Watch()
+    sys.addaudithook(watch)
+    return watch
 
 
 @contextmanager
 def watch_job(code: Code, results: Path | None = None) -> Iterator[None]:
     """During a job, let users' components read only the files in `code`, and the files of this package in `results`."""
-    if not WATCH:
-        WATCH.append(Watch())
-        sys.addaudithook(WATCH[0])
-    watch = WATCH[0]
-    watch.kept, watch.written, watch.refused = caches(results), set(), []
-    with tell_of_reads(code) as watch.wrap, _declare(declared(code)):
-        yield
+    watch = install_watch()
+    watch.caches, watch.written, watch.refused, watch.allowed = cache_folders(results), set(), [], frozenset()
+    try:
+        with restrict_reads(code):
+            yield
+    finally:
+        watch.allowed = None
 
 
 @contextmanager
-def restrict_reads(code: Code | None) -> Iterator[None]:
-    """Within a job, let users' components read only the files in `code`. None: any file, while this package reads for them."""
-    if not WATCH or WATCH[0].declared is None:
+def restrict_reads(code: Code) -> Iterator[None]:
+    """Within a job, let users' components read only the files in `code`, except those of this package, which are not watched."""
+    watch = install_watch()
+    before = watch.allowed
+    if before is None:  # no job
         yield
         return
-    with _declare(None if code is None else declared(code)):
-        yield
-
-
-@contextmanager
-def _declare(paths: frozenset[str] | None) -> Iterator[None]:
-    before, WATCH[0].declared = WATCH[0].declared, paths
-    WATCH[0].wrap()
+    wrap_readers(code)
+    names = (name for name in code if name.partition("/")[0] not in fingerprint.OURS)
+    watch.allowed = frozenset(path for name in names for path in paths_of(name))
     try:
         yield
     except Exception:
@@ -124,21 +122,18 @@ def _declare(paths: frozenset[str] | None) -> Iterator[None]:
     else:
         verify()
     finally:
-        WATCH[0].declared = before
+        watch.allowed = before
 
 
 def verify() -> None:
     """Raise if this job has refused a read."""
-    if WATCH and WATCH[0].refused and WATCH[0].declared is not None:
-        raise NotInKey(WATCH[0].refused[0])
-
-
-def declared(code: Code) -> frozenset[str]:
-    """Return the real paths of the files and folders of a key, except those of this package, which are not watched."""
-    return frozenset(path for name in code if name.partition("/")[0] not in fingerprint.OURS for path in paths_of(name))
+    watch = install_watch()
+    if watch.allowed is not None and watch.refused:
+        raise NotInKey(watch.refused[0])
 
 
 def paths_of(name: str) -> tuple[str, ...]:
+    """Return the real paths of the file or folder that a key names."""
     source = find_source(name)
     return tuple(os.path.realpath(place) for place in ([source] if source else places(name)))
 
@@ -166,7 +161,7 @@ def find_user_frame(frame: FrameType | None) -> FrameType | None:
     return None
 
 
-def caches(results: Path | None) -> tuple[str, ...]:
+def cache_folders(results: Path | None) -> tuple[str, ...]:
     """Return the folders of results and of the caches of this package, its engine, compilers and matplotlib."""
     home, own = os.path.expanduser("~"), cache_home()
     inductor = os.path.join(tempfile.gettempdir(), f"torchinductor_{os.environ.get('USER', 'root')}")
@@ -180,16 +175,17 @@ def caches(results: Path | None) -> tuple[str, ...]:
 
 def describe_read(reader: FrameType, path: str) -> str:
     """Return the error message, with the fix in its second line."""
-    where = f"{short_path(reader.f_code.co_filename)}, line {reader.f_lineno}"
-    if path.endswith((".py", ".pyc")):
-        fix = (
-            "import it by its full name in a statement at the top; a measure lists components that it builds in BUILDS"
-        )
-        return f"{where}: runs {short_path(path)}, which no key knows, so nothing is kept\n  fix: {fix}"
     fix = (
         f'make its path an option of the component, or write DATA = ["{os.path.basename(path)}"] at the top of its file'
     )
-    return f"{where}: reads {short_path(path)}, which no key knows, so nothing is kept\n  fix: {fix}"
+    verb = "reads"
+    if path.endswith((".py", ".pyc")):
+        verb = "runs"
+        fix = (
+            "import it by its full name in a statement at the top; a measure lists components that it builds in BUILDS"
+        )
+    where = f"{short_path(reader.f_code.co_filename)}, line {reader.f_lineno}"
+    return f"{where}: {verb} {short_path(path)}, which no key knows, so nothing is kept\n  fix: {fix}"
 
 
 def short_path(path: str) -> str:

@@ -31,15 +31,15 @@ def numerics(*codes: Code) -> Iterator[None]:
     """Guard a computation: users' components may read only the files in `codes`, and must not change precision flags."""
     code = union(codes)
     users = sorted(name for name in code if name.endswith(".py") and name.partition("/")[0] not in OURS)
+
+    def refuse(what: str, fix: str) -> Unproved:
+        return Unproved(f"{' or '.join(users)} {what}, so nothing is kept\n  fix: {fix}")
+
     with restrict_reads(code):
-        if not users:
-            yield
-            return
-
-        def refuse(what: str, fix: str) -> Unproved:
-            return Unproved(f"{' or '.join(users)} {what}, so nothing is kept\n  fix: {fix}")
-
-        with unchanged_flags(refuse):
+        if users:
+            with unchanged_flags(refuse):
+                yield
+        else:
             yield
 
 

@@ -16,7 +16,6 @@ from rankfall.measure.context import Rows, Uninterrupted
 from rankfall.run.guards.reads import Unproved
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
-from rankfall.run.store.trials import Trials
 from rankfall.trial.candidate import Candidate
 
 if TYPE_CHECKING:
@@ -30,10 +29,10 @@ class Repeats:
     """The trial of one job's measure. `over` is true once it has passed, in this job or an earlier one. `finish` raises `Refused`."""
 
     def __init__(self, job: "MeasuringWork") -> None:
-        self.job, self.store = job, Trials(job.store.root)
+        self.job, self.store = job, job.store
         own = Sources().fingerprint(["rankfall.run.jobs.again"])
         self.key = digest("measured again", own, str(torch.__version__), job.measure.key)
-        self.over = self.store.holds(self.key)
+        self.over = self.store.has_passed(self.key)
         self.seen: list[tuple[Cell, Rows]] = []  # the first two
 
     def look(self, cell: "Cell", rows: Rows) -> None:
@@ -60,7 +59,7 @@ class Repeats:
         if text(after) != text(before):
             raise candidate.refusal(f"gives other rows {when}: {first_difference(before, after)}", REMEDY)
         self.job.check([cell])
-        self.store.keep(self.key, {"kind": "measure", "name": self.job.measure.component.name})
+        self.store.keep_trial(self.key, {"kind": "measure", "name": self.job.measure.component.name})
         self.over = True
 
 

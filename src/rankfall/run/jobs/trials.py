@@ -25,7 +25,6 @@ from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cell import digest
 from rankfall.run.plan.cells import module_of
-from rankfall.run.store.trials import Trials
 from rankfall.trial.candidate import Drawn, Refused
 from rankfall.trial.kinds import KINDS, try_component
 from rankfall.trial.setting import MOST_SYMBOLS, Surroundings, longest
@@ -41,7 +40,7 @@ class Bench:
     """The trials of one job. Each component is tried once, and not at all if the store remembers its trial."""
 
     def __init__(self, store: "Store", note: Callable[[str], None]) -> None:
-        self.store, self.note = Trials(store.root), note
+        self.store, self.note = store, note
         self.sources = Sources()
         self.own = self.sources.fingerprint(["rankfall.trial.kinds"])
         self.code: dict[tuple[str, str], str] = {}
@@ -52,7 +51,7 @@ class Bench:
         """Return why a component cannot be used, or an empty string. `drawn` holds data that a task has drawn."""
         key = self.key(kind, component, setting)
         if key not in self.known:
-            self.known[key] = "" if self.store.holds(key) else self.judge(key, kind, component, setting, drawn)
+            self.known[key] = "" if self.store.has_passed(key) else self.judge(key, kind, component, setting, drawn)
         return self.known[key]
 
     def key(self, kind: str, component: Component, setting: Surroundings) -> str:
@@ -76,7 +75,7 @@ class Bench:
     def keep(self) -> None:
         """Store the components that passed. The caller has checked that their code was not edited meanwhile."""
         for key, about in self.passed.items():
-            self.store.keep(key, about)
+            self.store.keep_trial(key, about)
         self.passed.clear()
 
 

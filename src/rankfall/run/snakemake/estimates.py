@@ -52,7 +52,7 @@ class InStore:
         if component not in self._rows:
             from rankfall.run.store import Store
 
-            there = Store(self.root).rows.find_covered(component) if self.root.is_dir() else ()
+            there = Store(self.root).find_covered(component) if self.root.is_dir() else ()
             self._rows[component] = frozenset(there)
         return self._rows[component]
 

@@ -174,6 +174,6 @@ def _count_measured(plan: Plan, results: Path) -> dict[str, tuple[int, int]]:
     for name, measure in plan.measures.items():
         if measure.needs == "cells":
             keys = [plan.measure_key(name, cell) for cell in plan.cells if cell.key in plan.selected[name]]
-            covered = store.rows.find_covered(measure.component.name) if (results / "store").is_dir() else {}
+            covered = store.find_covered(measure.component.name) if (results / "store").is_dir() else {}
             counts[name] = (sum(key in covered for key in keys), len(keys))
     return counts

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Stamp = tuple[int, int, int]  # identifies an unchanged file: inode, time, size
 SUFFIX = ".safetensors"
+LONGEST_NAME = 200  # file systems end at 255, and suffixes need room
 LONGEST_HEADER = 100_000_000  # the limit of the safetensors library
 # safetensors' name -> torch's. Sizes are powers of two and the largest are written first, so every tensor is aligned.
 DTYPES = {
@@ -155,7 +156,7 @@ class Vault:
     """The root folder of a store. It lists files, reads them, handles damage, and remembers by name and stamp what it read. With
     `only_reads` it leaves damaged files where they are: the folder may belong to another version of Rankfall, which can read them."""
 
-    def __init__(self, root: Path, only_reads: bool = False) -> None:
+    def __init__(self, root: Path | str, only_reads: bool = False) -> None:
         self.root = Path(root)
         self.only_reads = only_reads
         self._memory: dict[Path, tuple[Stamp, Any]] = {}
@@ -248,3 +249,13 @@ class Vault:
             )
             return
         log.warning("%s is damaged: %s; moved to %s and treated as missing", path, reason, target)
+
+
+def check_name(name: str) -> str:
+    """Return a name that becomes a folder or file name. Raise if it is not a plain name."""
+    if not name or "/" in name or name.startswith(".") or len(name.encode()) > LONGEST_NAME:
+        raise RankfallError(
+            f"{name[:60]!r} cannot be a name in the store: it must not be empty, hold '/', begin with '.' or be longer than "
+            f"{LONGEST_NAME} bytes"
+        )
+    return name

@@ -16,9 +16,8 @@ from rankfall.run.store.announced import read_announcements
 from rankfall.run.store.files import SUFFIX
 from rankfall.run.store.rows import ITEMS, folder_of, read_rows
 from rankfall.run.store.rows import SUFFIX as ROWS_SUFFIX
-from rankfall.run.store.singles import read_checkpoint, read_dataset
+from rankfall.run.store.singles import TRIAL, read_checkpoint, read_dataset
 from rankfall.run.store.stacks import read_stack
-from rankfall.run.store.trials import SUFFIX as TRIALS_SUFFIX
 
 DAY = 86_400.0
 ABANDONED = 1 * DAY  # seconds after which a temporary file of another machine counts as abandoned
@@ -64,9 +63,9 @@ def verify(store: Store) -> tuple[int, int]:
     """Read every finished file completely and set damaged ones aside. Return the numbers of files read and files damaged."""
     read = damaged = 0
     for folder, suffix, reader in _kinds(store):
-        for entry in store.vault.files(folder, suffix):
+        for entry in store.files(folder, suffix):
             read += 1
-            damaged += store.vault.read(Path(entry.path), reader) is None
+            damaged += store.read(Path(entry.path), reader) is None
     return read, damaged
 
 
@@ -76,8 +75,8 @@ def _kinds(store: Store) -> list[tuple[str, str, Callable[[Path], object]]]:
         ("data", SUFFIX, read_dataset),
         ("checkpoints", SUFFIX, read_checkpoint),
     ]
-    kinds += [(f"stacks/{group}", SUFFIX, read_stack) for group in store.vault.folders("stacks")]
-    return kinds + [(f"measures/{name}", ROWS_SUFFIX, read_rows) for name in store.vault.folders("measures")]
+    kinds += [(f"stacks/{group}", SUFFIX, read_stack) for group in store.folders("stacks")]
+    return kinds + [(f"measures/{name}", ROWS_SUFFIX, read_rows) for name in store.folders("measures")]
 
 
 def _item(kind: str, path: Path, reason: str) -> Iterator[Item]:
@@ -103,7 +102,7 @@ def _stacks(store: Store, live: Live) -> Iterator[Item]:
 
 
 def _datasets(store: Store, live: Live) -> Iterator[Item]:
-    for entry in store.vault.files("data"):
+    for entry in store.files("data"):
         if Path(entry.name).stem not in live.data:
             yield from _item("dataset", Path(entry.path), "no cell of the plan uses it")
 
@@ -111,14 +110,14 @@ def _datasets(store: Store, live: Live) -> Iterator[Item]:
 def _rows(store: Store, live: Live) -> Iterator[Item]:
     """Yield removable files of rows. Plans do not list the items of their measures, so old rows of items go. They can be measured again."""
     wanted = {folder_of(name): keys for name, keys in live.measures.items()}
-    for name in store.vault.folders("measures"):
+    for name in store.folders("measures"):
         if name.endswith(ITEMS):
-            for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
+            for entry in store.files(f"measures/{name}", ROWS_SUFFIX):
                 yield from _forgotten("rows", Path(entry.path), "holds rows of single items, and is old")
             continue
-        covered = store.rows.find_covered(name)
+        covered = store.find_covered(name)
         used = {covered[key] for key in wanted.get(folder_of(name), set()) if key in covered}
-        for entry in store.vault.files(f"measures/{name}", ROWS_SUFFIX):
+        for entry in store.files(f"measures/{name}", ROWS_SUFFIX):
             if Path(entry.path) not in used:
                 yield from _item("rows", Path(entry.path), f"nothing in the plan's measure {name} is read from it")
 
@@ -127,8 +126,8 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
     finished = store.find_cells(live.cells)
     waiting = {key for key in live.cells if key not in finished or finished[key].status == "failed"}
     for name, keys in live.measures.items():
-        waiting |= keys - store.rows.find_covered(name).keys()
-    for path, cells in store.checkpoints.cells().items():
+        waiting |= keys - store.find_covered(name).keys()
+    for path, cells in store.find_checkpoints().items():
         if cells is None:
             yield from _forgotten("checkpoint", path, "does not say whose it is, and is old")
         elif not waiting.intersection(cells):
@@ -137,7 +136,7 @@ def _checkpoints(store: Store, live: Live) -> Iterator[Item]:
 
 def _trials(store: Store, live: Live) -> Iterator[Item]:
     """Yield old trials. Plans do not list trials, and a removed trial is repeated."""
-    for entry in store.vault.files("trials", TRIALS_SUFFIX):
+    for entry in store.files("trials", TRIAL):
         yield from _forgotten("trial", Path(entry.path), "is old, and is repeated in milliseconds")
 
 

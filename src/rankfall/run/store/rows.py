@@ -17,7 +17,7 @@ from typing import Any
 
 from rankfall.disk import atomic
 from rankfall.errors import RankfallError
-from rankfall.run.store.files import Damaged, Vault
+from rankfall.run.store.files import Damaged, Vault, check_name
 
 SUFFIX = ".parquet"
 ITEMS = "+items"  # suffix of a measure's name: rows of its items, each with its own key (`run/jobs/kept.py`)
@@ -30,14 +30,11 @@ def folder_of(measure: str) -> str:
     return f"measures/{measure.replace(':', '.')}"
 
 
-class Rows:
+class StoredRows(Vault):
     """Files measures/<measure>/<keys>-<content>.parquet."""
 
-    def __init__(self, vault: Vault) -> None:
-        self.vault = vault
-
-    def save(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
-        """Store the rows of each measure key."""
+    def save_rows(self, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Path:
+        """Store measured rows by measure key: the measure's own columns, no labels. A key without rows counts as measured too."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -52,7 +49,9 @@ class Rows:
         about = {KEYS: json.dumps(keys), MEASURE: name}
         pq.write_table(table.replace_schema_metadata(about), buffer, compression="zstd")
         content = buffer.getvalue()
-        path = self.vault.root / folder_of(name) / f"{_identity(keys)}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
+        path = (
+            self.root / folder_of(check_name(name)) / f"{_identity(keys)}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
+        )
         with atomic(path) as handle:
             handle.write(content)
         return path
@@ -60,12 +59,12 @@ class Rows:
     def find_covered(self, name: str) -> dict[str, Path]:
         """Return every key that a file of this measure covers, with the first such file by name. Only footers are read."""
         found: dict[str, Path] = {}
-        for entry in self.vault.files(folder_of(name), SUFFIX):
-            for key in self.vault.read_once(entry, _read_keys) or ():
+        for entry in self.files(folder_of(name), SUFFIX):
+            for key in self.read_once(entry, _read_keys) or ():
                 found.setdefault(key, Path(entry.path))
         return found
 
-    def find(self, name: str, keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    def find_rows(self, name: str, keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
         """Return the measured rows of these keys. Keys that are absent from the result have to be measured."""
         missing = set(keys)
         found: dict[str, list[dict[str, Any]]] = {}
@@ -74,7 +73,7 @@ class Rows:
             files = {covered[key] for key in missing if key in covered}
             failures = 0
             for path in sorted(files):
-                rows = self.vault.read(path, read_rows)
+                rows = self.read(path, read_rows)
                 if rows is None:
                     failures += 1
                 else:

@@ -1,4 +1,4 @@
-"""Files for single results: a dataset under its key, and the checkpoint of a stack in training."""
+"""Files for single results: a dataset under its key, the checkpoint of a stack in training, and a passed trial of a component."""
 
 from __future__ import annotations
 
@@ -9,30 +9,35 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.disk import cannot
-from rankfall.errors import RankfallError
-from rankfall.run.store.files import SUFFIX, Damaged, Header, Vault, check_kind, read_header, read_sealed, write_sealed
+from rankfall.disk import atomic, cannot
+from rankfall.run.store.files import (
+    SUFFIX,
+    Damaged,
+    Header,
+    Vault,
+    check_kind,
+    check_name,
+    read_header,
+    read_sealed,
+    write_sealed,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from rankfall.tasks._dataset import Dataset
 
+TRIAL = ".json"  # suffix of a trial
 
-LONGEST_NAME = 200  # file systems end at 255, and suffixes need room
 
-
-class Datasets:
+class Datasets(Vault):
     """Files data/<key>.safetensors: the splits of a dataset, with its numbers in the header. Targets that are the inputs are stored
     once."""
 
-    def __init__(self, vault: Vault) -> None:
-        self.vault = vault
-
-    def get(self, key: str, make: Callable[[], Dataset]) -> Dataset:
+    def dataset(self, key: str, make: Callable[[], Dataset]) -> Dataset:
         """Return the dataset of this key. If it is not in the store, make and store it."""
-        path = self.vault.root / "data" / (key + SUFFIX)
-        found = self.vault.read(path, read_dataset)
+        path = self.root / "data" / (check_name(key) + SUFFIX)
+        found = self.read(path, read_dataset)
         if found is not None:
             return found
         made = make()
@@ -46,45 +51,53 @@ class Datasets:
         write_sealed(path, tensors, {"kind": "dataset", "key": key, "numbers": json.dumps(numbers)})
         return made
 
-    def __contains__(self, key: str) -> bool:
-        return (self.vault.root / "data" / (key + SUFFIX)).is_file()
 
-
-class Checkpoints:
+class Checkpoints(Vault):
     """Files checkpoints/<stack_id>.safetensors: the state from which a stopped run resumes."""
 
-    def __init__(self, vault: Vault) -> None:
-        self.vault = vault
-
-    def path(self, stack_id: str) -> Path:
+    def checkpoint_file(self, stack_id: str) -> Path:
         """Return the path of a stack's checkpoint."""
-        return self.vault.root / "checkpoints" / (stack_id + SUFFIX)
+        return self.root / "checkpoints" / (check_name(stack_id) + SUFFIX)
 
-    def save(self, stack_id: str, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> Path:
-        """Replace the last checkpoint. A kill during writing leaves the last one intact."""
-        path = self.path(stack_id)
+    def save_checkpoint(self, stack_id: str, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> Path:
+        """Save the state of a running stack and replace its last checkpoint. A kill during writing leaves the last one intact."""
+        path = self.checkpoint_file(stack_id)
         write_sealed(path, tensors, {"kind": "checkpoint", "stack": stack_id, "meta": json.dumps(dict(meta))})
         return path
 
-    def load(self, stack_id: str, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return tensors and meta of the last checkpoint of these cells, or None. A damaged checkpoint is set aside."""
-        return self.vault.read(self.path(stack_id), partial(_read_checkpoint_of, cells=cells))
+    def load_checkpoint(self, stack_id: str, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Return (tensors, meta) of the last checkpoint, or None. A checkpoint that is damaged, or whose meta names other `cells`, is set
+        aside with a warning."""
+        return self.read(self.checkpoint_file(stack_id), partial(_read_checkpoint_of, cells=cells))
 
-    def drop(self, stack_id: str) -> None:
+    def drop_checkpoint(self, stack_id: str) -> None:
         """Delete a checkpoint, if it exists."""
         try:
-            self.path(stack_id).unlink(missing_ok=True)
+            self.checkpoint_file(stack_id).unlink(missing_ok=True)
         except OSError as error:
-            raise cannot("remove", self.path(stack_id), error) from error
+            raise cannot("remove", self.checkpoint_file(stack_id), error) from error
 
-    def cells(self) -> dict[Path, list[str] | None]:
+    def find_checkpoints(self) -> dict[Path, list[str] | None]:
         """Return every checkpoint with the `cells` in its meta, or None if it has none. Only headers are read."""
         found = {}
-        for entry in self.vault.files("checkpoints"):
-            meta = self.vault.read_once(entry, _read_meta)
+        for entry in self.files("checkpoints"):
+            meta = self.read_once(entry, _read_meta)
             if meta is not None:
                 found[Path(entry.path)] = meta.get("cells")
         return found
+
+
+class Trials(Vault):
+    """Files trials/<key>.json: a component was tried and passed. If one is lost, the component is tried again, within milliseconds."""
+
+    def has_passed(self, key: str) -> bool:
+        """Return whether this trial was passed. A file appears complete or never, so its existence is enough."""
+        return (self.root / "trials" / f"{key}{TRIAL}").is_file()
+
+    def keep_trial(self, key: str, about: Mapping[str, Any]) -> None:
+        """Store a trial that was passed. `about` is information for readers only."""
+        with atomic(self.root / "trials" / f"{key}{TRIAL}") as handle:
+            handle.write(json.dumps(dict(about)).encode())
 
 
 def read_dataset(path: Path) -> Dataset:
@@ -129,13 +142,3 @@ def _meta(header: Header, path: Path) -> dict[str, Any]:
     except (KeyError, ValueError):
         raise Damaged("its header has no valid description of its stack") from None
     return meta
-
-
-def check_name(name: str) -> str:
-    """Return a name that becomes a folder or file name. Raise if it is not a plain name."""
-    if not name or "/" in name or name.startswith(".") or len(name.encode()) > LONGEST_NAME:
-        raise RankfallError(
-            f"{name[:60]!r} cannot be a name in the store: it must not be empty, hold '/', begin with '.' or be longer than "
-            f"{LONGEST_NAME} bytes"
-        )
-    return name

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.disk import StoreError
 from rankfall.errors import RankfallError
-from rankfall.run.store.files import SUFFIX, Damaged, Header, Vault, check_kind, read_header, read_sealed, write_sealed
+from rankfall.run.store.files import (
+    SUFFIX,
+    Damaged,
+    Header,
+    Vault,
+    check_kind,
+    check_name,
+    read_header,
+    read_sealed,
+    write_sealed,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,21 +64,19 @@ class _Contents:
     meta: dict[str, Any]
 
 
-class Stacks:
+class Stacks(Vault):
     """Files stacks/<group>/<name>.safetensors."""
 
-    def __init__(self, vault: Vault) -> None:
-        self.vault = vault
-
-    def save(
+    def save_stack(
         self,
         group: str,
         keys: Sequence[str],
         tensors: Mapping[str, Tensor],
         records: Sequence[Mapping[str, Any]],
-        meta: Mapping[str, Any],
+        meta: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Write one stack. Its name follows from keys and endings, so a failed run never replaces a successful one."""
+        """Store finished cells: tensors (K, ...), and for each cell a JSON-able record with at least a `status` of done, diverged or
+        failed. The name of the file follows from keys and endings, so a failed run never replaces a successful one."""
         if not keys or len(set(keys)) != len(keys) or len(records) != len(keys):
             raise RankfallError(f"stack of {group}: needs one record for each of its distinct keys")
         for record in records:
@@ -87,23 +95,24 @@ class Stacks:
             if all(name in other and other[name] == value for other in records[1:])
         }
         own = [{name: value for name, value in record.items() if name not in shared} for record in records]
-        contents = {"group": group, "keys": list(keys), "shared": shared, "records": own, "meta": dict(meta)}
-        path = self.vault.root / "stacks" / group / (_identity(keys, records) + SUFFIX)
+        contents = {"group": group, "keys": list(keys), "shared": shared, "records": own, "meta": dict(meta or {})}
+        path = self.root / "stacks" / check_name(group) / (_identity(keys, records) + SUFFIX)
         write_sealed(path, tensors, {"kind": "stack", "contents": json.dumps(contents)})
         return path
 
     def records(self, groups: Iterable[str] | None = None) -> Iterator[CellRecord]:
-        """Yield every record of these groups (None: of all), including duplicates, in the order of file names."""
-        for group in self.vault.folders("stacks") if groups is None else sorted(set(groups)):
-            for entry in self.vault.files(f"stacks/{group}"):
-                contents = self.vault.read_once(entry, _read_contents)
+        """Yield every record of these groups (None: of all), including stale ones and duplicates, in the order of file names. A plan
+        compares them to explain why a cell is stale."""
+        for group in self.folders("stacks") if groups is None else sorted(set(groups)):
+            for entry in self.files(f"stacks/{group}"):
+                contents = self.read_once(entry, _read_contents)
                 if contents is not None:
                     path = Path(entry.path)
                     for index, (key, record) in enumerate(zip(contents.keys, contents.records)):
                         yield CellRecord(key, group, path, index, record, contents.meta)
 
-    def find(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> dict[str, CellRecord]:
-        """Return the finished cells among `keys`. Only headers are read."""
+    def find_cells(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> dict[str, CellRecord]:
+        """Return the finished cells among `keys`, of any status, in these `groups` (None: in all). Only headers are read."""
         wanted = set(keys)
         found: dict[str, CellRecord] = {}
         for cell in self.records(groups):
@@ -111,18 +120,19 @@ class Stacks:
                 found[cell.key] = cell
         return found
 
-    def load(self, keys: Iterable[str], groups: Iterable[str] | None = None) -> list[LoadedStack]:
-        """Load the finished cells among `keys` with their tensors, one entry per stack file. Missing and damaged cells are left out."""
+    def load_cells(self, keys: Iterable[str], group: str | None = None) -> list[LoadedStack]:
+        """Load finished cells with their tensors, checked, one entry per stack file. `join(loaded, keys)` makes one stack of them.
+        Missing and damaged cells are left out."""
         missing = list(dict.fromkeys(keys))
         loaded: list[LoadedStack] = []
-        searched = None if groups is None else list(groups)
+        groups = None if group is None else [group]
         while missing:
             by_file: dict[Path, list[CellRecord]] = {}
-            for cell in self.find(missing, searched).values():
+            for cell in self.find_cells(missing, groups).values():
                 by_file.setdefault(cell.stack, []).append(cell)
             failures = 0
             for path in sorted(by_file):
-                stack = self.vault.read(path, partial(_load, keys={cell.key for cell in by_file[path]}))
+                stack = self.read(path, partial(_load, keys={cell.key for cell in by_file[path]}))
                 if stack is None:
                     failures += 1
                 else:
