@@ -22,6 +22,7 @@ import rankfall
 from rankfall.disk import cache_home, engine_home
 from rankfall.errors import RankfallError
 from rankfall.run.guards.readers import READ, wrap_readers
+from rankfall.run.keys import fingerprint
 from rankfall.run.keys.files import places
 from rankfall.run.keys.fingerprint import INSTALLED, find_source
 
