@@ -1,0 +1,1 @@
+"""Training by the engine in `engine/` (the package thousandfold): cells as its members, and its check against autograd."""

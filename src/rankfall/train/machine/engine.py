@@ -1,0 +1,121 @@
+"""An engine of `Members` for all traceable networks: each step of a member is one run of the program for its shape.
+
+members.engine = Machined(members, architecture, shape, training)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import thousandfold.engine
+from rankfall import components
+from rankfall.design import Architecture, Training, components_of
+from rankfall.errors import NoKernel, RankfallError
+from rankfall.nets.network import Shape
+from rankfall.random_streams import words
+from rankfall.train import recipe
+from rankfall.train.dropout import LEVELS
+from rankfall.train.machine.evaluation import add_up, comes_apart, parts_of
+from rankfall.train.machine.forms import StepForm, digest_code, program_of
+from rankfall.train.machine.traced import batch_tensors
+from rankfall.train.members import Members
+from rankfall.train.objectives._base import Graded, Objective, Samples
+from thousandfold import errors
+from thousandfold.engine import Engine, Results, Work
+from thousandfold.graph import Untraceable
+
+NO_CODE: Mapping[str, str] = MappingProxyType({})
+
+
+class Machined:
+    name, device_type = "machine", "cpu"
+    kind: type[Engine] = Engine
+
+    def __init__(
+        self,
+        members: Members,
+        architecture: Architecture,
+        shape: Shape,
+        training: Training,
+        code: Mapping[str, str] = NO_CODE,
+    ) -> None:
+        """Prepare the members. `code`: digests of all code that steps depend on; with it, programs are cached for other processes."""
+        used = [*components_of(architecture), ("objective", training.objective)]
+        parts = tuple(components.load(kind, one.name) for kind, one in used)
+        self.design = architecture, shape, training.dtype, training.objective, parts
+        self.code = digest_code(code)  # key of the cache of programs
+        self.draw = recipe.make_draw(training)
+        self.rate = 0.0 if members.dropout is None else int(members.dropout.threshold) / LEVELS
+        self.evaluates = True  # until an evaluation cannot be traced
+        keys = np.array([words(seed, "dropout") for seed in members.seeds], np.uint64).view(np.int64)  # (K, 2)
+        with as_errors_of_users():
+            self.engine = self.kind(members, torch.from_numpy(keys))
+
+    def steps_at_once(self, members: int) -> int:
+        return self.engine.steps_at_once(members)
+
+    def steps(self, members: Members, objective: Objective, batches: Sequence[Samples]) -> list[Graded]:
+        """Train every member on the batches."""
+        with as_errors_of_users():
+            works = [self.work(batch) for batch in batches]
+            return [as_graded(one) for one in self.engine.steps(members, works)]
+
+    def grade(self, members: Members, objective: Objective, batch: Samples) -> Graded:
+        """Evaluate a batch in parts that fit the processor's cache, or by PyTorch if the objective draws a tensor for the whole batch."""
+        batch = self.draw(batch)
+        if not self.evaluates or not comes_apart(batch):
+            return objective(members.module, batch)
+        try:
+            with as_errors_of_users():
+                works = [self.work(part, gradient=False) for part in parts_of(batch)]
+                return add_up([as_graded(one) for one in self.engine.evaluate(members, works)])
+        except Untraceable:  # depends on code only, so it is the same on any machine
+            self.evaluates = False
+            return objective(members.module, batch)
+
+    def passes(self, members: Members, batch: Samples) -> Graded:
+        """Return loss and metrics of each member, and write the gradients to `members.grads`."""
+        with as_errors_of_users():
+            return as_graded(self.engine.passes(members, self.work(batch)))
+
+    def descend(self, members: Members) -> None:
+        """Take one step of the optimiser along `members.grads`."""
+        self.engine.descend(members)
+
+    def work(self, batch: Samples, gradient: bool = True) -> Work:
+        """Return a batch with the program of its form."""
+        if batch.drawn is None:
+            batch = self.draw(batch)
+        if not batch.inputs.is_floating_point():
+            self.engine.check_range(batch.inputs, batch.size_in)
+        form, divide = StepForm.of(batch), self.kind.divide
+        return Work(program_of(*self.design, self.rate, form, self.code, gradient, divide), batch_tensors(batch))
+
+
+def as_graded(results: Results) -> Graded:
+    named: dict[str, dict[str, Tensor]] = {"loss": {}, "asked": {}, "sums": {}, "asked_of": {}}
+    for (kind, name), value in results.items():
+        named[kind][name] = value
+    return Graded(named["loss"][""], named["asked"][""], named["sums"], named["asked_of"])
+
+
+@contextmanager
+def as_errors_of_users() -> Iterator[None]:
+    """Raise the engine's errors as those that a job reports in one line."""
+    try:
+        yield
+    except errors.NoKernel as error:
+        raise NoKernel(f"{error}, or say `compute: {{engine: plain}}`, which makes other keys") from error
+    except errors.EngineError as error:
+        raise RankfallError(str(error)) from error
+
+
+def prepare() -> None:
+    """Load or compile the engine's kernels, and clear the programs of an earlier job, whose code may differ."""
+    program_of.cache_clear()
+    with as_errors_of_users():
+        thousandfold.engine.prepare()

@@ -1,0 +1,98 @@
+"""The step of a cell's network and objective as a function that the engine can trace.
+
+Inputs, targets and tensors that the objective draws are inputs of the step. The place and the seeds of a batch differ from step to step,
+and a traced step cannot read them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from rankfall.nets.dropout import no_dropout
+from rankfall.random_streams import words
+from rankfall.train.dropout import LEVELS
+from rankfall.train.objectives._base import Graded, Objective, Samples
+from rankfall.train.philox import to_signed
+from thousandfold.graph import Untraceable
+from thousandfold.program.fusion import Divide
+from thousandfold.step import Layout, StepProgram, step_program
+from thousandfold.trace import Name
+
+
+class TracedDropout:
+    """The dropout of a traced step, like `SeededDropout`."""
+
+    def __init__(self, rate: float) -> None:
+        self.threshold = round(rate * LEVELS)
+        self.scale = LEVELS / (LEVELS - self.threshold)
+
+    def __call__(self, x: Tensor, site: str) -> Tensor:
+        if self.threshold == 0:
+            return x
+        if x.shape[0] != 1:
+            raise Untraceable(f"dropout of a tensor {tuple(x.shape)} whose first axis is not the members, at {site}")
+        return x * torch.ops.thousandfold.dropout_mask(
+            x.detach(), to_signed(words(site)[0]), self.threshold, self.scale
+        )
+
+
+class Unread:
+    """A value that differs from step to step and is no input of the step."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def refuse(self, *given: Any) -> NoReturn:
+        raise Untraceable(f"what it computes depends on {self.what}, so that no two steps are alike")
+
+    __iter__ = __len__ = __getitem__ = __bool__ = __eq__ = __hash__ = __str__ = __repr__ = __add__ = __radd__ = refuse  # type: ignore[assignment]
+
+
+class GradedModule(nn.Module):
+    """The module and its objective as one module, so that one call can replace the parameters of both."""
+
+    def __init__(self, module: nn.Module, objective: Objective, batch: Samples, drop: Any) -> None:
+        super().__init__()
+        self.module, self.objective, self.batch, self.drop = module, objective, batch, drop
+
+    def forward(self, inputs: Tensor, targets: Tensor, *drawn: Tensor) -> Graded:
+        given: dict[str, Any] = {"inputs": inputs, "targets": targets}
+        if self.batch.drawn is not None:
+            given["drawn"] = drawn
+        return self.objective(self.module, replace(self.batch, **given), self.drop)
+
+
+def batch_tensors(batch: Samples) -> list[Tensor]:
+    """Return the tensors of a batch in the order in which `forward` takes them."""
+    return [batch.inputs, batch.targets, *(batch.drawn or ())]
+
+
+def graded_program(
+    module: nn.Module,
+    objective: Objective,
+    batch: Samples,
+    dropout: float,
+    gradient: bool = True,
+    divide: Divide | None = None,
+) -> StepProgram:
+    """Return the program of a module and samples of one member. Without `gradient` it is an evaluation, which has no dropout."""
+    unread: dict[str, Any] = {"seeds": Unread("a member's seed"), "place": Unread("the place of a batch in training")}
+    drop: Any = TracedDropout(dropout) if dropout and gradient else no_dropout
+    step = GradedModule(module, objective, replace(batch, **unread), drop)
+
+    def function(values: Mapping[str, Tensor], *given: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
+        graded = torch.func.functional_call(step, dict(values), given)
+        results = {("loss", ""): graded.loss, ("asked", ""): graded.asked}
+        for kind, metrics in (("sums", graded.sums), ("asked_of", graded.asked_of)):
+            results |= {(kind, name): value for name, value in metrics.items()}
+        return graded.loss, results
+
+    parameters = {name: value.detach() for name, value in step.named_parameters()}
+    tensors, samples = batch_tensors(batch), batch.inputs.shape[1]
+    lanes = tuple(1 if x.dim() > 1 and x.shape[1] == samples else None for x in tensors)
+    length = batch.inputs.shape[2] if batch.inputs.dim() > 2 else 0
+    layout = Layout(lanes, length, max(1, batch.size_in))
+    return step_program(function, parameters, tensors, layout, gradient, divide)
