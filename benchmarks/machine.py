@@ -21,14 +21,14 @@ from statistics import median
 from typing import Any
 
 import torch
-from rankfall.train.machine.engine import Machined
-from rankfall.train.machine.forms import program_of
 
 from rankfall.design import Architecture, Component, Training
 from rankfall.nets.network import Shape
 from rankfall.random_streams import stream
 from rankfall.run.jobs.processor import processor
 from rankfall.train import recipe
+from rankfall.train.machine.engine import Machined
+from rankfall.train.machine.forms import program_of
 from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 from thousandfold.runtime import prepare_all

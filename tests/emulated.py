@@ -15,7 +15,6 @@ from torch import Tensor
 
 pytest.importorskip("numba")
 from rankfall.train.machine.gpu import MachinedOnGpu
-
 from thousandfold.gpu import engine, pointwise
 from thousandfold.gpu.compiled import Launch
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from rankfall.train.machine.gpu import MachinedOnGpu
 
 from rankfall import components
 from rankfall.design import Architecture, Component, Training
@@ -16,6 +15,7 @@ from rankfall.tasks.sorting import sorting
 from rankfall.train import recipe
 from rankfall.train.captured import Captured
 from rankfall.train.data import Data
+from rankfall.train.machine.gpu import MachinedOnGpu
 from rankfall.train.members import Members, StepEngine
 from rankfall.train.objectives._base import Objective, Samples
 

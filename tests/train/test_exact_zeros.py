@@ -19,8 +19,9 @@ from rankfall.train.objectives._base import Samples
 from rankfall.train.progress import Progress
 
 pytest.importorskip("numba")
-from rankfall.train.machine.exact_zeros import Remainder
 from remainders import remainder
+
+from rankfall.train.machine.exact_zeros import Remainder
 
 CPU = torch.device("cpu")
 VECTORS = {"embedding": Component("linear"), "head": Component("regression"), "position": Component("none")}

@@ -21,8 +21,8 @@ from rankfall.train.objectives._base import Samples
 pytest.importorskip("numba")
 pytest.importorskip("unicorn")
 import arm
-from rankfall.train.machine.engine import Machined
 
+from rankfall.train.machine.engine import Machined
 from thousandfold import engine
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,6 @@ from rankfall.train.objectives._base import Samples
 pytest.importorskip("numba")
 from rankfall.train.machine import agreement
 from rankfall.train.machine.engine import Machined
-
 from thousandfold import descent
 
 SHAPE = Shape("tokens", "classes", 4, 6, 6)

@@ -20,10 +20,9 @@ from rankfall.train.members import DIVERGED, RUNNING, Members
 from rankfall.train.objectives._base import Graded, Samples
 
 pytest.importorskip("numba")
+from rankfall.errors import RankfallError
 from rankfall.train.machine import agreement, forms
 from rankfall.train.machine.engine import Machined
-
-from rankfall.errors import RankfallError
 from thousandfold.program import matmul
 from thousandfold.trace import Untraceable
 

@@ -12,9 +12,9 @@ from rankfall.train.members import Members
 from rankfall.train.objectives._base import Samples
 
 pytest.importorskip("numba")
-from rankfall.train.machine.engine import Machined
 from remainders import remainder
 
+from rankfall.train.machine.engine import Machined
 from thousandfold.program import sums
 
 SHAPE = Shape("vectors", "values", 2, 2, 2)

@@ -14,7 +14,6 @@ from rankfall.train import recipe
 pytest.importorskip("numba")
 from rankfall.train.machine import forms
 from rankfall.train.machine.engine import Machined
-
 from rankfall.train.objectives._base import Samples
 from thousandfold import kept
 
