@@ -210,7 +210,7 @@ def advise_gpu(plan: "Plan") -> list[str]:
     return [
         f"the longest network takes {format_duration(longest.cost.seconds)} of one core, {count:.1e} operations in its layers: more than a "
         f"processor is for. A GPU that does {GPU:.0e} of them a second takes {format_duration(count / GPU)} "
-        "(docs/cluster.md, On a GPU: no such run has been measured)"
+        "(docs/cluster.md, On a GPU)"
     ]
 
 
