@@ -8,8 +8,10 @@ import yaml
 
 FOLDER = Path(__file__).parents[1] / "docs" / "components"
 NAMES = sorted(page.stem for page in FOLDER.glob("*.md"))
-FILE = re.compile(r"`(lab/[\w/]+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)  # what continues a file says its name again
-ENTRIES = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
+FILE = re.compile(
+    r"`(lab/[\w/]+\.(?:py|yaml))`:\n\n```(?:python|yaml)\n(.*?)```", re.DOTALL
+)  # what continues a file says its name again
+ENTRIES = re.compile(r"(?<!`:\n\n)```yaml\n(.*?)```", re.DOTALL)
 
 
 def text(page: str) -> str:
