@@ -26,7 +26,7 @@ FLOORS = (
     ("run/plan", "run/guards"),
     ("run/keys", "run/store"),
     ("run/config",),
-    ("overview", "watch", "claims"),
+    ("overview", "watch"),
     ("census",),
     ("use", "position", "identity"),
     ("check", "trial"),

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from rankfall.overview.claims.measure import decide
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, Claim, Decision, claims
+from rankfall.report.claim import Claim, claims
+from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, Decision
 
 SEEDS = 3
 Values = Mapping[tuple[str, str], Mapping[float, float | None]]  # (quantity, line) -> x -> value

@@ -15,6 +15,8 @@ milliseconds, and a key counts only the module that defines it.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rankfall.annotations import DataFrame as DataFrame
+    from rankfall.annotations import Series as Series
     from rankfall.api.law import Law as Law
     from rankfall.api.law import collapse_law as collapse_law
     from rankfall.api.order import Order as Order
@@ -25,8 +27,35 @@ if TYPE_CHECKING:
     from rankfall.api.tokens import TokenIdentity as TokenIdentity
     from rankfall.api.tokens import attribution as attribution
     from rankfall.api.tokens import token_identity as token_identity
-    from rankfall.claims.rows import row as evidence_row
+    from rankfall.design import Architecture as Architecture
+    from rankfall.design import Component as Component
+    from rankfall.errors import RankfallError as RankfallError
+    from rankfall.identity.attribution.mixing import mixing as mixing_shares
+    from rankfall.identity.attribution.mixing import roll_out as roll_out
+    from rankfall.identity.cells import cell_views as cell_views
+    from rankfall.identity.influence.averaging import agreement as agreement
+    from rankfall.identity.influence.averaging import average_uniformly as average_uniformly
+    from rankfall.identity.influence.averaging import in_squares as in_squares
+    from rankfall.identity.influence.measure import best as best_gains
+    from rankfall.identity.influence.measure import measure_shares as influence_shares
+    from rankfall.identity.influence.measure import stack as influence_stack
+    from rankfall.identity.model_views import model_views as model_views
+    from rankfall.identity.views import KINDS as TOKEN_KINDS
+    from rankfall.identity.views import AttentionView as AttentionView
+    from rankfall.measure.context import Context as Context
+    from rankfall.measure.context import Rows as Rows
+    from rankfall.measure.evidence import evidence_row as evidence_row
+    from rankfall.measure.models import make_request as model_request
+    from rankfall.models.source import ModelSource as ModelSource
+    from rankfall.models.subject import Subject as Subject
+    from rankfall.models.subject import subject as open_subject
+    from rankfall.models.texts import Texts as Texts
     from rankfall.nets.dropout import no_dropout as no_dropout
+    from rankfall.nets.network import Network as Network
+    from rankfall.nets.network import Shape as Shape
+    from rankfall.nets.network import build as build_network
+    from rankfall.nets.normalisers.zero_sum import zero_sum as zero_sum
+    from rankfall.nets.plain import attention_alone as attention_alone
     from rankfall.nets.positions._base import Position as Position
     from rankfall.nets.primitives import Initial as Initial
     from rankfall.nets.primitives import Linear as Linear
@@ -34,16 +63,35 @@ if TYPE_CHECKING:
     from rankfall.nets.primitives import Sizes as Sizes
     from rankfall.nets.primitives import constant as constant
     from rankfall.nets.primitives import parameter as parameter
+    from rankfall.position.draws import last_rows as last_rows
+    from rankfall.position.draws import random_networks as position_networks
+    from rankfall.position.probe.measure import PROBED as PROBED_DESIGN
+    from rankfall.position.rows import distinct as distinct_rows
+    from rankfall.rank.centred.block import step as centred_block
+    from rankfall.rank.centred.state import begin as centred_state
+    from rankfall.rank.model_residuals.profile import parts_of as branch_parts
+    from rankfall.rank.orders.draws import networks as order_networks
+    from rankfall.rank.orders.draws import start as order_states
+    from rankfall.rank.orders.measure import ALONE as ORDER_DESIGN
+    from rankfall.rank.orders.slopes import measure_slopes as measure_slopes
+    from rankfall.rank.residual import relative_residual as relative_residual
     from rankfall.report.cell_numbers import at_last as last_layer
     from rankfall.report.cell_numbers import plain as column_as_numbers
     from rankfall.report.claim import Claim as Claim
-    from rankfall.report.claim import Extension as Extension
-    from rankfall.report.claim import Threshold as Threshold
-    from rankfall.report.claim import band_of as band_of
-    from rankfall.report.claim import compare as compare
-    from rankfall.report.claim import is_on as is_on
-    from rankfall.report.claim import judge as judge
     from rankfall.report.colours import colours as colours_of
+    from rankfall.report.decision import Band as Band
+    from rankfall.report.decision import Decision as Decision
+    from rankfall.report.decision import Extension as Extension
+    from rankfall.report.decision import Read as Read
+    from rankfall.report.decision import Threshold as Threshold
+    from rankfall.report.decision import band as band
+    from rankfall.report.decision import band_of as band_of
+    from rankfall.report.decision import change_of as change_of
+    from rankfall.report.decision import compare as compare
+    from rankfall.report.decision import evidence_rows as evidence_rows
+    from rankfall.report.decision import is_on as is_on
+    from rankfall.report.decision import judge as judge
+    from rankfall.report.decision import within as within
     from rankfall.report.headlines import Headline as Headline
     from rankfall.report.lines import legend_below as legend_below
     from rankfall.report.lines import lines as draw_lines
@@ -54,6 +102,7 @@ if TYPE_CHECKING:
     from rankfall.report.schema import Column as Column
     from rankfall.report.schema import Table as Table
     from rankfall.report.style import Picture as Picture
+    from rankfall.random_streams import stream as random_stream
     from rankfall.tasks._dataset import Dataset as Dataset
     from rankfall.tasks._dataset import Split as Split
     from rankfall.tasks._dataset import majority_chance as majority_chance
@@ -105,63 +154,66 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "ask_range": "rankfall.report.page.question",
     "read_published": "rankfall.report.published_numbers",
     "Claim": "rankfall.report.claim",
-    "Threshold": "rankfall.report.claim",
-    "Extension": "rankfall.report.claim",
-    "band_of": "rankfall.report.claim",
-    "compare": "rankfall.report.claim",
-    "judge": "rankfall.report.claim",
-    "is_on": "rankfall.report.claim",
-    "evidence_row": "rankfall.claims.rows:row",
+    "Threshold": "rankfall.report.decision",
+    "Extension": "rankfall.report.decision",
+    "band_of": "rankfall.report.decision",
+    "compare": "rankfall.report.decision",
+    "judge": "rankfall.report.decision",
+    "is_on": "rankfall.report.decision",
+    "evidence_row": "rankfall.measure.evidence",
+    # for experiments that build and measure networks
+    "DataFrame": "rankfall.annotations",
+    "Series": "rankfall.annotations",
+    "Architecture": "rankfall.design",
+    "Component": "rankfall.design",
+    "RankfallError": "rankfall.errors",
+    "mixing_shares": "rankfall.identity.attribution.mixing:mixing",
+    "roll_out": "rankfall.identity.attribution.mixing",
+    "cell_views": "rankfall.identity.cells",
+    "agreement": "rankfall.identity.influence.averaging",
+    "average_uniformly": "rankfall.identity.influence.averaging",
+    "in_squares": "rankfall.identity.influence.averaging",
+    "best_gains": "rankfall.identity.influence.measure:best",
+    "influence_shares": "rankfall.identity.influence.measure:measure_shares",
+    "influence_stack": "rankfall.identity.influence.measure:stack",
+    "model_views": "rankfall.identity.model_views",
+    "AttentionView": "rankfall.identity.views",
+    "TOKEN_KINDS": "rankfall.identity.views:KINDS",
+    "Context": "rankfall.measure.context",
+    "Rows": "rankfall.measure.context",
+    "model_request": "rankfall.measure.models:make_request",
+    "ModelSource": "rankfall.models.source",
+    "Subject": "rankfall.models.subject",
+    "open_subject": "rankfall.models.subject:subject",
+    "Texts": "rankfall.models.texts",
+    "Network": "rankfall.nets.network",
+    "Shape": "rankfall.nets.network",
+    "build_network": "rankfall.nets.network:build",
+    "zero_sum": "rankfall.nets.normalisers.zero_sum",
+    "attention_alone": "rankfall.nets.plain",
+    "last_rows": "rankfall.position.draws",
+    "position_networks": "rankfall.position.draws:random_networks",
+    "PROBED_DESIGN": "rankfall.position.probe.measure:PROBED",
+    "distinct_rows": "rankfall.position.rows:distinct",
+    "centred_block": "rankfall.rank.centred.block:step",
+    "centred_state": "rankfall.rank.centred.state:begin",
+    "branch_parts": "rankfall.rank.model_residuals.profile:parts_of",
+    "order_networks": "rankfall.rank.orders.draws:networks",
+    "order_states": "rankfall.rank.orders.draws:start",
+    "ORDER_DESIGN": "rankfall.rank.orders.measure:ALONE",
+    "measure_slopes": "rankfall.rank.orders.slopes",
+    "relative_residual": "rankfall.rank.residual",
+    "Band": "rankfall.report.decision",
+    "Decision": "rankfall.report.decision",
+    "Read": "rankfall.report.decision",
+    "band": "rankfall.report.decision",
+    "change_of": "rankfall.report.decision",
+    "evidence_rows": "rankfall.report.decision",
+    "within": "rankfall.report.decision",
+    "random_stream": "rankfall.streams:stream",
 }
 ROOMS = ("watch",)  # modules that are public as they are
-__all__ = [
-    "Attribution",
-    "Chart",
-    "Claim",
-    "Column",
-    "Dataset",
-    "Extension",
-    "Graded",
-    "Headline",
-    "Initial",
-    "Law",
-    "Linear",
-    "Lookup",
-    "Order",
-    "Picture",
-    "Position",
-    "Residuals",
-    "Sizes",
-    "Split",
-    "Table",
-    "Threshold",
-    "TokenIdentity",
-    "ask_range",
-    "attribution",
-    "band_of",
-    "call_network",
-    "collapse_law",
-    "colours_of",
-    "column_as_numbers",
-    "compare",
-    "constant",
-    "draw_lines",
-    "evidence_row",
-    "is_on",
-    "judge",
-    "last_layer",
-    "legend_below",
-    "majority_chance",
-    "no_dropout",
-    "order_of_contraction",
-    "parameter",
-    "read_published",
-    "residuals",
-    "split_samples",
-    "summarise_lines",
-    "token_identity",
-    "watch",
-]
+__all__ = [*PUBLIC, *ROOMS]
 
 
 def __getattr__(name: str) -> object:

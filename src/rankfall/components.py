@@ -2,8 +2,9 @@
 
 `nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A quantity has a folder
 in its study: `rank/law/` holds the measure, the table and the figure `law`, as `measure.py`, `columns.py` and `figure.py`, and its texts
-for the scorecard and the page. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module,
-`mylab.entropy`: a folder with the same files, or one file. There is no registry: adding a component is adding a file.
+for the scorecard and the page. A claim has a folder in `studies/claims/` of the checkout, with `experiment.py` and `rule.py`. A component
+outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module, `mylab.entropy`: a folder with the same
+files, or one file. There is no registry: adding a component is adding a file.
 
 Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch. What a user's component does
 not declare is learned by calling it once, in a process of its own (`learned.py`):
@@ -16,8 +17,6 @@ not declare is learned by calling it once, in a process of its own (`learned.py`
 import ast
 import functools
 import importlib
-import importlib.machinery
-import importlib.util
 import inspect
 import os
 import sys
@@ -29,21 +28,24 @@ from typing import Any
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
 from rankfall.learned import LEARNED, learn
-from rankfall.modules import find_module
+from rankfall.modules import find_module, local_folders, root_of
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
-STUDIES = ("rank", "position", "identity", "use", "claims", "overview")
+STUDIES = ("rank", "position", "identity", "use", "overview")
 OF_A_STUDY = {
     "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
-    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "claim.py", "published": "published.py",
+    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "rule.py", "published": "published.py",
 }  # fmt: skip
-LISTS = {  # kinds of which a file declares several, and the name of its list
-    "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "CLAIMS", "published": "PUBLISHED",
+EXPERIMENT, OF_AN_EXPERIMENT = "experiment.py", {"TABLE": "evidence", "NEEDS": "nothing"}  # the measure of a claim
+LISTS = {  # kinds that a component can find, and the name that each of their files defines: a list, or the rule of a claim
+    "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "decide", "published": "PUBLISHED",
 }  # fmt: skip
 KINDS: Mapping[str, tuple[str, ...]] = {  # kind -> patterns of its files, with * for the name
     **{kind: (f"{about['folder']}/*.py",) for kind, about in field_declarations(Task, Architecture, Training).items()},
     **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
+    "measure": (*(f"{study}/*/measure.py" for study in STUDIES), f"studies/claims/*/{EXPERIMENT}"),
+    "claim": ("studies/claims/*/rule.py",),
 }
 
 
@@ -84,7 +86,7 @@ def names(kind: str) -> list[str]:
     found = {AUTO} if kind in AUTO_KINDS else set()
     for place in KINDS[kind]:
         before, _, after = place.partition("*")
-        folder = _package() / before
+        folder = root_of(place) / before
         found |= {str(path.relative_to(folder)).removesuffix(after) for path in folder.glob(f"*{after}")}
     return sorted(name for name in found if not name.startswith("_"))
 
@@ -95,7 +97,7 @@ def locate(kind: str, name: str) -> Location | None:
         return _locate_external(name)
     if "." in name and kind in OF_A_STUDY:
         return _locate_in_quantity(kind, name)
-    places = [] if name.startswith("_") else _own_locations(kind, name)
+    places = [] if name.startswith("_") else _own_locations(kind, name, os.getcwd())
     for place in places:
         if os.path.isfile(place.file):  # not cached: the file may vanish
             if place is not places[0]:  # tried first next time: a plan locates components a hundred thousand times
@@ -145,8 +147,8 @@ def load(kind: str, name: str) -> Any:
     location = locate(kind, name)
     if location is None:
         raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
-    if os.getcwd() not in sys.path:  # for components of users and what they import
-        sys.path.append(os.getcwd())  # last, so that a file lying around cannot shadow an installed package
+    # For components of users and what they import; last, so that a file lying around cannot shadow an installed package.
+    sys.path += [folder for folder in local_folders() if folder not in sys.path]
     before = sys.dont_write_bytecode
     # Python trusts a compiled file whose source has the recorded size and time, and an archive or `touch -r` can give these to an edited
     # source. So no compiled file is written.
@@ -168,18 +170,15 @@ def bound(kind: str, component: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _own_locations(kind: str, name: str) -> list[Location]:
-    """Return the possible locations of a component of this package. `locate` moves the last match to the front of this cached list."""
+def _own_locations(kind: str, name: str, working_directory: str) -> list[Location]:
+    """Return the possible locations of a component. `locate` moves the last match to the front of this cached list."""
     attributes = (LISTS[kind],) if kind in LISTS else (name, _camel(name) + _camel(kind), _camel(name))
-    files = (place.replace("*", name) for place in KINDS[kind])
-    return [
-        Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", _package() / file, attributes)
-        for file in files
-    ]
-
-
-def _package() -> Path:
-    return Path(__file__).parent
+    found = []
+    for place in KINDS[kind]:
+        file = place.replace("*", name)
+        module = ("" if place.startswith("studies/") else "rankfall.") + file.removesuffix(".py").replace("/", ".")
+        found.append(Location(module, root_of(place) / file, attributes))
+    return found
 
 
 def _camel(name: str) -> str:
@@ -210,10 +209,11 @@ def _locate_in_quantity(kind: str, quantity: str) -> Location:
         )
     if not folders:
         return Location(quantity, Path(str(spec.origin)), in_file)
-    file = next((path for folder in folders if (path := Path(folder) / f"{word}.py").is_file()), None)
+    files = [f"{word}.py", *[EXPERIMENT] * (kind == "measure")]
+    file = next((path for folder in folders for name in files if (path := Path(folder) / name).is_file()), None)
     if file is None:
-        raise RankfallError(f"{quantity!r} has no {kind}: there is no {word}.py in {folders[0]}")
-    return Location(f"{quantity}.{word}", file, in_folder)
+        raise RankfallError(f"{quantity!r} has no {kind}: there is no {' or '.join(files)} in {folders[0]}")
+    return Location(f"{quantity}.{file.stem}", file, in_folder)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -228,12 +228,11 @@ def _describe_external(kind: str, name: str, location: Location, mtime: int, siz
     declared = _describe_file(location, mtime, size)
     if kind in ("measure", "figure") and ":" not in name:  # a quantity's table is named by its module
         by_default: dict[str, Any] = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
+        by_default = OF_AN_EXPERIMENT if location.file.name == EXPERIMENT else by_default
         return replace(declared, facts={**by_default, **declared.facts})
     wanted = LEARNED.get(kind, ())
-    if (
-        kind in ("normaliser", "residual") and not declared.is_class
-    ):  # a function has no methods, and asks for nothing more
-        wanted = ()
+    if kind in ("normaliser", "residual") and not declared.is_class:
+        wanted = ()  # a function has no methods, and asks for nothing more
     if all(fact in declared.facts or fact in declared.computed for fact in wanted):
         return declared
     known = learn(kind, name, location.file)

@@ -8,10 +8,9 @@ from rankfall.errors import RankfallError, suggest
 from rankfall.project import SHIPPED
 
 FOLDER = SHIPPED / "examples"
-FILE = re.compile(
-    r"`(lab/[\w/]+\.py)`:\n\n```python\n(.*?)```", re.DOTALL
-)  # text that continues a file repeats its name
-ENTRIES = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
+# Text that continues a file repeats its name.
+FILE = re.compile(r"`(lab/[\w/]+\.(?:py|yaml))`:\n\n```(?:python|yaml)\n(.*?)```", re.DOTALL)
+ENTRIES = re.compile(r"(?<!`:\n\n)```yaml\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True)

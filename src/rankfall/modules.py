@@ -3,16 +3,32 @@
 import importlib.machinery
 import importlib.util
 import os
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]  # of an installed package, a folder without `studies`
+
+
+def local_folders() -> list[str]:
+    """Return where modules of users and of `studies/` are, after `sys.path`: the working directory, and the checkout of this package."""
+    return list(dict.fromkeys([os.getcwd(), *([str(CHECKOUT)] if (CHECKOUT / "studies").is_dir() else [])]))
+
+
+def root_of(pattern: str) -> Path:
+    """Return the folder that a pattern of files is relative to: the package, or for `studies/...` the local folder that has the studies."""
+    if not pattern.startswith("studies/"):
+        return Path(__file__).parent
+    folders = [Path(folder) for folder in local_folders()]
+    return next((folder for folder in folders if (folder / "studies" / "claims").is_dir()), folders[0])
 
 
 def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
-    """Return the spec of a module like `importlib.util.find_spec`, but import no parent package and search the working directory last."""
+    """Return the spec of a module like `importlib.util.find_spec`, but import no parent package and search local folders last."""
     top, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         spec = None
-    spec = spec or importlib.machinery.PathFinder.find_spec(top, [os.getcwd()])
+    spec = spec or importlib.machinery.PathFinder.find_spec(top, local_folders())
     name = top
     for part in rest:
         if spec is None or spec.submodule_search_locations is None:

@@ -93,7 +93,7 @@ class Grid:
     @classmethod
     def make(cls, folder: Path, texts: Texts = (0, 0, 0)) -> "Grid":
         dirt = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        for part in ("src", "engine", "workflow", "envs"):
+        for part in ("src", "engine", "studies", "workflow", "envs"):
             shutil.copytree(ROOT / part, folder / part, ignore=dirt)
         shutil.copy2(ROOT / "Snakefile", folder)
         (folder / "lab_mix.py").write_text(MIX)

@@ -9,18 +9,19 @@ import pandas as pd
 import pytest
 
 from rankfall.overview.evidence import chart, figure
-from rankfall.report.claim import HOLDS, Claim, Decision, Threshold, within
+from rankfall.report.claim import Claim
+from rankfall.report.decision import HOLDS, Decision, Threshold, within
 
 SPREAD, SHARE = "spread, by layer", "share, by layer"
 CLAIM = Claim(
-    "deep",
-    "Deeper is worse.",
-    "Someone: A paper, 2024",
-    "https://example.org/paper",
-    ("abstract",),
-    "Nothing.",
-    "If it is above one.",
-    lambda read: Decision(HOLDS, "It is."),
+    name="deep",
+    says="Deeper is worse.",
+    paper="Someone: A paper, 2024",
+    link="https://example.org/paper",
+    seen=("abstract",),
+    setting="Nothing.",
+    threshold="If it is above one.",
+    decide=lambda read: Decision(HOLDS, "It is."),
     shown=SPREAD,
     thresholds=(
         Threshold(2.5, "above", SPREAD, "the last layer"),

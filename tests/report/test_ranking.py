@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from score_rows import row
 
-from rankfall.report.claim import band
 from rankfall.report.conform import conform
+from rankfall.report.decision import band
 from rankfall.report.headlines import by_name
 from rankfall.report.ranking import Evidence, find_extreme, gather, say_ends, say_extreme, shade, sides, span_readings
 from rankfall.report.settings import settings_in

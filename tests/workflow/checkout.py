@@ -66,7 +66,7 @@ class Checkout:
     def make(cls, folder: Path, config: dict[str, Any] | None = None) -> "Checkout":
         folder.mkdir(parents=True, exist_ok=True)
         dirt = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        for part in ("src", "engine", "workflow", "envs"):
+        for part in ("src", "engine", "studies", "workflow", "envs"):
             shutil.copytree(ROOT / part, folder / part, ignore=dirt)
         shutil.copy2(ROOT / "Snakefile", folder)
         made = cls(folder)

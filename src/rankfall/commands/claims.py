@@ -30,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
     path = args.results / "tables" / "claims.parquet"
     if not path.is_file():
         raise RankfallError(
-            f"{path} is missing: make run CONFIG=workflow/presets/claims.yaml writes it, or pass --results of another run with claims"
+            f"{path} is missing: a run with claims writes it\n"
+            "Say `make run CONFIG=workflow/presets/claims.yaml` in a checkout, which has the studies, or pass --results of another run"
         )
     export.read_named(path)
     table = tables.read_frame(path, "claims")

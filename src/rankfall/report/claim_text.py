@@ -6,7 +6,8 @@ from pathlib import Path
 
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, suggest
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, SEEN, UNDECIDED, VERDICTS, claims
+from rankfall.report.claim import SEEN, claims
+from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, VERDICTS
 
 MARKS = {HOLDS: "+", IN_PART: "~", CONTRADICTED: "x", UNDECIDED: "?"}
 ORDER = (CONTRADICTED, IN_PART, HOLDS, UNDECIDED)
@@ -24,7 +25,7 @@ DECIDED = ["claim", "verdict", "said", "extends", "wants"]  # what a run adds to
 HEAD = """# What has been said about depth, and does it hold?
 
 These are the verdicts of `make run CONFIG=workflow/presets/claims.yaml`. `rankfall claims --docs docs/claims.csv` keeps them for this
-page. A claim is a folder of `src/rankfall/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule
+page. A claim is a folder of `studies/claims/`: what somebody says, where, and what of it was read; an experiment; and the rule
 that decides. The verdict is about the source's own setting, as far as it can be run here: many sources train large models, and
 "Measured" says what stands for them. "Extends to" and "does not extend to" say what becomes of the statement in settings that the
 experiment adds, and change no verdict. Rules were committed before the runs; claims whose rule was changed after numbers say so, and

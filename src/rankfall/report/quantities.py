@@ -1,4 +1,4 @@
-"""Declarations of quantities for the scorecard and the page: `headline.py`, `chart.py`, `sentence.py` and `claim.py` in their folders.
+"""Declarations of quantities for the scorecard and the page: `headline.py`, `chart.py` and `sentence.py` in their folders.
 
 A user's quantity is a module (`mylab.entropy`): a folder with the same files, or a single file. A run knows those whose tables its measures
 fill (`lend`); such a table is named by the module.
@@ -11,6 +11,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.errors import RankfallError
+from rankfall.report.statements import claims_sharing
 
 STUDIES = {
     "rank": "Rank: do the tokens become the same vector?",
@@ -53,8 +54,10 @@ def declarations_of(kind: str) -> tuple[Any, ...]:
 
 
 def sources(kind: str, modules: Iterable[str]) -> list[str]:
-    """Return the quantities with declarations of a kind: those of the package, and those of these modules."""
-    return [*components.names(kind), *(module for module in modules if declares(kind, module))]
+    """Return the quantities with declarations of a kind: those of the package and its studies, and those of these modules."""
+    modules = list(modules)
+    shared = claims_sharing(modules) if kind == "claim" else ()
+    return [*components.names(kind), *(module for module in (*modules, *shared) if declares(kind, module))]
 
 
 def declares(kind: str, module: str) -> bool:

@@ -64,6 +64,8 @@ def test_a_stage_depends_on_its_own_rooms_only(name: str, roots: tuple[str, ...]
 def strange(file: str, stage: str, rooms: set[str]) -> bool:
     """Whether a file is nothing of a stage's. In a study it is for its name to say."""
     room, last = Path(file).parts[1], Path(file).name
+    if file.startswith("studies/"):
+        return last == "experiment.py" if stage.startswith("claim ") else last in ("rule.py", "reading.py")
     if room == "census":
         return "census" not in stage
     if room == "check":
@@ -73,7 +75,7 @@ def strange(file: str, stage: str, rooms: set[str]) -> bool:
     kind, _, name = stage.partition(" ")
     if kind == "measure":
         return len(Path(file).parts) > 3 and last in SHOWN and name not in OF_TABLES
-    if kind == "sentence" or (kind == "claim" and room == "claims"):
+    if kind == "sentence":
         return last == "measure.py"
     return kind not in components.OF_A_STUDY or last not in {*SHARED, components.OF_A_STUDY[kind]}
 

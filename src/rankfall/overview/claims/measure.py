@@ -1,12 +1,13 @@
-"""The measure `claims`: every claim that the tables of a run can decide, with its verdict by its own rule (`claim.py` of its folder)."""
+"""The measure `claims`: every claim that the tables of a run can decide, with its verdict by its own rule (`rule.py` of its folder)."""
 
 from dataclasses import asdict
 from typing import Any
 
 from rankfall.errors import RankfallError, suggest
 from rankfall.measure.context import Context
-from rankfall.report.claim import SEEN, Claim, Decision, Read, main_quantity
+from rankfall.report.claim import SEEN, Claim, main_quantity
 from rankfall.report.claim import claims as declared_claims
+from rankfall.report.decision import Decision, Read
 
 TABLE = "claims"
 NEEDS = "tables"

@@ -1,6 +1,6 @@
 """The sentence on how many claims hold."""
 
-from rankfall.report.claim import CONTRADICTED, HOLDS, IN_PART, UNDECIDED
+from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, UNDECIDED
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import Read, TableQuestion
 

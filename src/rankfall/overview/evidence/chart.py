@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from rankfall.annotations import DataFrame
-from rankfall.report.claim import SIDES, claims
+from rankfall.report.claim import claims
+from rankfall.report.decision import SIDES
 from rankfall.report.page.chart import Chart, Level
 
 MOST = 2  # thresholds of a rule on one side of a quantity, such as one for each of two kinds of models

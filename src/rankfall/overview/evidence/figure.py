@@ -7,8 +7,9 @@ from matplotlib.ticker import NullFormatter, SymmetricalLogLocator
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.report.claim import Claim, main_quantity, name_axes
+from rankfall.report.claim import Claim, main_quantity
 from rankfall.report.claim import claims as declared_claims
+from rankfall.report.decision import name_axes
 from rankfall.report.labels import many
 from rankfall.report.lines import on, steps
 from rankfall.report.style import WIDTH, Picture, canvas

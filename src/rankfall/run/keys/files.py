@@ -25,6 +25,7 @@ from rankfall.disk import cause
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list
 from rankfall.modules import find_module
+from rankfall.report.statements import STATEMENT
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.keys.contents import files_in, hash_file
@@ -56,11 +57,12 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
 
 
 def data_of(kind: str, name: str, path: str) -> dict[str, str]:
-    """Return name -> digest of the files that DATA names in a file of lists, such as published numbers."""
+    """Return name -> digest of the files that DATA names in a file of lists, such as published numbers, and of the statement of a claim."""
     location = components.locate(kind, name)
     if location is None:
         return {}
-    found = Description(location, {}, components.facts(location))
+    facts = components.facts(location) | ({"DATA": [STATEMENT]} if kind == "claim" else {})
+    found = Description(location, {}, facts)
     return {file: content(place) for file, place in sorted(_data(found, path))}
 
 

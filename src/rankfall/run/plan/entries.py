@@ -206,7 +206,7 @@ def figure_plan(
             raise problem(
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
-    files = files_of("figure", component, path)
+    files = files_of("figure", component, path) | files_found_by(facts, modules, path)
     roots = [module_of("figure", component, sources), *find_quantity_modules(facts, modules)]
     return FigurePlan(name, component, tables, *_code(sources, roots, files))
 

@@ -1,6 +1,0 @@
-"""Names that the experiment and the rule share."""
-
-from __future__ import annotations
-
-NAME = "gain_control"
-COSINE, STRONG = "cosine of two tokens, by layer", "cosine of two tokens at beta 3, by layer"

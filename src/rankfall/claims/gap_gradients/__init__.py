@@ -1,1 +1,0 @@
-"""A test of whether gradients explode with depth because weights of attention have a common part: Nait Saada et al. 2025."""

@@ -1,1 +1,0 @@
-"""A test of whether many layers of small weights do no more than one: Alman and Song 2025."""

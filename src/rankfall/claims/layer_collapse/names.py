@@ -1,7 +1,0 @@
-"""Names that the experiment and the rule share."""
-
-from __future__ import annotations
-
-NAME = "layer_collapse"
-ERROR = "distance from the small network over |X|, by eta"
-ONE, NONE, NORMED = "one layer", "no layer", "one layer, norms before"

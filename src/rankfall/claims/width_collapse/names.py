@@ -1,9 +1,0 @@
-"""Names that the experiment and the rule share."""
-
-from __future__ import annotations
-
-LOST, CURED = "width_collapse", "width_collapse_cured"
-FOURTH = "stable rank of X X^T after layer {}, by tokens"
-USUAL = "stable rank of X after layer {}, by tokens"
-WEIGHTS = ("independent scores", "queries and keys")
-MASKS = ("every token", "earlier tokens")

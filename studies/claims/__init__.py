@@ -1,0 +1,1 @@
+"""Claims of the literature about depth, each tested by an experiment."""

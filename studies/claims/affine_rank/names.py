@@ -1,0 +1,8 @@
+"""Names that the experiment and the rule share."""
+
+NAME = "affine_rank"
+CHANGE, RESIDUAL = (
+    "affine rank after minus before, by affine rank before",
+    "relative residual after over before, by affine rank before",
+)
+THROUGH, BESIDE = "space through the origin", "space beside the origin"

@@ -1,0 +1,69 @@
+"""Products of t causal layers whose scores are -m (i - j), equal or with random parts, against C(t - 1 + d, d) e^(-m d) at distance d.
+
+With equal scores a layer is a convolution with e^(-m d), except for the denominators of the first rows, and t of them give the binomial.
+The published form has C(t + d, d), whose largest entry is near d = t / (e^m - 1). m is that of the source.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from scipy.special import gammaln
+from torch import Tensor
+
+from rankfall import Context, Network, Rows
+from rankfall import evidence_row as row
+from studies.claims.alibi_peak.names import OFF, PEAK
+from studies.claims.untrained import draw, make
+
+BUILDS = {"mask": ["causal"], "norm": ["layer"], "position": ["alibi"]}
+NAME = "alibi_peak"
+SLOPE = -math.log(0.8)
+LAYERS = (1, 2, 4, 8, 16, 32, 64, 128)
+DEVIATIONS = {"equal scores": 0.0, "weak scores": 0.02, "strong scores": 0.25}
+
+
+def alibi_peak(
+    context: Context,
+    *,
+    tokens: int = 1024,
+    width: int = 32,
+    seeds: int = 5,
+    layers: tuple[int, ...] | list[int] = LAYERS,
+) -> Rows:
+    rows: Rows = []
+    for seed in range(seeds):
+        x = draw([seed], 1, tokens, width, name=NAME)
+        for line, deviation in DEVIATIONS.items():
+            init = {"name": "normal", "deviation": deviation}
+            network = make(
+                [seed], tokens, mask="causal", norm="layer", position="alibi", depth=max(layers), width=width, init=init
+            )
+            network.position.slopes = [SLOPE]
+            for layer, last in zip(layers, last_rows(network, x, layers).flip(-1).numpy(), strict=True):  # by distance
+                rows.append(row(NAME, PEAK, line, layer, seed, int(last.argmax())))
+                rows.append(row(NAME, OFF, line, layer, seed, np.abs(last - closed_form(tokens, layer)).sum() / 2))
+        for layer in layers:
+            rows.append(row(NAME, PEAK, "published, t / (e^m - 1)", layer, seed, layer / math.expm1(SLOPE)))
+    return rows
+
+
+def last_rows(network: Network, x: Tensor, layers: Sequence[int]) -> Tensor:
+    """Return the last row of A_t ... A_1 for each t of `layers` (N, T). Rows go down through the layers, so no product is formed."""
+    states = [network.first_state(x)]  # (1, 1, T, D) before each layer
+    for block in network.blocks:
+        states.append(block(states[-1]))
+    found = torch.zeros(len(layers), x.shape[-2], dtype=x.dtype)
+    for layer in range(len(network.blocks), 0, -1):
+        found[[number for number, top in enumerate(layers) if top == layer], -1] = 1
+        found = found @ network.blocks[layer - 1].attention.weights(states[layer - 1])[0, 0, 0]
+    return found
+
+
+def closed_form(tokens: int, layers: int, slope: float = SLOPE) -> np.ndarray:
+    """Return shares by distance 0 .. T - 1, which sum to one."""
+    distance = np.arange(tokens)
+    logs = gammaln(layers + distance) - gammaln(layers) - gammaln(distance + 1) - slope * distance
+    found = np.exp(logs - logs.max())
+    return found / found.sum()

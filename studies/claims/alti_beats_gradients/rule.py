@@ -1,0 +1,10 @@
+"""Decide the claim `alti_beats_gradients`."""
+
+from rankfall import Decision, Read
+from studies.claims.attribution_truth.reading import BY_HAND, IN_RANKS, better
+
+THRESHOLDS = (BY_HAND, IN_RANKS)
+
+
+def decide(read: Read) -> Decision:
+    return better(read, first=("ALTI",), second=("Jacobian",))

@@ -1,0 +1,4 @@
+"""Names that the experiment and the rules share."""
+
+GROUPS = "number of groups, by time"
+LAST = "number of groups at score scale 4, by time"

@@ -1,0 +1,40 @@
+"""Decide the claim `counting_needs_positions`."""
+
+from rankfall import Decision, Extension, Read, Threshold, band_of, evidence_rows, is_on, judge
+from studies.claims.answers import by_parts, true_of_all
+from studies.claims.last_tokens_converge.names import APART, READ
+
+ROUNDING = Threshold(-12.0, "below", APART, "softmax alone, after the last layer")  # of float64 after a few layers
+NONE_READ = Threshold(2.0, "below", READ, "softmax alone, every number format")
+THRESHOLDS = (ROUNDING, NONE_READ)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    depth = float(evidence_rows(rows, APART).x.max())
+    bare, behind = (band_of(rows, APART, f"softmax, {what}", depth) for what in ("no BOS", "BOS"))
+    read_off = {
+        what: {
+            digits: band_of(rows, READ, f"softmax, {what}", digits)
+            for digits in sorted(set(evidence_rows(rows, READ).x))
+        }
+        for what in ("no BOS", "BOS")
+    }
+    most = {what: max(one.mean for one in by_digits.values()) for what, by_digits in read_off.items()}
+    said = (
+        f"States of different numbers of equal tokens are within 10^{bare.mean:.1f} of each other with softmax, and the largest n "
+        f"that one layer tells is {most['no BOS']:.0f}."
+    )
+    told = ", ".join(f"{one.mean:.0f} ({digits:.0f} binary digits)" for digits, one in read_off["BOS"].items())
+    extends = [
+        Extension(
+            f"texts behind a BOS: 10^{behind.mean:.2f} apart, one layer tells n up to {told}", is_on(behind, ROUNDING)
+        )
+    ]
+    for name in ("l2", "exp"):
+        free = band_of(rows, APART, f"{name}, no BOS", depth)
+        extends.append(
+            Extension(f"weights of {name}, whose sum is free: 10^{free.mean:.2f} apart", is_on(free, ROUNDING))
+        )
+    parts = [is_on(bare, ROUNDING), true_of_all(is_on(one, NONE_READ) for one in read_off["no BOS"].values())]
+    return judge(said, bare, "longer texts", extends, **by_parts(parts))

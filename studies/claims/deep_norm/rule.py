@@ -1,0 +1,36 @@
+"""Decide the claim `deep_norm`."""
+
+import math
+from typing import Any
+
+from rankfall import Band, Decision, Read, Threshold, band, compare, evidence_rows, judge
+from studies.claims.deep_norm.names import COSINE, DEEP, GRADIENT, KINDS
+
+RANGE = Threshold(1.0, "below", "decades between the largest and the smallest gradient of layers", DEEP)
+APART = Threshold(0.95, "below", COSINE, DEEP)
+THRESHOLDS = (RANGE, APART)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    ranges = {kind: decades(evidence_rows(rows, GRADIENT, kind)) for kind in KINDS}
+    ends = {kind: band(evidence_rows(rows, COSINE, kind).value) for kind in KINDS}
+    depth = evidence_rows(rows, COSINE).x.max()
+    text = f"With {depth:.0f} layers gradients of value maps span " + ", ".join(
+        f"10^{ranges[kind].mean:.2f} between layers, cosine of tokens {ends[kind].mean:.3g} ({kind})" for kind in KINDS
+    )
+    found = {compare(ranges[DEEP], RANGE), compare(ends[DEEP], APART)}
+    return judge(
+        text + ".",
+        ranges[DEEP],
+        "more seeds",
+        undecided="undecided" in found,
+        holds=found == {"below"},
+        in_part="below" in found,
+        contradicted=True,
+    )
+
+
+def decades(rows: Any) -> Band:
+    """Return the decades between the largest and the smallest gradient of a network."""
+    return band(math.log10(one.value.max() / one.value.min()) for _, one in rows.groupby("seed"))

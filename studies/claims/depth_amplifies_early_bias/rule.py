@@ -1,0 +1,36 @@
+"""Decide the claim `depth_amplifies_early_bias`."""
+
+from rankfall import Band, DataFrame, Decision, Read, Threshold, band_of, change_of, compare, judge
+from studies.claims.early_tokens_at_birth.names import BIAS
+from studies.claims.early_tokens_at_birth.reading import NETWORKS
+
+SHALLOW, DEEP = 2.0, 6.0  # layers, as in the source's table
+GROWN = Threshold(
+    0.0,
+    "above",
+    f"change of the log of the first item's influence over the middle one's from {SHALLOW:.0f} to {DEEP:.0f} layers",
+    "every kind of position, without skips",
+)
+THRESHOLDS = (GROWN,)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    changes = {line: change_of(rows, BIAS, f"{line}, no skips", SHALLOW, DEEP) for line in NETWORKS}
+    said = f"Log of first over middle item at {SHALLOW:.0f} and {DEEP:.0f} layers without skips: " + "; ".join(
+        f"{line} {_at(rows, f'{line}, no skips', SHALLOW)} and {_at(rows, f'{line}, no skips', DEEP)}"
+        for line in NETWORKS
+    )
+    with_skips = ", ".join(f"{line} {_at(rows, f'{line}, skips', DEEP)}" for line in NETWORKS)
+    answers = {compare(one, GROWN) for one in changes.values()}
+    said += f". With skips at {DEEP:.0f}: {with_skips}."
+    return _decide(answers, said, changes[NETWORKS[0]], wants="more seeds")
+
+
+def _at(rows: DataFrame, line: str, x: float) -> str:
+    return f"{band_of(rows, BIAS, line, x).mean:.2f}"
+
+
+def _decide(answers: set[str], said: str, number: Band, wants: str) -> Decision:
+    somewhere = "above" in answers
+    return judge(said, number, wants, holds=answers == {"above"}, in_part=somewhere, contradicted=answers == {"below"})

@@ -1,0 +1,37 @@
+"""Mean cosine of two tokens after the last layer over the number L of layers: skips with branches scaled by 1/sqrt(L), unscaled branches
+with norms after, and unscaled branches without norms."""
+
+from typing import Any
+
+from rankfall import Context, Rows
+from rankfall import evidence_row as row
+from studies.claims.blocks import PRE_NORM, XAVIER
+from studies.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
+from studies.claims.untrained import cosine, draw, make
+
+BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer", "none"], "residual": ["add", "depth_scaled"]}
+FEW = 5  # seeds of the additional lines
+KINDS: dict[str, dict[str, Any]] = {
+    SCALED: {"residual": "depth_scaled", "norm": "none"},
+    "branches by 1/sqrt(L), norms before": PRE_NORM | {"residual": "depth_scaled"},
+    PLAIN: {"residual": "add", "norm": "layer"},
+}
+
+
+def depth_scaling(
+    context: Context,
+    *,
+    depths: list[int] = [4, 16, 64, 256, 512],
+    tokens: int = 16,
+    width: int = 64,
+    heads: int = 4,
+    seeds: int = 40,
+) -> Rows:
+    rows: Rows = []
+    for kind, fields in KINDS.items():
+        for depth in depths:
+            for seed in range(seeds if kind == SCALED else min(seeds, FEW)):
+                network = make([seed], tokens, init=XAVIER, mlp="relu", depth=depth, heads=heads, width=width, **fields)
+                x = draw([seed], tokens, width, name=NAME).unsqueeze(1)
+                rows.append(row(NAME, COSINE, kind, depth, seed, float(cosine(network.run(x)).squeeze())))
+    return rows

@@ -1,0 +1,35 @@
+"""Decide the claim `diagonal_heads_need_positions`."""
+
+from rankfall import Decision, Extension, Read, Threshold, band_of, is_on, judge
+from studies.claims.rope_and_distance.names import DIFFER, OWN, ROPE, TWICE
+
+ALONE = 0.99  # of a token's attention on itself
+SHARED = Threshold(ALONE, "below", OWN, "a token that occurs twice, without positions, at the largest scale")
+DIAGONAL = Threshold(ALONE, "above", OWN, "a token that occurs twice, RoPE, at the largest scale")
+THRESHOLDS = (SHARED, DIAGONAL)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    most = float(rows.x.max())
+    twice, apart, turned = (band_of(rows, OWN, line, most) for line in (TWICE, DIFFER, ROPE))
+    said = (
+        f"With queries and keys that are the tokens themselves, a token that occurs twice gives itself {twice.mean:.4f} of its attention "
+        f"without positions, and {turned.mean:.4f} with RoPE."
+    )
+    extends = [
+        Extension(
+            f"texts whose tokens all differ: there each gives itself at least {apart.mean:.4f}", is_on(apart, SHARED)
+        )
+    ]
+    shared, decide = is_on(twice, SHARED), is_on(turned, DIAGONAL)
+    return judge(
+        said,
+        twice,
+        "larger score scales",
+        extends,
+        contradicted=shared is False,
+        undecided=None in (shared, decide),
+        holds=decide is True,
+        in_part=True,
+    )

@@ -1,0 +1,59 @@
+"""Loss of the relative residual of N(lambda X + F(X)) per layer over the second half of the depth, with F attention or a state space model,
+and the residual after it, by lambda.
+
+For maps of independent weights and gain one that see only the mean of tokens, the shared row grows by sqrt(lambda^2 + 1) per layer and the
+rest by lambda. So the residual is multiplied by lambda / sqrt(lambda^2 + 1), for every lambda.
+"""
+
+import math
+
+from rankfall import Context, Rows, relative_residual
+from rankfall import evidence_row as row
+from studies.claims.blocks import XAVIER
+from studies.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
+from studies.claims.trends import slope
+from studies.claims.untrained import draw, make
+
+BUILDS = {
+    "attention": ["multihead", "selective"],
+    "init": ["deepnorm"],
+    "mask": ["none", "causal"],
+    "norm": ["rms"],
+    "residual": ["scaled"],
+}
+RESIDUAL = "log10 of the relative residual after the last layer, by lambda"
+LAW = "attention that averages, in closed form"
+APART = 0.01  # relative to the shared row, so that a residual near one hides no loss
+FLOOR = 1e-12  # smaller residuals may be rounding in float64
+
+
+def lambda_skip(
+    context: Context, *, depth: int = 128, tokens: int = 16, width: int = 32, heads: int = 2, seeds: int = 5
+) -> Rows:
+    rows: Rows = []
+    for strength in LAMBDAS:
+        rows.append(row(NAME, LOSS, LAW, strength, 0, math.log10(strength / math.hypot(strength, 1))))
+        for name, fields in KINDS.items():
+            for seed in range(seeds):
+                network = make(
+                    [seed],
+                    tokens,
+                    residual={"name": "scaled", "scale": strength},
+                    norm="rms",
+                    init=XAVIER,
+                    depth=depth,
+                    heads=heads,
+                    width=width,
+                    **fields,
+                )
+                x = draw([seed], 1, width, name=f"{NAME} common") + APART * draw([seed], tokens, width, name=NAME)
+                x = x.unsqueeze(1)
+                left = [
+                    float(relative_residual(state, norm="frobenius")) for state in network.layers(network.norm_in(x))
+                ]
+                seen = [(layer, math.log10(value)) for layer, value in enumerate(left) if value > FLOOR]
+                late = [one for one in seen if one[0] >= seen[-1][0] / 2]
+                rows.append(row(NAME, LOSS, name, strength, seed, slope([a for a, _ in late], [b for _, b in late])))
+                end = math.log10(left[-1]) if left[-1] > FLOOR else math.nan
+                rows.append(row(NAME, RESIDUAL, name, strength, seed, end, "below what float64 resolves"))
+    return rows

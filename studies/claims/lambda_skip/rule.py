@@ -1,0 +1,39 @@
+"""Decide the claim `lambda_skip`."""
+
+from rankfall import Decision, Extension, Read, Threshold, band_of, is_on, judge
+from studies.claims.answers import by_parts, true_of_any
+from studies.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS
+
+STILL = Threshold(-1e-3, "above", LOSS, "every kind at some lambda")  # half in 300 layers
+NONE = Threshold(0.0, "above", LOSS, f"at lambda {LAMBDAS[-1]:g}, to extend to any depth")
+THRESHOLDS = (STILL, NONE)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    losses = {kind: {one: band_of(rows, LOSS, kind, one) for one in LAMBDAS} for kind in KINDS}
+    text = f"Decades of residual that a layer loses at lambda {', '.join(f'{one:g}' for one in LAMBDAS)}: " + "; ".join(
+        f"{kind} {', '.join(f'{-one.mean:.2g}' for one in found.values())}" for kind, found in losses.items()
+    )
+    enough = {kind: next((one for one in LAMBDAS if is_on(found[one], STILL)), None) for kind, found in losses.items()}
+    reached = ", ".join(f"{kind} {_say_least(one)}" for kind, one in enough.items())
+    last = losses["attention, every token"][LAMBDAS[-1]]
+    kept = [true_of_any(is_on(one, STILL) for one in found.values()) for found in losses.values()]
+    return judge(
+        f"{text}. Less than a thousandth: {reached}.",
+        last,
+        "more seeds: losses that are told from a thousandth",
+        **by_parts(kept),
+        extends=[
+            Extension(
+                f"any depth at one lambda (at {LAMBDAS[-1]:g} attention loses {-last.mean:.2g}, {-last.high:.2g} to {-last.low:.2g})",
+                is_on(last, NONE),
+            )
+        ],
+    )
+
+
+def _say_least(least: float | None) -> str:
+    if least is None:
+        return "at none"
+    return f"at lambda {least:g}" + (", the smallest tried" if least == LAMBDAS[0] else "")

@@ -1,0 +1,67 @@
+"""Influence of each place on the last token of untrained causal stacks, and the accuracy of closed forms: uniform averaging ((1 - a) 1 + a
+C)^H, and the same in squares (`identity/influence/averaging.py`)."""
+
+from rankfall import (
+    Context,
+    Rows,
+    agreement,
+    average_uniformly,
+    in_squares,
+)
+from rankfall import (
+    best_gains as best,
+)
+from rankfall import (
+    evidence_row as row,
+)
+from rankfall import (
+    influence_shares as measure_shares,
+)
+from rankfall import (
+    influence_stack as stack,
+)
+from studies.claims.lost_in_the_middle_at_birth.names import OFF, RANKS
+
+BUILDS = {
+    "init": ["published"],
+    "mask": ["causal"],
+    "mlp": ["gelu", "none"],
+    "norm": ["layer", "none"],
+    "position": ["none", "rope"],
+    "residual": ["add", "convex"],
+}
+NAME = "lost_in_the_middle_at_birth"
+SHARE = "share of influence, by place"
+
+
+def lost_in_the_middle_at_birth(
+    context: Context,
+    *,
+    length: int = 32,
+    depth: int = 24,
+    alpha: float = 0.3,
+    width: int = 32,
+    heads: int = 4,
+    seeds: int = 5,
+    samples: int = 8,
+    directions: int = 4,
+) -> Rows:
+    rows: Rows = []
+    for seed in range(seeds):
+        for position in ("none", "rope"):
+            for kind, given in (("attention", alpha), ("transformer", None)):
+                network = stack(depth, given, position, width, heads, length, seed)
+                (shares,) = measure_shares(network, [depth], length, seed, samples, directions)
+                weight = best(shares, depth) if given is None else given
+                line = f"{kind}, {'no positions' if position == 'none' else 'RoPE'}"
+                rows += [row(NAME, SHARE, line, place, seed, value) for place, value in enumerate(shares, 1)]
+                forms = {"averaging": average_uniformly(length, depth, weight)}
+                if given is not None:  # for transformers `a` is fitted to averaging
+                    forms["in squares"] = in_squares(length, depth, weight)
+                for form, found in forms.items():
+                    ranks, off = agreement(shares, found)
+                    rows.append(row(NAME, RANKS, f"{line}, {form}", depth, seed, ranks))
+                    rows.append(row(NAME, OFF, f"{line}, {form}", depth, seed, off))
+                    if kind == "attention" and position == "none":
+                        rows += [row(NAME, SHARE, form, place, seed, value) for place, value in enumerate(found, 1)]
+    return rows

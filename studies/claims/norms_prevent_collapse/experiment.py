@@ -1,0 +1,53 @@
+"""The spread of tokens |X - 1 mean(X)| by layer of attention with a layer norm and nothing else: in float32, in float64, and without a
+rounding floor (centred propagation), for three masks.
+
+The spread is absolute, as in the claim. A norm restores the length of every token, and so enlarges the rounding errors of equal tokens.
+"""
+
+import math
+
+import torch
+
+from rankfall import Context, Rows
+from rankfall import centred_block as step
+from rankfall import centred_state as begin
+from rankfall import evidence_row as row
+from studies.claims.masks import MASKS
+from studies.claims.norms_prevent_collapse.names import QUANTITY
+from studies.claims.untrained import draw, make, spread
+
+BUILDS = {"mask": ["none", "causal", "local"], "norm": ["layer"]}
+NAME = "norms_prevent_collapse"
+
+
+def norms_prevent_collapse(
+    context: Context, *, depth: int = 24, tokens: int = 24, width: int = 64, heads: int = 4, seeds: int = 5
+) -> Rows:
+    many = list(range(seeds))
+    x = draw(many, tokens, width, name=NAME).unsqueeze(1)  # (K, 1, T, D)
+    rows: Rows = []
+    for sees, mask in MASKS.items():
+        for dtype in (torch.float32, torch.float64):
+            network = make(many, tokens, dtype, mask=mask, norm="layer", depth=depth, heads=heads, width=width)
+            states = list(network.layers(x.to(dtype)))
+            line = f"{sees}, {str(dtype).removeprefix('torch.')}"
+            for layer, state in enumerate(states):
+                rows += [
+                    row(NAME, QUANTITY, line, layer, seed, _log10(value), "the tokens are equal")
+                    for seed, value in zip(many, spread(state.double())[:, 0].tolist(), strict=True)
+                ]
+        split = begin(network, x)
+        for layer in range(depth + 1):
+            logs = split.rest.unit.flatten(-2).norm(dim=-1).log10() + split.rest.log / math.log(10)  # (K, 1)
+            line = f"{sees}, without rounding"
+            rows += [
+                row(NAME, QUANTITY, line, layer, seed, value)
+                for seed, value in zip(many, logs[:, 0].tolist(), strict=True)
+            ]
+            if layer < depth:
+                split = step(network.blocks[layer], split)
+    return rows
+
+
+def _log10(value: float) -> float:
+    return math.log10(value) if value > 0 else -math.inf

@@ -1,0 +1,62 @@
+"""Decide the claim `only_the_first_token_is_left`."""
+
+from rankfall import (
+    DataFrame,
+    Decision,
+    Extension,
+    Read,
+    Threshold,
+    band_of,
+    change_of,
+    compare,
+    evidence_rows,
+    is_on,
+    judge,
+)
+from studies.claims.answers import true_of_all
+from studies.claims.early_tokens_at_birth.names import DECODER, FIRST
+from studies.claims.early_tokens_at_birth.reading import NETWORKS
+
+LARGE = Threshold(0.5, "above", FIRST, f"every kind of position, {DECODER}, after the most layers")
+RISES = Threshold(
+    0.0, "above", "change of the first token's share over the last doubling of layers", "where it is not yet half"
+)
+THRESHOLDS = (LARGE, RISES)
+
+
+def decide(read: Read) -> Decision:
+    rows = evidence_rows(read("evidence"), FIRST)
+    deep = sorted(set(evidence_rows(rows, FIRST, f"{NETWORKS[0]}, {DECODER}").x))
+    shares = {line: band_of(rows, FIRST, f"{line}, {DECODER}", deep[-1]) for line in NETWORKS}
+    changes = {line: change_of(rows, FIRST, f"{line}, {DECODER}", *deep[-2:]) for line in NETWORKS}
+    large = {line: is_on(shares[line], LARGE) for line in NETWORKS}
+    open_ = [
+        large[line] is None or (large[line] is False and compare(changes[line], RISES) != "below") for line in NETWORKS
+    ]
+    said = (
+        f"First token's share of influence on the last of 17 after {deep[-1]:.0f} layers with skips and norms, and what it gained since "
+        f"{deep[-2]:.0f}: "
+        + ", ".join(f"{line} {shares[line].mean:.2f}, {changes[line].mean:+.2f}" for line in NETWORKS)
+    )
+    return judge(
+        f"{said}.",
+        shares[NETWORKS[0]],
+        "more layers: the share is below one half and still rises",
+        holds=all(large.values()),
+        undecided=any(open_),
+        in_part=any(large.values()),
+        contradicted=True,
+        extends=[_bare(rows, kind) for kind in ("no skips", "skips")],
+    )
+
+
+def _bare(rows: DataFrame, kind: str) -> Extension:
+    """Return the extension about networks without norms."""
+    last = float(evidence_rows(rows, FIRST, f"{NETWORKS[0]}, {kind}").x.max())
+    shares = {line: band_of(rows, FIRST, f"{line}, {kind}", last) for line in NETWORKS}
+    sides = [is_on(one, LARGE) for one in shares.values()]
+    listed = ", ".join(f"{line} {one.mean:.2f}" for line, one in shares.items())
+    return Extension(
+        f"{last:.0f} layers with {kind} and no norms ({listed})",
+        true_of_all(sides),
+    )

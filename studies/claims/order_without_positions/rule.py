@@ -1,0 +1,47 @@
+"""Decide the claim `order_without_positions`."""
+
+from rankfall import Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
+from studies.claims.order_without_positions.names import LOSS, RIGHT
+
+LEARNED = Threshold(0.8, "above", RIGHT, "causal, learned positions; else undecided")
+LEARNED_MASKED = Threshold(0.6, "above", RIGHT, "masked, learned positions; else undecided")
+NEAR = Threshold(0.1, "below", "share of right answers with learned positions less that without", "causal")
+FAR = Threshold(0.3, "above", "share of right answers with learned positions less that without", "masked")
+THRESHOLDS = (LEARNED, LEARNED_MASKED, NEAR, FAR)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+    right = {
+        (task, position): band_of(rows, RIGHT, f"{task}, {position} positions", last)
+        for task in ("causal", "masked")
+        for position in ("learned", "no")
+    }
+    said = "Right answers with learned positions and without: " + "; ".join(
+        f"{task} {right[task, 'learned'].mean:.0%} and {right[task, 'no'].mean:.0%}" for task in ("causal", "masked")
+    )
+    loss = {position: band_of(rows, LOSS, f"causal, {position} positions", last).mean for position in ("learned", "no")}
+    gaps = {
+        task: band(
+            evidence_rows(rows, RIGHT, f"{task}, learned positions", last).value.to_numpy()
+            - evidence_rows(rows, RIGHT, f"{task}, no positions", last).value.to_numpy()
+        )
+        for task in ("causal", "masked")
+    }
+    said += (
+        f". Causal ones without positions lose {gaps['causal'].mean:.3f} ({gaps['causal'].low:.3f} to {gaps['causal'].high:.3f}) of the "
+        f"answers; their loss is {loss['no']:.2f} nats, and {loss['learned']:.2f} with positions"
+    )
+    learned = [compare(right["causal", "learned"], LEARNED), compare(right["masked", "learned"], LEARNED_MASKED)]
+    lazy = learned != ["above", "above"]
+    found = compare(gaps["causal"], NEAR), compare(gaps["masked"], FAR)
+    return judge(
+        said + ".",
+        gaps["masked"],
+        "models with positions that have learned the task" if lazy else "more seeds or steps",
+        undecided=lazy or "undecided" in found,
+        holds=found == ("below", "above"),
+        contradicted=found == ("above", "below"),
+        in_part=True,
+    )

@@ -1,0 +1,22 @@
+"""Decide the claim `peri_norm_grows_linearly`."""
+
+from rankfall import Decision, Read, judge, within
+from studies.claims.answers import by_parts, lies_between
+from studies.claims.norm_growth.reading import MORE, NEAR, others, power
+
+SQUARE_FROM, SQUARE_TO = within(
+    1, NEAR, "power of the layer in the mean square of what layers have added", "both starts"
+)
+THRESHOLDS = (SQUARE_FROM, SQUARE_TO)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    found = {line: power(rows, line) for line in others(rows)}
+    said = (
+        "At birth, with norms around the branch, the mean square of what layers have added grows like "
+        + ", ".join(f"l^{one.mean:.2f} for {line}" for line, one in found.items())
+        + "."
+    )
+    parts = [lies_between(one, SQUARE_FROM, SQUARE_TO) for one in found.values()]
+    return judge(said, next(iter(found.values())), MORE, **by_parts(parts))

@@ -1,0 +1,37 @@
+"""Decide the claim `prenorm_grows_linearly`."""
+
+from rankfall import Band, Decision, Extension, Read, Threshold, is_on, judge, within
+from studies.claims.answers import lies_between
+from studies.claims.norm_growth.names import STARTS
+from studies.claims.norm_growth.reading import MORE, NEAR, others, power
+
+SIZE_FROM, SIZE_TO = within(1, NEAR, "power of the layer in the size of what layers have added", "both starts")
+AT_MOST = Threshold(
+    1 + NEAR, "below", "power of the layer in the size of what layers have added", "both starts, to hold in part"
+)
+THRESHOLDS = (SIZE_FROM, SIZE_TO, AT_MOST)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    found = {}
+    for line in (*STARTS, *others(rows)):
+        square = power(rows, line)
+        found[line] = Band(square.mean / 2, square.low / 2, square.high / 2, square.seeds)
+    answers = {line: lies_between(one, SIZE_FROM, SIZE_TO) for line, one in found.items()}
+    said = (
+        "At birth the size of what layers have added (root of the mean square) grows like "
+        + " and ".join(f"l^{found[line].mean:.2f} for {line}" for line in STARTS)
+        + "; independent branches have l^0.50. O(L) allows any growth up to linear."
+    )
+    bounded = {is_on(found[line], AT_MOST) for line in STARTS}
+    extends = [Extension(f"{line}: l^{found[line].mean:.2f}", answers[line]) for line in others(rows)]
+    return judge(
+        said,
+        found[STARTS[0]],
+        MORE,
+        extends,
+        holds={answers[line] for line in STARTS} == {True},
+        in_part=bounded == {True} and False in {answers[line] for line in STARTS},
+        contradicted=False in bounded,
+    )

@@ -1,0 +1,10 @@
+"""Decide the claim `rollout_beats_raw_attention`."""
+
+from rankfall import Decision, Read
+from studies.claims.attribution_truth.reading import BY_HAND, IN_RANKS, better
+
+THRESHOLDS = (BY_HAND, IN_RANKS)
+
+
+def decide(read: Read) -> Decision:
+    return better(read, first=("rollout", "flow"), second=("raw attention",))

@@ -1,0 +1,48 @@
+"""Decide the claim `score_scale_slows`."""
+
+from itertools import pairwise
+
+from rankfall import Band, Decision, Read, Threshold, band, compare, evidence_rows, judge
+from studies.claims.masks import MASKS
+from studies.claims.score_scale_slows.names import SCALES, SPREAD
+
+SLOWER = Threshold(
+    0.0, "above", "decades of spread that the larger of two scales keeps more", "every mask and step of the scale"
+)
+THRESHOLDS = (SLOWER,)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+
+    def gain(mask: str, small: float, large: float) -> Band:
+        """Return the decades that the larger scale keeps more, seed by seed."""
+        one, other = (evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last) for scale in (large, small))
+        pairs = one.merge(other, on="seed")
+        return band(pairs.value_x - pairs.value_y)
+
+    steps = {mask: [gain(mask, a, b) for a, b in pairwise(SCALES)] for mask in MASKS}
+    whole = {mask: gain(mask, SCALES[0], SCALES[-1]) for mask in MASKS}
+    at = {
+        mask: [band(evidence_rows(rows, SPREAD, f"{mask}, scores times {scale:g}", last).value) for scale in SCALES]
+        for mask in MASKS
+    }
+    text = f"Spread of tokens after {last:.0f} layers at scores of deviation 1/8, 1 and 8: " + "; ".join(
+        f"{mask} {', '.join(f'10^{one.mean:,.4g}' for one in at[mask])}" for mask in MASKS
+    )
+    slows = {mask: [compare(one, SLOWER) for one in found] for mask, found in steps.items()}
+    first, second, third = (whole[mask] for mask in MASKS)
+    ordered = first.low > second.high and second.low > third.high
+    unclear = [mask for mask, found in slows.items() if "undecided" in found]
+    answers = {answer for found in slows.values() for answer in found}
+    faster = "below" in answers  # somewhere larger scores make it faster for sure: it cannot hold
+    return judge(
+        text + ".",
+        first,
+        f"more seeds: {', '.join(unclear)}",
+        contradicted=faster and "above" not in answers,
+        undecided=bool(unclear) and not faster,
+        holds=ordered and not faster,
+        in_part=True,
+    )

@@ -1,0 +1,52 @@
+"""Networks of attention alone, without skips and norms, with random weights: what remains of the tokens' differences, by layer.
+
+Shaped attention adds a token's own value and the output of attention, and subtracts attention without content: 1 + A - C. With queries of
+zero A is C, and the layer is the identity. `mixed` is (1 - g) 1 + g A, whose rows still sum to one.
+"""
+
+import torch
+from torch import Tensor
+
+from rankfall import Context, Rows
+from rankfall import evidence_row as row
+from studies.claims.shaped_attention.names import KEPT, LEAST
+from studies.claims.untrained import draw, make, spread
+
+BUILDS = {"mask": ["none", "causal"]}
+NAME = "shaped_attention_keeps_rank"
+FORMS = ("plain", "shaped, scores of zero", "shaped, random scores", "mixed, a tenth")
+
+
+def shaped_attention(context: Context, *, depth: int = 32, tokens: int = 32, width: int = 64, seeds: int = 5) -> Rows:
+    """Return the evidence. Value maps are orthogonal and keep every length, so that only attention has an effect."""
+    rows: Rows = []
+    init = {"name": "normal", "deviation": width**-0.5}
+    for seed in range(seeds):
+        start = draw([seed], 1, tokens, width, name=NAME)
+        for mask in ("none", "causal"):
+            network = make([seed], tokens, depth=depth, width=width, mask=mask, init=init)
+            for form in FORMS:
+                x = start
+                for layer in range(depth + 1):
+                    kept = float(spread(x)[0, 0] / x.norm())
+                    value = kept if kept > LEAST else float("nan")
+                    rows.append(row(NAME, KEPT, f"{form}, mask {mask}", layer, seed, value, "below rounding"))
+                    if layer < depth:
+                        x = step(network.blocks[layer].attention, x, form)
+    return rows
+
+
+def step(attention: torch.nn.Module, x: Tensor, form: str) -> Tensor:
+    logits: Tensor = attention.logits(x)[0, 0, 0]  # type: ignore[operator]
+    weights = logits.softmax(-1)
+    level = torch.where(logits.isneginf(), logits, 0.0).softmax(-1)  # without content
+    one = torch.eye(len(weights), dtype=x.dtype)
+    if form == "shaped, scores of zero":
+        weights = one
+    elif form == "shaped, random scores":
+        weights = one + weights - level
+    elif form == "mixed, a tenth":
+        weights = 0.9 * one + 0.1 * weights
+    orthogonal = torch.linalg.qr(attention.value.weight[0]).Q  # type: ignore[union-attr,index]
+    x = weights @ x @ orthogonal
+    return x / x.norm() * x[0, 0].numel() ** 0.5  # without a norm only directions count, and scores keep their size

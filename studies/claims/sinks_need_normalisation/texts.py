@@ -1,0 +1,36 @@
+"""Texts of a Markov chain with a few triggers. After a trigger the token before it is repeated.
+
+So a head has something to copy only after a trigger. The first token of each text is BOS.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rankfall import random_stream
+
+TRIGGERS = 2
+
+
+def chain(seed: int, symbols: int) -> np.ndarray:
+    """Return probabilities (V, V) of the next symbol, most of them small."""
+    drawn = random_stream(seed, "claims", "sinks", "chain").gamma(0.3, size=(symbols, symbols)) + 1e-3
+    return drawn / drawn.sum(-1, keepdims=True)
+
+
+def texts(seed: int, step: int, probabilities: np.ndarray, samples: int, length: int) -> tuple[Tensor, Tensor]:
+    """Return texts (B, 1 + T) and the next tokens (B, 1 + T), of which the last is not a target."""
+    rng = random_stream(seed, "claims", "sinks", "text", step)
+    symbols = len(probabilities)
+    sums = probabilities.cumsum(-1)
+    found = np.empty((samples, length), dtype=np.int64)
+    found[:, 0] = rng.integers(symbols, size=samples)
+    for place in range(1, length):
+        before = found[:, place - 1]
+        following = np.minimum((rng.random((samples, 1)) > sums[before]).sum(-1), symbols - 1)
+        if place > 1:
+            following = np.where(before < TRIGGERS, found[:, place - 2], following)
+        found[:, place] = following
+    whole = np.concatenate([np.full((samples, 1), symbols), found], 1)
+    targets = np.concatenate([whole[:, 1:], np.full((samples, 1), -1)], 1)
+    return torch.from_numpy(whole), torch.from_numpy(targets)

@@ -1,0 +1,50 @@
+"""Read the evidence of `stabilisers` for the rules that share it."""
+
+from itertools import pairwise
+from typing import Any
+
+from rankfall import Decision, Read, Threshold, band, band_of, evidence_rows, judge
+from studies.claims.stabilisers.names import DEAD, DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
+
+EXACT = Threshold(0.05, "below", "distance of an order of contraction from the predicted one", "every seed")
+PREDICTED = {  # orders without and with a causal mask; rows of twelve equal tokens, without position and with ALiBi
+    GATE: ((1.0, 1.0), (1, 1)),
+    SOFTPICK: ((3.0, 1.0), (1, 6)),
+    DIFFERENTIAL: ((3.0, 1.0), (1, 1)),
+}
+
+
+def decide_shared(read: Read, claim: str) -> Decision:
+    rows = read("evidence")
+    name = claim.removesuffix("_and_rank")
+    orders, distinct = PREDICTED[claim]
+    found = [evidence_rows(rows, ORDER, name, place).value for place in (0, 1)]
+    plain = [evidence_rows(rows, ORDER, "softmax", place).value for place in (0, 1)]
+    counts = [sorted(evidence_rows(rows, DISTINCT, name, place).value.astype(int)) for place in (0, 1)]
+    apart = [one[-1] for one in counts]
+    dead = [evidence_rows(rows, DEAD, name, place).value for place in (0, 1)]
+    right = [
+        len(one.dropna()) > 0 and bool(((one.dropna() - p).abs() < EXACT).all())
+        for one, p in zip(found, orders, strict=True)
+    ]
+    right += [a == b for a, b in zip(apart, distinct, strict=True)]
+    text = (
+        f"Order {say(found[0])} where every token is seen (softmax {say(plain[0])}), {say(found[1])} where earlier ones are "
+        f"({say(plain[1])}); predicted {orders[0]:g} and {orders[1]:g}. Of equal tokens it tells at most {apart[0]} apart without "
+        f"positions ({', '.join(map(str, counts[0]))} by draw), {apart[1]} with ALiBi ({', '.join(map(str, counts[1]))}); predicted "
+        f"{distinct[0]} and {distinct[1]}. As they are drawn, before queries are changed, {dead[0].sum():.0f} and {dead[1].sum():.0f} of "
+        f"{len(dead[0])} layers have no weight at all."
+    )
+    if claim == DIFFERENTIAL:
+        shares = {share: band_of(rows, LEFT, "scores of deviation 1", share) for share in LAMBDAS}
+        listed = ", ".join(f"{one.mean:.2g} at lambda {share:g}" for share, one in shares.items())
+        text += f" Relative residual after a layer: {listed}."
+        right.append(all(shares[a].high < shares[b].low for a, b in pairwise(LAMBDAS[::2])))
+    known = found[0].dropna()
+    number = band(known) if len(known) else None
+    return judge(text, number, holds=all(right), in_part=any(right), contradicted=True)
+
+
+def say(values: Any) -> str:
+    known = values.dropna()
+    return f"{known.mean():.3f}" if len(known) else "unknown"

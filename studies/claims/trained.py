@@ -1,0 +1,46 @@
+"""Small language models that experiments of claims train: one network at a time, on texts that are drawn anew for every step."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from rankfall import Network, Shape, build_network
+from studies.claims.blocks import PRE_NORM
+from studies.claims.untrained import design
+
+Draw = Callable[[int], tuple[Tensor, Tensor]]  # step -> inputs and targets (B, T); a target of -1 is ignored
+
+
+def model(seed: int, tokens: int, symbols: int, **fields: Any) -> Network:
+    """Return a pre-norm transformer of one layer in float32, for texts of `symbols` symbols. `fields` override its architecture."""
+    given = PRE_NORM | {"embedding": "token", "head": "classifier", "mlp": "gelu"}
+    shape = Shape("tokens", "classes", length=tokens, size_in=symbols, size_out=symbols)
+    network = build_network(design(given | fields), shape, 1, torch.float32)
+    network.initialise([seed])
+    return network
+
+
+def train(network: Network, draw: Draw, steps: int, rate: float = 3e-3) -> Iterator[int]:
+    """Train with Adam and a learning rate that falls linearly to zero. Yield the number of steps taken, 0 first, so that the caller can
+    look."""
+    optimiser = torch.optim.Adam(network.parameters(), lr=rate)
+    yield 0
+    for step in range(steps):
+        for group in optimiser.param_groups:
+            group["lr"] = rate * (1 - step / steps)
+        loss, _ = grade(network, *draw(step))
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        yield step + 1
+
+
+def grade(network: Network, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean cross-entropy in nats, and the share of right answers, over the targets."""
+    scores = network(inputs[None])[0].flatten(0, 1)  # (B T, symbols)
+    asked = targets.flatten() >= 0
+    wanted = targets.flatten()[asked]
+    return cross_entropy(scores[asked], wanted), (scores[asked].argmax(-1) == wanted).float().mean()

@@ -1,0 +1,34 @@
+"""Decide the claim `trained_skips_keep_rank`."""
+
+from rankfall import DataFrame, Decision, Extension, Threshold, band, band_of, evidence_rows, is_on, judge
+from studies.claims.pretrained_encoder.names import ALL, CUT, FLOOR, PARTS, RESIDUAL
+from studies.claims.pretrained_encoder.reading import where_measured
+
+# The differences of tokens have a quarter of the energy, or a hundredth.
+KEPT = Threshold(0.5, "above", RESIDUAL, "skips and MLPs, after the last layer")
+LOST = Threshold(0.1, "below", RESIDUAL, f"{CUT}, after the last layer")
+THRESHOLDS = (KEPT, LOST)
+
+
+@where_measured
+def decide(rows: DataFrame) -> Decision:
+    last = float(rows.x.max())
+    kept = {part: band_of(rows, RESIDUAL, part, last) for part in PARTS}
+    lost = band(evidence_rows(rows, RESIDUAL, CUT, last).value.fillna(FLOOR))
+    said = (
+        f"Relative residual after {last:.0f} layers: {kept[ALL].mean:.2f}; "
+        f"{f'{lost.mean:.2g}' if lost.mean > 2 * FLOOR else 'below rounding'} with skips and MLPs cut."
+    )
+    answers = {part: is_on(one, KEPT) for part, one in kept.items()}
+    extends = [Extension(f"states {part}: {kept[part].mean:.2f}", answers[part]) for part in PARTS if part != ALL]
+    cut = is_on(lost, LOST)
+    return judge(
+        said,
+        kept[ALL],
+        "more texts",
+        extends,
+        contradicted=answers[ALL] is False,
+        undecided=None in (answers[ALL], cut),
+        holds=cut is True,
+        in_part=True,
+    )

@@ -1,0 +1,43 @@
+"""Decades that the relative residual gains in 24 layers X <- X + A X H with H = h 1, over h; and with H of random weights and gain |h|.
+
+A softmax has the eigenvalue one for the row that all tokens share, and smaller ones for the rest. The shared row is multiplied by 1 + h,
+the rest by nearly one. So tokens become alike if |1 + h| > 1, and differ more if it is less.
+"""
+
+import math
+
+from torch import Tensor
+
+from rankfall import Context, Rows, relative_residual
+from rankfall import evidence_row as row
+from studies.claims.cosines import identity, linear_map, standard_normal, unit_deviation
+from studies.claims.value_spectrum.names import EIGENVALUES, GAIN, NAME, NORMED, RANDOM, SCALED
+
+
+def value_spectrum(context: Context, *, depth: int = 24, tokens: int = 16, width: int = 32, seeds: int = 8) -> Rows:
+    return [
+        row(NAME, GAIN, kind, h, seed, growth(kind, h, seed, depth, tokens, width))
+        for kind in (SCALED, RANDOM, NORMED)
+        for h in EIGENVALUES
+        for seed in range(seeds)
+    ]
+
+
+def growth(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) -> float:
+    x = standard_normal(seed, tokens, width, name=NAME) + standard_normal(seed, 1, width, name=f"{NAME} common")
+    start = residual_left(x)
+    for layer in range(depth):
+        q, k = (
+            unit_deviation(x) @ linear_map(seed, width, width, 1.0, f"{NAME} {part} {layer}")
+            for part in ("query", "key")
+        )
+        value = (
+            linear_map(seed, width, width, h * h, f"{NAME} value {layer}") if kind == RANDOM else h * identity(width)
+        )
+        x = x + (q @ k.T * width**-0.5).softmax(-1) @ x @ value
+        x = unit_deviation(x) if kind == NORMED else x / x.norm()  # the division by the norm changes no ratio
+    return math.log10(residual_left(x) / start)
+
+
+def residual_left(x: Tensor) -> float:
+    return float(relative_residual(x, norm="frobenius"))

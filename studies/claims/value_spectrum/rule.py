@@ -1,0 +1,36 @@
+"""Decide the claim `value_spectrum`."""
+
+from rankfall import Decision, Extension, Read, Threshold, band_of, compare, is_on, judge
+from studies.claims.answers import true_of_any
+from studies.claims.value_spectrum.names import EIGENVALUES, GAIN, NORMED, RANDOM, SCALED
+
+KEPT = Threshold(0.0, "split at", GAIN, "above it where |1 + h| < 1, below it where that is more")
+THRESHOLDS = (KEPT,)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    found = {kind: {h: band_of(rows, GAIN, kind, h) for h in EIGENVALUES} for kind in (SCALED, NORMED, RANDOM)}
+    shown = (-2.5, -1.5, -0.5, 0.5)
+    text = "Decades of relative residual gained at h = " + ", ".join(f"{h:g}" for h in shown) + ": "
+    text += "; ".join(f"{kind} {', '.join(f'{found[kind][h].mean:+.2g}' for h in shown)}" for kind in (SCALED, NORMED))
+    mixed = ", ".join(f"{found[RANDOM][h].mean:+.2g} at gain {h:g}" for h in EIGENVALUES if h > 0)
+    expected = {h: "below" if abs(1 + h) > 1 else "above" for h in EIGENVALUES}
+    said = {kind: [(compare(found[kind][h], KEPT), expected[h]) for h in EIGENVALUES] for kind in (SCALED, NORMED)}
+    right = [all(a == b for a, b in one) for one in said.values()]
+    wrong = any(a not in (b, "undecided") for one in said.values() for a, b in one)
+    return judge(
+        text + ".",
+        found[SCALED][-0.5],
+        "more seeds or layers",
+        holds=all(right),
+        undecided=not wrong,
+        in_part=any(right),
+        contradicted=True,
+        extends=[
+            Extension(
+                f"random H, whose eigenvalues lie on both sides: a rise at some gain ({mixed})",
+                true_of_any(is_on(found[RANDOM][h], KEPT) for h in EIGENVALUES if h > 0),
+            )
+        ],
+    )

@@ -1,0 +1,34 @@
+"""Decide the claim `width_collapse`."""
+
+from rankfall import Band, Decision, Extension, Read, Threshold, band_of, is_on, judge
+from studies.claims.answers import by_parts, true_of_all
+from studies.claims.width_collapse.names import FOURTH, MASKS, USUAL, WEIGHTS
+
+ONE = Threshold(1.1, "below", FOURTH.format(1), "at the most tokens")
+ONE_USUAL = Threshold(ONE, "below", USUAL.format(1), "at the most tokens")
+THRESHOLDS = (ONE, ONE_USUAL)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    last = float(rows.x.max())
+
+    def bands_at(kind: str, layer: int, mask: str) -> dict[str, Band]:
+        return {one: band_of(rows, kind.format(layer), f"{one}, {mask}", last) for one in WEIGHTS}
+
+    theirs, usual, causal = bands_at(FOURTH, 1, MASKS[0]), bands_at(USUAL, 1, MASKS[0]), bands_at(FOURTH, 1, MASKS[1])
+    second = bands_at(USUAL, 2, MASKS[0])
+    said = f"At {last:.0f} tokens, where all see all, the stable rank of X X^T after one layer is {_say(theirs)}."
+    extends = (
+        Extension(
+            f"the usual stable rank, that of X itself: {_say(usual)} after one layer, {_say(second)} after two",
+            true_of_all(is_on(one, ONE_USUAL) for one in usual.values()),
+        ),
+        Extension(f"causal masks: {_say(causal)}", true_of_all(is_on(one, ONE) for one in causal.values())),
+    )
+    parts = [is_on(one, ONE) for one in theirs.values()]
+    return judge(said, theirs[WEIGHTS[0]], "more tokens or seeds", extends, **by_parts(parts))
+
+
+def _say(found: dict[str, Band]) -> str:
+    return " and ".join(f"{one.mean:.3g} ({name})" for name, one in found.items())

@@ -1,0 +1,27 @@
+"""Decide the claim `width_collapse_cured`."""
+
+from rankfall import Band, Decision, Extension, Read, Threshold, band, evidence_rows, is_on, judge
+from studies.claims.answers import by_parts, true_of_all
+from studies.claims.trends import slopes
+from studies.claims.width_collapse.names import FOURTH, MASKS, WEIGHTS
+
+GROWS = Threshold(0.8, "above", "power of the number of tokens in the stable rank of X X^T")
+THRESHOLDS = (GROWS,)
+
+
+def decide(read: Read) -> Decision:
+    rows = read("evidence")
+    all_see, causal = (
+        {one: band(slopes(evidence_rows(rows, FOURTH.format(1), f"{one}, {mask}"), log=True)) for one in WEIGHTS}
+        for mask in MASKS
+    )
+    said = f"Without the mean weight, where all see all, the stable rank of X X^T grows like {_say_powers(all_see)}."
+    extends = (
+        Extension(f"causal masks: {_say_powers(causal)}", true_of_all(is_on(one, GROWS) for one in causal.values())),
+    )
+    parts = [is_on(one, GROWS) for one in all_see.values()]
+    return judge(said, all_see[WEIGHTS[0]], "more tokens or seeds", extends, **by_parts(parts))
+
+
+def _say_powers(found: dict[str, Band]) -> str:
+    return " and ".join(f"T^{one.mean:.2f} ({name})" for name, one in found.items())

@@ -1,0 +1,157 @@
+"""Guards that a claim of a user is as whole as ours: a folder outside the package gives evidence, a verdict and a refusal by name."""
+
+from pathlib import Path
+
+import component_pages
+import pandas as pd
+import pytest
+from checkout import Checkout
+from own_quantity import import_from_here  # noqa: F401
+
+from rankfall.components import load
+from rankfall.errors import RankfallError
+from rankfall.overview.claims.measure import decide
+from rankfall.report.claim import claims
+from rankfall.run.plan import make_plan
+
+EXPERIMENT = '''
+"""Squares."""
+
+from rankfall import evidence_row
+
+
+def squares_grow(context, *, seeds: int = 3):
+    numbers = [(x, seed) for x in (1, 2, 3) for seed in range(seeds)]
+    names = ("squares_grow", "squares_shrink")
+    return [evidence_row(name, "square, by number", "x", x, seed, x * x + seed) for name in names for x, seed in numbers]
+'''
+RULE = '''
+"""Squares grow."""
+
+from rankfall import Threshold, band_of, compare, judge
+
+ONE = Threshold(1.0, "above", "square, by number")
+THRESHOLDS = (ONE,)
+
+
+def decide(read):
+    found = band_of(read("evidence"), "square, by number", "x", 3)
+    return judge(f"The square of 3 is {found}.", found, holds=compare(found, ONE) == "above", contradicted=True)
+'''
+STATEMENT = """
+says: Squares grow.
+paper: 'Euclid: Elements, -300'
+link: https://example.org/elements
+seen: [text]
+setting: Three numbers.
+threshold: If the square of 3 is above that of 1.
+"""
+CONFIG = {"measures": {"claims": {}, "mine": {"measure": "mylab.squares_grow"}}}
+
+
+def write(folder: Path, statement: str = STATEMENT, rule: str = RULE, experiment: str = EXPERIMENT) -> None:
+    lab = folder / "mylab" / "squares_grow"
+    lab.mkdir(parents=True)
+    (lab / "experiment.py").write_text(experiment)
+    (lab / "rule.py").write_text(rule)
+    (lab / "statement.yaml").write_text(statement)
+
+
+def users_claims() -> dict[str, str]:
+    """Return name -> experiment of the claims that the plan has added."""
+    return {claim.name: claim.table for claim in claims() if claim.table.startswith("mylab.")}
+
+
+def test_it_is_found_where_its_experiment_is_measured(tmp_path: Path) -> None:
+    write(tmp_path)
+    plan = make_plan(CONFIG)
+    assert plan.modules == ["mylab.squares_grow"] and users_claims() == {"squares_grow": "mylab.squares_grow"}
+    files = [file for file in plan.measures["claims"].code if "squares_grow" in file]
+    assert any(file.endswith("rule.py") for file in files) and any(file.endswith("statement.yaml") for file in files)
+    mine = plan.measures["mine"].code
+    assert not any(file.endswith(("rule.py", "statement.yaml")) for file in mine), "a rule's edit measures nothing"
+    make_plan({"measures": {"orders": {}}})
+    assert users_claims() == {}
+
+
+def test_an_edit_of_the_statement_decides_again(tmp_path: Path) -> None:
+    write(tmp_path)
+    before = make_plan(CONFIG)
+    statement = tmp_path / "mylab" / "squares_grow" / "statement.yaml"
+    statement.write_text(STATEMENT.replace("Three numbers", "Four numbers"))
+    after = make_plan(CONFIG)
+    assert before.measures["claims"].fingerprint != after.measures["claims"].fingerprint
+    assert before.measures["mine"].fingerprint == after.measures["mine"].fingerprint
+
+
+def test_claims_share_an_experiment(tmp_path: Path) -> None:
+    write(tmp_path)
+    other = tmp_path / "mylab" / "squares_shrink"
+    other.mkdir()
+    (other / "statement.yaml").write_text(f"experiment: squares_grow\n{STATEMENT}")
+    (other / "rule.py").write_text(RULE)
+    plan = make_plan(CONFIG)
+    assert users_claims() == dict.fromkeys(("squares_grow", "squares_shrink"), "mylab.squares_grow")
+    assert any(file.endswith("squares_shrink/rule.py") for file in plan.measures["claims"].code)
+
+
+WRONG = {
+    "a remembered source": (
+        STATEMENT.replace("[text]", "[memory]"),
+        RULE,
+        r"seen.0 is 'memory': .*'table'.*\nOnly what",
+    ),
+    "no link": (STATEMENT.replace("https://", ""), RULE, r"link is 'example.org/elements'"),
+    "no paper": (STATEMENT.replace("paper", "book"), RULE, r"paper is .*required"),
+    "an empty text": (STATEMENT.replace("Squares grow.", "' '"), RULE, r"says is ' '"),
+    "a remembered number": (
+        f"{STATEMENT}published: [{{quantity: q, line: x, x: 1, value: 2, seen: second-hand, place: page 2}}]",
+        RULE,
+        r"published.0.seen is 'second-hand'",
+    ),
+    "nothing read": (STATEMENT.replace("[text]", "[]"), RULE, "seen is "),
+    "no YAML": (STATEMENT + "- a", RULE, "statement.yaml is not YAML"),
+    "a number of what": (STATEMENT, RULE.replace("(ONE,)", "(0.5,)"), r"thresholds.0 is 0.5.*\nWrite each number"),
+    "no rule": (STATEMENT, RULE.replace("def decide", "def decides"), "defines no function or class 'decide'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_read_is_refused_before_anything_runs(tmp_path: Path, case: str) -> None:
+    statement, rule, said = WRONG[case]
+    write(tmp_path, statement, rule)
+    with pytest.raises(RankfallError, match=said):
+        make_plan(CONFIG)
+
+
+def test_a_misspelt_name_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(RankfallError, match=r"'squares_grew' is not a claim.*did you mean 'squares_grow'"):
+        make_plan({"measures": {**CONFIG["measures"], "claims": {"claims": ["squares_grew"]}}})
+
+
+def test_the_documentation_shows_a_claim_that_works(tmp_path: Path) -> None:
+    shown = component_pages.files("claim")
+    write(tmp_path, *(shown[f"lab/squares_grow/{file}"] for file in ("statement.yaml", "rule.py", "experiment.py")))
+    make_plan(CONFIG)
+    (claim,) = [one for one in claims() if one.name == "squares_grow"]
+    rows = pd.DataFrame(load("measure", "mylab.squares_grow")(None))
+    found = decide(claim, {"evidence": rows}.get)
+    assert found is not None and (found.verdict, found.number) == ("holds", 10.0)
+
+
+@pytest.mark.slow
+def test_a_run_decides_it(tmp_path: Path) -> None:
+    checkout = Checkout.make(tmp_path / "checkout", CONFIG | {"figures": {"evidence": {}}, "page": True})
+    write(checkout.folder)
+    checkout.run()
+    (row,) = checkout.table("claims").to_pylist()
+    assert (row["claim"], row["verdict"], row["number"], row["seeds"]) == ("squares_grow", "holds", 10.0, 3)
+    assert 'id="claims-table"' in (checkout.results / "report" / "index.html").read_text()
+    assert "squares grow: The square of 3 is 10" in (checkout.results / "figures" / "evidence.rst").read_text()
+    rule = checkout.folder / "mylab" / "squares_grow" / "rule.py"
+    rule.write_text(rule.read_text().replace("Threshold(1.0", "Threshold(20.0"))
+    again = checkout.run()
+    assert again.jobs["measure_freely"] == 1, "the rule alone is applied anew"
+    (row,) = checkout.table("claims").to_pylist()
+    assert row["verdict"] == "contradicted"
