@@ -1,9 +1,10 @@
 """Guards that a figure which cannot be drawn is refused by the plan, from the configuration alone: what its options name must be there."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from plans import changed, refusal
+from plans import changed, component, refusal
 
 from rankfall.run.plan import make_plan
 
@@ -118,3 +119,23 @@ def test_curves_are_of_what_task_and_training_have(grid: dict[str, Any], options
         assert said.startswith("figures.one.") and refused in said, said
     else:
         make_plan(config)
+
+
+ALIKE = """
+def measure(context): ...
+def figure(read, *, task: str = "sorting", where: dict | None = None): ...
+"""
+
+
+def test_a_figure_of_a_measure_without_columns_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has the columns of its rows, so that any column may be filtered by; the columns of cells are known."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "alikelab").mkdir()
+    component(tmp_path / "alikelab", "alike", ALIKE)
+    config = changed("measures", {"alike": {"measure": "alikelab.alike"}})
+
+    def figure(**options: Any) -> dict[str, Any]:
+        return changed("figures", {"alike": {"figure": "alikelab.alike", **options}}, config)
+
+    assert make_plan(figure(where={"cosine": 1})).figures["alike"].tables == ("alikelab.alike",)
+    assert "where.depth: no cell that it could draw has depth 9" in refusal(figure(where={"depth": 9}))

@@ -10,11 +10,10 @@ packages `width` may be in inches. What only a run can know (that every network 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankfall import components
 from rankfall.errors import nearest
 from rankfall.filters import as_list, matches_in_table, parts
 from rankfall.report.cell_columns import cell_columns
-from rankfall.report.schema import CELL_COLUMNS, Table
+from rankfall.report.schema import CELL_COLUMNS, Table, schema
 from rankfall.run.config.least import is_own
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
@@ -83,7 +82,7 @@ def check_drawn(
         if table in figure.tables and options.get(option) not in (None, []):
             _check_measured(f"{path}.{option}", as_list(options[option]), name, _filling(table, feeding))
     _check_norm(path, figure.component.name, options, feeding)
-    tables = [components.load("table", name)() for name in figure.tables]
+    tables = [schema(name) for name in figure.tables]
     first, where = tables[0], options.get("where")
     filters = where if isinstance(where, Mapping) else {}
     for column, wanted in filters.items():
@@ -166,8 +165,10 @@ def _check_number(path: str, name: str, table: Table) -> None:
 
 
 def _check_column(path: str, name: str, wanted: list[Any], table: Table) -> None:
-    """Check that the table has the column, and that the values have its type."""
+    """Check that the table has the column, and that the values have its type. A table without a declaration has the columns of its rows."""
     columns = {column.name: column for column in table.columns}
+    if name not in columns and table.inferred:
+        return
     if name not in columns:
         raise problem(path, f"table {table.name!r} has no such column", allowed=sorted(columns), given=name)
     for value in wanted:
