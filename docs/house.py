@@ -36,7 +36,7 @@ FLOORS = (
     ("nets", "tasks"),
     ("report",),
     ("components", "filters", "texts"),
-    ("learned", "modules"),
+    ("descriptions", "modules"),
     ("caches",),
     ("design", "disk", "series", "streams", "yaml_text"),
     ("annotations", "errors", "processes", "terminal"),

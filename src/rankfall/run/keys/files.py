@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rankfall import components
-from rankfall.components import Description
+from rankfall.descriptions import Description
 from rankfall.design import Component
 from rankfall.disk import cause
 from rankfall.errors import RankfallError
@@ -44,7 +44,7 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
     words = found.facts.get("READS", {})
     for option, value in component.options.items():
         _must_exist(value, found.facts.get("FILES", {}).get(option), f"{path}.{option}")
-        if "Literal" in found.options[option].annotation:  # a word, even if a folder has this name
+        if found.options[option].choices:  # a word, even if a folder has this name
             continue
         for text in (one for one in as_list(value) if isinstance(one, str)):
             place = _installed_source(words[text]) if text in words else _existing_path(text, kind)
@@ -57,10 +57,9 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
 
 def data_of(kind: str, name: str, path: str) -> dict[str, str]:
     """Return name -> digest of the files that DATA names in a file of lists, such as published numbers."""
-    location = components.locate(kind, name)
-    if location is None:
+    found = components.describe(kind, name)
+    if found is None:
         return {}
-    found = Description(location, {}, components.facts(location))
     return {file: content(place) for file, place in sorted(_data(found, path))}
 
 
