@@ -37,7 +37,7 @@ FLOORS = (
     ("nets", "tasks"),
     ("report",),
     ("components", "examples", "filters", "texts"),
-    ("learned", "modules"),
+    ("descriptions", "modules"),
     ("caches", "project"),
     ("design", "disk", "random_streams", "series", "yaml_text"),
     ("annotations", "errors", "processes", "terminal"),

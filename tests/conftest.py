@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import sharing
 
+from rankfall import descriptions
+
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for every process that a test starts
 
 # A shell starts its background jobs deaf to Ctrl-C, and everything they start; the tests that press it need to be heard.
@@ -51,3 +53,28 @@ def _temporary(module: object) -> bool:
     """Whether a module lies in a folder that tests write to."""
     file = getattr(module, "__file__", None)
     return isinstance(file, str) and file.startswith(TEMPORARY) and not file.startswith((CHECKOUT, sys.prefix))
+
+
+@pytest.fixture(autouse=True)
+def descriptions_by_fork(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Components are described in a fork of the test's process, which has torch, since a new process takes seconds to import it."""
+    if request.node.get_closest_marker("own_process") is None:
+        monkeypatch.setattr(descriptions, "run_child", _describe_by_fork)
+
+
+def _describe_by_fork(asked: Path, written: Path) -> str:
+    import torch  # noqa: F401  (once a process, so that its forks have it)
+
+    child = os.fork()
+    if child:
+        return f"its process ended with status {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}"
+    try:
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] == "rankfall" or _temporary(module):
+                del sys.modules[name]  # the files may be others than those that this process imported
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        from rankfall.trial.describe import main
+
+        main(str(asked), str(written))
+    finally:
+        os._exit(0)

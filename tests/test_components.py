@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,28 +18,30 @@ def test_folder_is_the_registry() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in components.KINDS if kind not in components.LISTS])
-def test_every_component_is_described_without_importing_it(kind: str) -> None:
+def test_every_component_is_described(kind: str) -> None:
     for name in components.names(kind):
         found = components.describe(kind, name)
         assert found is None if name == "auto" else found is not None
 
 
-def test_description_reads_options_and_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_description_has_options_and_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     text = (
-        "raise RuntimeError('must not be imported')\nCOUNT = 3\nFACT: list = [1]\nmade = 1\nCOMPUTED = f()\n"
-        "class Sharp:\n    def __init__(self, sizes, *, power: float = 2.0, need: int, late=made): ...\n"
+        "from token import NAME\nCOUNT = 3\nFACT: list = [1]\nCOMPUTED = COUNT + 1\nOPAQUE = object()\n"
+        "class Sharp:\n    def __init__(self, sizes, *, power: float = 2.0, need: 'int', late=COMPUTED, rest=OPAQUE): ...\n"
     )
     (tmp_path / "describelab.py").write_text(text)
-    found = components.describe("normaliser", "describelab:Sharp")
+    found = components.describe("norm", "describelab:Sharp")
     assert found is not None
-    assert dict(found.facts) == {"COUNT": 3, "FACT": [1]}
-    power, need, late = found.options.values()
-    assert (power.annotation, power.default, power.required, power.literal) == ("float", 2.0, False, True)
-    assert (need.annotation, need.required, need.literal) == ("int", True, False)
-    assert (late.annotation, late.required, late.literal) == ("", False, False)
+    assert dict(found.facts) == {"COUNT": 3, "FACT": [1], "COMPUTED": 4}
+    assert found.opaque == ("OPAQUE",) and "describelab" not in sys.modules
+    power, need, late, rest = found.options.values()
+    assert (power.type, power.default, power.required, power.plain) == (float, 2.0, False, True)
+    assert (need.type, need.required, need.plain) == (int, True, False)
+    assert (late.type, late.default, late.required) == (Any, 4, False)
+    assert (rest.required, rest.plain) == (False, False)
     (tmp_path / "describelab.py").write_text("class Sharp: pass\n# longer\n")
-    again = components.describe("normaliser", "describelab:Sharp")
+    again = components.describe("norm", "describelab:Sharp")
     assert again is not None
     assert not again.options
 

@@ -7,7 +7,6 @@ import pytest
 
 from rankfall import components
 from rankfall.errors import RankfallError
-from rankfall.learned import learn
 from rankfall.run.config.rules import task_facts
 
 LAB = '''
@@ -199,13 +198,12 @@ def test_what_calling_a_component_shows(lab: Path, kind: str, name: str, facts: 
 @pytest.mark.long
 def test_it_is_learned_again_when_a_file_that_it_imports_changes(lab: Path) -> None:
     def learned() -> tuple[dict[str, object], set[int]]:
-        found = learn("task", "learn_lab:parity", lab)
-        return dict(found.facts), {path.stat().st_mtime_ns for path in (lab.parent / "cache").rglob("learned/*.json")}
+        os.utime(lab)  # so that this process looks again
+        found = dict(components.facts_of("task", "learn_lab:parity"))
+        return found, {path.stat().st_mtime_ns for path in (lab.parent / "cache").rglob("described/*")}
 
     first = learned()
     assert learned() == first  # from the cache, whose file stays as it was
-    os.utime(lab)
-    assert learned() == first
     (lab.parent / "helper_lab.py").write_text("SCALE = 0.25\n")
     assert learned()[1] != first[1]
 
@@ -218,9 +216,10 @@ def test_value_maps_that_leave_out_a_gate_are_not_provided(lab: Path) -> None:
 @pytest.mark.long
 def test_a_failure_is_not_cached(lab: Path) -> None:
     (lab.parent / "helper_lab.py").write_text("SCALE = int('six')\n")
-    assert "six" in learn("task", "learn_lab:parity", lab).reason
+    with pytest.raises(RankfallError, match="helper_lab.py, line 1: cannot be imported: ValueError.*six"):
+        components.describe("task", "learn_lab:parity")
     (lab.parent / "helper_lab.py").write_text("SCALE = 6\n")
-    assert learn("task", "learn_lab:parity", lab).facts["INPUTS"] == "tokens"
+    assert components.facts_of("task", "learn_lab:parity")["INPUTS"] == "tokens"
 
 
 @pytest.mark.long

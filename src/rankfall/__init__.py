@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from rankfall.position.draws import random_networks as position_networks
     from rankfall.position.probe.measure import PROBED as PROBED_DESIGN
     from rankfall.position.rows import distinct as distinct_rows
+    from rankfall.random_streams import stream as random_stream
     from rankfall.rank.centred.block import step as centred_block
     from rankfall.rank.centred.state import begin as centred_state
     from rankfall.rank.model_residuals.profile import parts_of as branch_parts
@@ -102,7 +103,6 @@ if TYPE_CHECKING:
     from rankfall.report.schema import Column as Column
     from rankfall.report.schema import Table as Table
     from rankfall.report.style import Picture as Picture
-    from rankfall.random_streams import stream as random_stream
     from rankfall.tasks._dataset import Dataset as Dataset
     from rankfall.tasks._dataset import Split as Split
     from rankfall.tasks._dataset import majority_chance as majority_chance
@@ -210,7 +210,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "change_of": "rankfall.report.decision",
     "evidence_rows": "rankfall.report.decision",
     "within": "rankfall.report.decision",
-    "random_stream": "rankfall.streams:stream",
+    "random_stream": "rankfall.random_streams:stream",
 }
 ROOMS = ("watch",)  # modules that are public as they are
 __all__ = [*PUBLIC, *ROOMS]

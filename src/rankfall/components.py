@@ -6,28 +6,27 @@ for the scorecard and the page. A claim has a folder in `studies/claims/` of the
 outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module, `mylab.entropy`: a folder with the same
 files, or one file. There is no registry: adding a component is adding a file.
 
-Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch. What a user's component does
-not declare is learned by calling it once, in a process of its own (`learned.py`):
-
-- options are the keyword-only parameters of the function (or of the class's `__init__`), with their defaults and annotations;
-- facts are module-level literals in capitals, such as `INPUTS = "tokens"` (`run/config/rules.py` and `run/plan/build.py` list those that
-  the plan reads).
+Only `load` imports a component into this process. `describe` returns its options and facts, which another process computes by importing it
+and the user's cache folder keeps (`descriptions.py`), so planning ten thousand cells never starts torch. Options are the keyword-only
+parameters of the function (or of the class's `__init__`). Facts are the names in capitals of its module, such as `INPUTS = "tokens"`
+(`run/config/facts.py` lists those that are read), and what calling a user's component shows.
 """
 
-import ast
 import functools
 import importlib
 import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from rankfall.descriptions import Description, Location, NotDefined, Request, describe_component, prepare
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
-from rankfall.learned import LEARNED, learn
 from rankfall.modules import find_module, local_folders, root_of
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
@@ -47,38 +46,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {  # kind -> patterns of its files, with 
     "measure": (*(f"{study}/*/measure.py" for study in STUDIES), f"studies/claims/*/{EXPERIMENT}"),
     "claim": ("studies/claims/*/rule.py",),
 }
-
-
-@dataclass(frozen=True)
-class Location:
-    """The module and file of a component: enough to import it, or to read it without importing."""
-
-    module: str
-    file: Path
-    attributes: tuple[str, ...]  # candidates, in order of preference
-
-
-@dataclass(frozen=True)
-class Option:
-    """One keyword-only parameter of a component."""
-
-    annotation: str  # source text, "" when there is none
-    required: bool
-    literal: bool  # the default is a literal, known without running code
-    default: Any = None
-
-
-@dataclass(frozen=True)
-class Description:
-    """The properties of a component that its source text declares."""
-
-    location: Location
-    options: Mapping[str, Option]
-    facts: Mapping[str, Any]
-    computed: tuple[str, ...] = ()  # names in capitals whose values are not literals
-    is_class: bool = False
-    in_file: frozenset[str] = frozenset()  # options of all functions and classes of the file
-    unknown: str = ""  # why nothing was learned by calling it
 
 
 def names(kind: str) -> list[str]:
@@ -110,21 +77,29 @@ def locate(kind: str, name: str) -> Location | None:
 
 
 def describe(kind: str, name: str) -> Description | None:
-    """Return the options and facts of a component, read from its syntax tree and, for a user's, learned by calling it; None for `auto`."""
+    """Return what importing a component shows; None for `auto`."""
     location = locate(kind, name)
     if location is None:
         return None
     stat = location.file.stat()
-    if location.module.startswith(f"{__name__.partition('.')[0]}."):
-        return _describe_file(location, stat.st_mtime_ns, stat.st_size)
-    return _describe_external(kind, name, location, stat.st_mtime_ns, stat.st_size)
+    return _describe(kind, name, location, stat.st_mtime_ns, stat.st_size)
+
+
+def prepare_descriptions(named: Iterable[tuple[str, str]]) -> None:
+    """Describe components (kind, name) in one process if they are not known. Components that do not exist are left out."""
+    requests = []
+    for kind, name in named:
+        with suppress(RankfallError):
+            if (location := locate(kind, name)) is not None:
+                requests.append(Request(kind, name, location))
+    prepare(requests, _all_shipped())
 
 
 def describe_columns(table: str) -> Description | None:
     """Describe the declaration of a table; None for a user's quantity that has none, whose columns are those of its rows."""
     try:
         return describe("table", table)
-    except RankfallError:
+    except NotDefined:
         if "." not in table:
             raise
         locate("measure", table)
@@ -137,16 +112,16 @@ def facts_of(kind: str, name: str) -> Mapping[str, Any]:
     return found.facts if found else {}
 
 
-def facts(location: Location) -> dict[str, Any]:
-    """Return the facts of a file, which need not define a component."""
-    return _facts(ast.parse(location.file.read_bytes()))
-
-
 def load(kind: str, name: str) -> Any:
     """Import a component and return its function or class. No other code imports components."""
     location = locate(kind, name)
     if location is None:
         raise RankfallError(f"{kind} {name!r} stands for no component, so there is nothing to load")
+    return import_component(location)[1]
+
+
+def import_component(location: Location) -> tuple[ModuleType, Any]:
+    """Import the module of a component, and return it with the component."""
     # For components of users and what they import; last, so that a file lying around cannot shadow an installed package.
     sys.path += [folder for folder in local_folders() if folder not in sys.path]
     before = sys.dont_write_bytecode
@@ -159,8 +134,11 @@ def load(kind: str, name: str) -> Any:
         sys.dont_write_bytecode = before
     for attribute in location.attributes:
         if hasattr(module, attribute):
-            return getattr(module, attribute)
-    raise _lacking(location, vars(module))
+            return module, getattr(module, attribute)
+    defined = [name for name in vars(module) if not name.startswith("_")]
+    wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
+    hint = suggest(location.attributes[0], defined)
+    raise NotDefined(f"{location.file} defines no function or class {wanted}{hint}")
 
 
 def bound(kind: str, component: Any) -> Any:
@@ -212,86 +190,24 @@ def _locate_in_quantity(kind: str, quantity: str) -> Location:
     files = [f"{word}.py", *[EXPERIMENT] * (kind == "measure")]
     file = next((path for folder in folders for name in files if (path := Path(folder) / name).is_file()), None)
     if file is None:
-        raise RankfallError(f"{quantity!r} has no {kind}: there is no {' or '.join(files)} in {folders[0]}")
+        raise NotDefined(f"{quantity!r} has no {kind}: there is no {' or '.join(files)} in {folders[0]}")
     return Location(f"{quantity}.{file.stem}", file, in_folder)
 
 
 @functools.lru_cache(maxsize=4096)
-def _describe_file(location: Location, mtime: int, size: int) -> Description:
+def _describe(kind: str, name: str, location: Location, mtime: int, size: int) -> Description:
     """Describe a component. Time and size of its file are part of the cache's key, so a long-lived process sees an edit."""
-    return _describe(location, location.file.read_bytes())
-
-
-@functools.lru_cache(maxsize=4096)
-def _describe_external(kind: str, name: str, location: Location, mtime: int, size: int) -> Description:
-    """Describe a user's component, with what is learned by calling it in place of what it does not declare."""
-    declared = _describe_file(location, mtime, size)
-    if kind in ("measure", "figure") and ":" not in name:  # a quantity's table is named by its module
+    found = describe_component(Request(kind, name, location), _all_shipped() if location.shipped else ())
+    if kind in ("measure", "figure") and "." in name and ":" not in name:  # a user's table is named by its module
         by_default: dict[str, Any] = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
         by_default = OF_AN_EXPERIMENT if location.file.name == EXPERIMENT else by_default
-        return replace(declared, facts={**by_default, **declared.facts})
-    wanted = LEARNED.get(kind, ())
-    if kind in ("normaliser", "residual") and not declared.is_class:
-        wanted = ()  # a function has no methods, and asks for nothing more
-    if all(fact in declared.facts or fact in declared.computed for fact in wanted):
-        return declared
-    known = learn(kind, name, location.file)
-    return replace(declared, facts={**known.facts, **declared.facts}, unknown=known.reason)
+        return replace(found, facts={**by_default, **found.facts})
+    return found
 
 
-@functools.lru_cache(maxsize=4096)
-def _describe(location: Location, content: bytes) -> Description:
-    try:
-        tree = ast.parse(content, filename=str(location.file))
-    except SyntaxError as error:
-        raise RankfallError(f"{location.file}, line {error.lineno}: {error.msg}") from None
-    bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    node = next((bodies[name] for name in location.attributes if name in bodies), None)
-    if node is None:
-        raise _lacking(location, bodies)
-    computed = tuple(name for name, value in _capitals(tree) if not _literal(value)[0])
-    in_file = frozenset(option for body in bodies.values() for option in _options(body))
-    return Description(location, _options(node), _facts(tree), computed, isinstance(node, ast.ClassDef), in_file)
-
-
-def _lacking(location: Location, defined: Iterable[str]) -> RankfallError:
-    """Return the error of a file that does not define the function or class that it is named for."""
-    names = [name for name in defined if not name.startswith("_")]
-    hint = suggest(location.attributes[0], names)
-    wanted = " or ".join(map(repr, dict.fromkeys(location.attributes)))
-    return RankfallError(f"{location.file} defines no function or class {wanted}{hint}")
-
-
-def _options(node: ast.FunctionDef | ast.ClassDef) -> dict[str, Option]:
-    if isinstance(node, ast.ClassDef):
-        inner = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
-        if not inner:
-            return {}
-        node = inner[0]
-    options = {}
-    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-        annotation = "" if argument.annotation is None else ast.unparse(argument.annotation)
-        literal, value = _literal(default)
-        options[argument.arg] = Option(annotation, default is None, literal, value)
-    return options
-
-
-def _facts(tree: ast.Module) -> dict[str, Any]:
-    return {name: value for name, node in _capitals(tree) for literal, value in [_literal(node)] if literal}
-
-
-def _capitals(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield the names in capitals that a module assigns, and their values."""
-    for node in (node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)):
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        if isinstance(target, ast.Name) and target.id.isupper():
-            yield target.id, node.value
-
-
-def _literal(node: ast.expr | None) -> tuple[bool, Any]:
-    if node is None:
-        return False, None
-    try:
-        return True, ast.literal_eval(node)
-    except ValueError:
-        return False, None
+def _all_shipped() -> Iterator[Request]:
+    """Yield all components of this package."""
+    for kind in KINDS:
+        for name in names(kind):
+            if (location := locate(kind, name)) is not None:
+                yield Request(kind, name, location)

@@ -7,7 +7,7 @@ import component_pages
 import pytest
 
 from rankfall.design import Component
-from rankfall.learned import LEARNED
+from rankfall.trial.describe import LEARNED
 from rankfall.trial.kinds import KINDS, try_component
 from rankfall.trial.setting import Surroundings
 

@@ -1,8 +1,7 @@
 """The page of tables, generated from the declarations and from the docstrings of measures and figures."""
 
-import ast
-
 from rankfall import components
+from rankfall.descriptions import Description
 from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
 
 INTRODUCTION = """# Tables
@@ -54,37 +53,33 @@ def _columns(columns: tuple[Column, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _options(described: components.Description) -> str:
+def _options(described: Description) -> str:
     """Return a sentence with the options and their defaults; empty if there are no options."""
     options = [
-        f"`{option}`" + (f" = `{about.default!r}`" if about.literal else "")
+        f"`{option}`" + (f" = `{about.default!r}`" if about.plain else "")
         for option, about in described.options.items()
     ]
     return f"\n\nOptions and their defaults: {', '.join(options)}." if options else ""
 
 
 def _figures() -> list[str]:
-    """Return a section for each figure from its docstrings and options, read from the sources without importing them."""
+    """Return a section for each figure from its docstrings and options."""
     found = []
     for name in components.names("figure"):
         described = components.describe("figure", name)
         assert described is not None
-        tree = ast.parse(described.location.file.read_bytes())
-        function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
-        told = [ast.get_docstring(node) or "" for node in (tree, function)]
         tables = ", ".join(f"`{table}`" for table in described.facts["TABLES"])
-        text = "\n\n".join(part for part in told if part)
+        text = "\n\n".join(filter(None, reversed(described.docs)))
         found.append(f"### Figure `{name}`\n\nDrawn from {tables}.\n\n```text\n{text}\n```{_options(described)}\n")
     return found
 
 
 def _measures() -> dict[str, list[str]]:
-    """Return table -> sections of the measures that fill it, read from the sources without importing them."""
+    """Return table -> sections of the measures that fill it."""
     found: dict[str, list[str]] = {}
     for name in components.names("measure"):
         described = components.describe("measure", name)
         assert described is not None
-        told = ast.get_docstring(ast.parse(described.location.file.read_bytes())) or ""
-        text = f"### How `{name}` measures it\n\n```text\n{told}\n```{_options(described)}\n"
+        text = f"### How `{name}` measures it\n\n```text\n{described.docs[1]}\n```{_options(described)}\n"
         found.setdefault(described.facts["TABLE"], []).append(text)
     return found

@@ -45,5 +45,5 @@ def complete_options(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
         return "", {}
     name, given = parts(value)
     described = components.describe(kind, name)
-    usual = {key: option.default for key, option in (described.options if described else {}).items() if option.literal}
+    usual = {key: option.default for key, option in (described.options if described else {}).items() if option.plain}
     return name, usual | {key: json.loads(option) for key, option in given.items()}

@@ -4,12 +4,12 @@ A user's quantity is a module (`mylab.entropy`): a folder with the same files, o
 fill (`lend`); such a table is named by the module.
 """
 
-import ast
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from rankfall import components
+from rankfall.descriptions import NotDefined
 from rankfall.errors import RankfallError
 from rankfall.report.statements import claims_sharing
 
@@ -63,14 +63,9 @@ def sources(kind: str, modules: Iterable[str]) -> list[str]:
 def declares(kind: str, module: str) -> bool:
     """Return whether a user's quantity declares a kind: in the file of the kind, or, if it is a single file, in the list of the kind."""
     try:
-        location = components.locate(kind, module)
-    except RankfallError:
+        return components.describe(kind, module) is not None
+    except NotDefined:
         return False
-    if location is None or location.module != module:
-        return location is not None
-    tree = ast.parse(location.file.read_bytes())
-    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
-    return any(isinstance(target, ast.Name) and target.id in location.attributes for target in targets)
 
 
 def study_of(kind: str, name: str) -> str:

@@ -1,24 +1,18 @@
-"""Call a user's component once, at small sizes, and write what this shows: `python -m rankfall.trial.learn KIND NAME FILE`.
+"""Call a user's component once, at small sizes, to learn what it does not declare.
 
-An attention is built with a position, a normaliser and a mask that note which of their methods it calls. `learned.py` starts this process.
+An attention is built with a position, a normaliser and a mask that note which of their methods it calls.
 """
 
-import json
-import sys
-import sysconfig
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from inspect import isclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankfall import components
-from rankfall.errors import describe_error
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.earlier import asks
@@ -224,32 +218,3 @@ LEARN: dict[str, Callable[[Any], dict[str, Any]]] = {
     "block": learn_block,
     "residual": learn_residual,
 }
-
-
-def local_files() -> list[str]:
-    """Return the source files of imported modules that are neither installed nor Python's nor this package's, and this file."""
-    paths = sysconfig.get_paths()
-    outside = [Path(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    outside.append(Path(components.__file__).parent)
-    files = {str(getattr(module, "__file__", None) or "") for module in list(sys.modules.values())}
-    own = [
-        file for file in files if file.endswith(".py") and not any(Path(file).is_relative_to(one) for one in outside)
-    ]
-    return [*sorted(own), __file__]
-
-
-def main(kind: str, name: str, out: str) -> None:
-    facts: dict[str, Any] = {}
-    reason = ""
-    try:
-        facts = LEARN[kind](components.load(kind, name))
-    except Exception as error:  # whatever somebody's file may raise; its trial says more
-        reason = describe_error(error)
-    location = components.locate(kind, name)
-    assert location is not None
-    data = "DATA" in components.facts(location)  # files that may change what it shows
-    Path(out).write_text(json.dumps({"facts": facts, "reason": reason, "files": local_files(), "data": data}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -90,7 +90,8 @@ def test_tuples_are_read_item_by_item(lab: Path) -> None:
 
 
 IN_THE_FILE = {
-    "LIMITS = {'k': (0, LOW)}": "LIMITS is computed, and a plan runs nothing: write literals",
+    "LIMITS = {'k': (0, LOW)}": "line 4: cannot be imported: NameError: name 'LOW' is not defined",
+    "LIMITS = {'k': (0, object())}": "LIMITS must be a mapping of options to (lowest, highest), None for no bound, of numbers",
     "LIMITS = {'kk': (0, 1)}": "LIMITS names 'kk', which is not an option of a component of the file",
     "def broken(": "line 4: ",
 }

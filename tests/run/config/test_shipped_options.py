@@ -17,7 +17,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "too few points": ("task", "circle", {"points": 0}, "points: 0 is out of range; allowed: >= 2"),
     "a negative shift": ("task", "convex_hull", {"shift": -1.0}, "shift: -1.0 is out of range; allowed: >= 0"),
     "a word of few": ("task", "circle", {"skip": "both"}, "skip: 'both' is not possible; allowed: none, step, published"),
-    "none of a list": ("measure", "paths", {"counts": [0]}, "counts: 0 is out of range; allowed: >= 1"),
+    "none of a list": ("measure", "paths", {"counts": [0]}, "counts.0: 0 is out of range; allowed: >= 1"),
     "a phase": ("measure", "chains", {"model": "bert", "phase": "begin"}, "phase: 'begin' is not possible; allowed: init, pretrained"),
     "a variant": ("measure", "model_law", {"model": "bert", "variants": ["NAS"]}, "variants.0: 'NAS' is not possible; allowed: SAN"),
     "heads that do not divide": ("measure", "orders", {"heads": [1, 3]}, "heads: 3 heads do not divide the width 8; allowed: 1, 2, 4, 8"),

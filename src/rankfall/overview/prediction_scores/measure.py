@@ -16,7 +16,7 @@ import pandas as pd
 
 from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
-from rankfall.overview.prediction.measure import TABLES as READ
+from rankfall.overview.prediction import measure as prediction
 from rankfall.overview.prediction.measure import networks as all_networks
 from rankfall.overview.prediction.rows import BIRTH, PARTS, column
 from rankfall.overview.prediction_scores.held_out import judge, why_no_value
@@ -27,21 +27,9 @@ from rankfall.random_streams import stream
 
 TABLE = "prediction_scores"
 NEEDS = "tables"
-TABLES = [
-    "cells",
-    "training",
-    "datasets",
-    "parameters",
-    "states",
-    "gradients",
-    "attention_weights",
-    "attribution",
-    "orders",
-    "probe",
-]
+TABLES = prediction.TABLES
 FINDS = ["headline"]
 LIMITS = {"selection": (0, None), "threshold": (0, 1), "folds": (2, None), "draws": (100, None)}
-assert TABLES == READ
 KNOWS = {
     "depth": ("depth",),
     "parameters": ("parameters",),

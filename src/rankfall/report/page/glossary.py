@@ -1,6 +1,5 @@
 """The glossary of all names on the page: architectures by their parts, components by the first sentence of their file, and words."""
 
-import ast
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -76,19 +75,12 @@ def say_component(kind: str, value: str) -> str:
     name = parts(value)[0]
     try:
         described = components.describe(kind, name)
-    except (RankfallError, OSError, SyntaxError):
+    except (RankfallError, OSError):
         return f"a {kind} that is no longer available"
     if described is None:
         return "what fits the task"
-    tree = ast.parse(described.location.file.read_bytes())
-    named = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in described.location.attributes
-    ]
     # A file of ours has one component, which its docstring explains; one of a user's may have several.
-    nodes = (*named, tree) if ":" in name else (tree, *named)
-    text = next((text for node in nodes if (text := ast.get_docstring(node))), "")
+    text = next(filter(None, described.docs if ":" in name else reversed(described.docs)), "")
     first = re.split(r"(?<=[^.\d][.?])\s+(?=[A-Z`\n])|\n\n", text, maxsplit=1)[0]
     return " ".join(first.split()) or f"{name}: its file has no description"
 

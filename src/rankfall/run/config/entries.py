@@ -3,17 +3,15 @@
 Pydantic checks values from YAML with a model built from the dataclass's fields. They are stored as the dataclass.
 """
 
-import ast
 import functools
 from dataclasses import MISSING, fields
-from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler, create_model
 from pydantic_core import CoreSchema, core_schema
 
-from rankfall.design import Component, meanings
-from rankfall.run.config.values import Entry, Label, Number, Part
+from rankfall.design import meanings
+from rankfall.run.config.values import Entry, Label, pydantic_type
 
 DROPOUT_STEPS = 2**16  # sixteen bits decide what is dropped
 LARGEST_DROPOUT = "0.99998"
@@ -28,7 +26,6 @@ def _dropout(value: float) -> float:
 
 
 CHECKS = {"dropout": _dropout}  # checks that bounds cannot express
-SIGNS = {">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
 
 
 @functools.cache
@@ -41,7 +38,7 @@ def model_of(design: type) -> type[Entry]:
             made["name"] = (Label, ...)
             continue
         default = ... if item.default is MISSING else item.default
-        written = _pydantic_type(hints[item.name])
+        written = pydantic_type(hints[item.name])
         if item.name in CHECKS:
             written = Annotated[written, AfterValidator(CHECKS[item.name])]
         made[item.name] = (written, Field(default, description=means[item.name]))
@@ -57,21 +54,3 @@ class Parsed:
             return source(**{item.name: getattr(given, item.name) for item in fields(source)})
 
         return core_schema.no_info_after_validator_function(build, handler.generate_schema(model_of(source)))
-
-
-def _pydantic_type(hint: Any) -> Any:
-    """Return the pydantic type for a type of `design.py`."""
-    if hint is Component:
-        return Part
-    if hint is float:
-        return Number
-    if get_origin(hint) is Annotated:
-        plain, *bounds = get_args(hint)
-        limits: dict[str, Any] = {}
-        for bound in bounds:  # such as ">= 1"
-            sign, number = bound.split()
-            limits[SIGNS[sign]] = ast.literal_eval(number)
-        return Annotated[_pydantic_type(plain), Field(**limits)]
-    if get_origin(hint) in (Union, UnionType):
-        return Union[tuple(item if item is NoneType else _pydantic_type(item) for item in get_args(hint))]  # noqa: UP007
-    return hint

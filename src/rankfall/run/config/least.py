@@ -6,12 +6,10 @@ nothing to compute, and a job would only fail after hours, or draw nothing. In o
 always possible, whatever bound is assumed.
 """
 
-import ast
-import functools
 from collections.abc import Container, Mapping
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
-from rankfall.components import Description
+from rankfall.descriptions import Description
 from rankfall.run.config.problems import problem, show_value
 
 LEAST = dict.fromkeys(
@@ -29,7 +27,8 @@ def limits_of(kind: str, found: Description, name: str) -> tuple[Any, Any]:
         return declared[0], declared[1]
     option = found.options[name]
     least = LEAST.get(name) if kind in BESIDE and is_own(found) else None
-    if least is None and _counts(option.annotation):
+    types = leaf_types(option.type)
+    if least is None and int in types and float not in types:
         least = 0
     default = option.default if isinstance(option.default, list | tuple) else [option.default]
     if least is not None and any(type(one) in (int, float) and one < least for one in default):
@@ -57,14 +56,13 @@ def check_entries(kind: str, found: Description, name: str, value: Any, path: st
 
 def is_own(found: Description) -> bool:
     """Return whether a component belongs to this package."""
-    return found.location.module.startswith("rankfall.")
+    return found.location.shipped
 
 
-@functools.lru_cache(maxsize=1024)
-def _counts(annotation: str) -> bool:
-    """Return whether an option is an integer or a list of integers."""
-    names = {node.id for node in ast.walk(ast.parse(annotation.strip("'\""))) if isinstance(node, ast.Name)}
-    return "int" in names and "float" not in names
+def leaf_types(hint: Any) -> set[Any]:
+    """Return the types of which a type is composed."""
+    inner = () if get_origin(hint) is Literal else get_args(hint)
+    return set[Any]().union(*map(leaf_types, inner)) if inner else {hint}
 
 
 def check_heads(options: Mapping[str, Any], written: Container[str], path: str) -> None:

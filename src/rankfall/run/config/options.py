@@ -1,37 +1,37 @@
-"""Components of a configuration, checked against their source text: that they exist and take these options with these types.
+"""Components of a configuration: that they exist and take these options with these values.
 
-Nothing is imported. The check reads the annotation of the keyword-only parameter (int, float, bool, str, list[...], Literal[...],
-tuple[...], X | None; the component checks others) and the component's `LIMITS`, a literal such as `{"train": (1, None)}`. Without `LIMITS`
-the defaults of `least.py` apply. `PARTS = {"masks": "mask"}` says that an option names components of a kind. They are checked like those of
-an architecture.
+Pydantic checks an option against the annotation of its parameter and against the component's `LIMITS`, such as `{"train": (1, None)}`.
+Without `LIMITS` the defaults of `least.py` apply. `PARTS = {"masks": "mask"}` says that an option names components of a kind. They are
+checked like those of an architecture.
 """
 
-import ast
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from rankfall import components
-from rankfall.components import Description
+from rankfall.descriptions import Description, Option
 from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.run.config.bounds import NAME
-from rankfall.run.config.facts import FORMS, READ_ALONE, READ_ALONE_OF
+from rankfall.run.config.facts import FORMS, fits_form
 from rankfall.run.config.least import BESIDE, check_entries, check_heads, explain_limits, is_own, limits_of
-from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
-from rankfall.run.config.values import Part, as_float
+from rankfall.run.config.problems import WANTED, nearest, problem, show_value, translate, unknown_key, wrong_type
+from rankfall.run.config.values import Part, pydantic_type
 
 WRITTEN = TypeAdapter(Part)
-WORDS = {
-    "int": "an integer",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "text",
-    "list": "a list",
-    "dict": "a mapping",
+WORDS: dict[Any, str] = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    list: "a list",
+    dict: "a mapping",
+    NoneType: "null",
 }
 GIVEN = {  # arguments that are not options, because the network passes them
     "block": (
@@ -62,20 +62,19 @@ def resolve(kind: str, component: Component, path: str) -> Component:
             raise _unknown_option(kind, component.name, path, key, list(options))
     complete = {}
     for name, option in options.items():
-        empty = component.options.get(name) is None and _reader(option.annotation)[1](None) is _WRONG
-        if option.required and (name not in component.options or empty):
-            wanted = [option.annotation] if option.annotation else []
-            raise problem(f"{path}.{name}", f"{kind} {component.name!r} needs this option", allowed=wanted)
+        where = f"{path}.{name}"
         if name in component.options:
-            check_plain(component.options[name], f"{path}.{name}")
+            check_plain(component.options[name], where)
             limits, hint = limits_of(kind, found, name), explain_limits(found, name)
-            complete[name] = check(option.annotation, component.options[name], f"{path}.{name}", limits, hint)
-            check_entries(kind, found, name, complete[name], f"{path}.{name}")
+            complete[name] = check(option.type, component.options[name], where, limits, hint)
+            check_entries(kind, found, name, complete[name], where)
             if name in found.facts.get("PARTS", {}):
-                _check_parts(found.facts["PARTS"][name], complete[name], f"{path}.{name}")
-        elif option.literal:
-            default = _reader(option.annotation)[1](option.default)  # `float = 1` becomes 1.0, like a written 1
-            complete[name] = _plain(option.default) if default is _WRONG else default
+                _check_parts(found.facts["PARTS"][name], complete[name], where)
+        elif option.required:
+            wanted = [] if option.type is Any else [getattr(option.type, "__name__", str(option.type))]
+            raise problem(where, f"{kind} {component.name!r} needs this option", allowed=wanted)
+        elif option.plain:
+            complete[name] = _default(option)
     if kind == "measure" and is_own(found):
         check_heads(complete, component.options, path)
     return Component(name=component.name, options=complete)
@@ -103,13 +102,10 @@ def description(kind: str, name: str, path: str) -> Description | None:
 
 
 def _check_facts(kind: str, found: Description) -> None:
-    for fact in found.computed:
-        if fact in READ_ALONE or fact in READ_ALONE_OF.get(kind, ()):
-            raise RankfallError(
-                f"{found.location.file}: {fact} is computed, and a plan runs nothing: write literals, such as 6 and not FEWEST"
-            )
-    for fact, (fits, wanted) in FORMS.items():
-        if fact in found.facts and not fits(found.facts[fact]):
+    for fact, (_, wanted) in FORMS.items():
+        if fact in found.opaque and kind != "table":  # whose columns may have such names
+            raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, of numbers and text")
+        if fact in found.facts and not fits_form(fact, found.facts[fact]):
             raise RankfallError(f"{found.location.file}: {fact} must be {wanted}, not {show_value(found.facts[fact])}")
     for fact in ("LIMITS", "FILES", "PARTS", "CHOOSES"):
         for name in found.facts.get(fact, {}):
@@ -130,22 +126,26 @@ def _check_parts(kind: str, value: Any, path: str) -> None:
         resolve(kind, part, where)
 
 
-def check(annotation: str, value: Any, path: str, limits: tuple[Any, Any] = (None, None), hint: str = "") -> Any:
-    """Return the value in the annotated type (an integer for a float becomes a float), or raise. `hint` is for values beyond the limits."""
-    wanted, test = _reader(annotation)
-    found = test(value)
-    if found is _WRONG:
-        raise _mismatch(annotation, wanted, value, path)
-    low, high = limits
-    for number in found if isinstance(found, list) else [found]:
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            continue
-        if isinstance(number, float) and not math.isfinite(number):
-            raise problem(path, f"{show_value(number)} is not a finite number")
-        if (low is not None and number < low) or (high is not None and number > high):
-            sides = [f">= {low}"] * (low is not None) + [f"<= {high}"] * (high is not None)
-            raise problem(path, f"{show_value(number)} is out of range", allowed=[" and ".join(sides)], hint=hint)
-    return found
+def check(hint: Any, value: Any, path: str, limits: tuple[Any, Any] = (None, None), advice: str = "") -> Any:
+    """Return the value in the annotated type, in which an integer for a float becomes a float, or raise. `advice` is for values beyond the
+    limits."""
+    try:
+        return _plain(_adapter(hint, *limits).validate_python(value))
+    except ValidationError as error:
+        raise _mismatch(hint, value, path, error, limits, advice) from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _adapter(hint: Any, low: Any, high: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(pydantic_type(hint, ge=low, le=high), config=ConfigDict(strict=True))
+
+
+def _default(option: Option) -> Any:
+    """Return a default as if it were written: 1 for a float is 1.0. It is possible even where its type or the limits forbid it."""
+    try:
+        return _plain(_adapter(option.type, None, None).validate_python(option.default))
+    except ValidationError:
+        return _plain(option.default)
 
 
 def check_plain(value: Any, path: str) -> None:
@@ -164,109 +164,57 @@ def check_plain(value: Any, path: str) -> None:
         raise wrong_type(path, value, "a number, a word, a list or a mapping")
 
 
-_WRONG = object()
-
-
-def _mismatch(annotation: str, wanted: str, value: Any, path: str) -> RankfallError:
+def _mismatch(
+    hint: Any, value: Any, path: str, error: ValidationError, limits: tuple[Any, Any], advice: str
+) -> RankfallError:
     """Return the error for a value. For a list it names the first wrong item, for a choice the nearest allowed value."""
-    node = ast.parse(annotation.strip("'\""), mode="eval").body
-    inner = _items(node, value)
-    for place, (one, item) in enumerate(zip(inner, value)) if inner else ():
-        told, read = _read_node(one)
-        if read(item) is _WRONG:
-            return _mismatch(ast.unparse(one), told, item, f"{path}.{place}")
-    choices = _choices(node)
-    if choices and isinstance(value, str):
-        return problem(path, f"{show_value(value)} is not possible", allowed=list(map(str, choices)), given=value)
-    return wrong_type(path, value, wanted)
+    steps, found = max(
+        ((_steps(one), one) for one in error.errors()), key=lambda both: (len(both[0]), _is_of_type(both[1]))
+    )
+    where, item = ".".join([path, *map(str, steps)]), found["input"] if steps else value
+    if found["type"] in ("greater_than_equal", "less_than_equal"):
+        sides = [f"{sign} {limit}" for sign, limit in zip((">=", "<="), limits) if limit is not None]
+        what = f"{show_value(found['input'])} is out of range"
+        return problem(where, what, allowed=[" and ".join(sides)] if sides else [], hint=advice)
+    if found["type"] == "literal_error" and isinstance(item, str):
+        return problem(where, f"{show_value(item)} is not possible", allowed=map(str, choices(hint)), given=item)
+    if found["type"] in ("missing", "too_long", "literal_error", *WANTED):
+        return wrong_type(where, item, (steps and WANTED.get(found["type"])) or say_type(hint))
+    return translate(error, path)
 
 
-def _items(node: ast.expr, value: Any) -> list[ast.expr] | None:
-    """Return the annotation of each item of a list, or None if the value is not a list of the annotated length."""
-    if isinstance(node, ast.BinOp):
-        return _items(node.left, value) or _items(node.right, value)
-    if not isinstance(value, list | tuple) or not isinstance(node, ast.Subscript):
-        return None
-    inner = node.slice
-    if ast.unparse(node.value) in ("list", "Sequence"):
-        return [inner] * len(value)
-    if ast.unparse(node.value) != "tuple":
-        return None
-    parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-    if len(parts) == 2 and ast.unparse(parts[1]) == "...":
-        return [parts[0]] * len(value)
-    return parts if len(parts) == len(value) else None
+def _steps(detail: ErrorDetails) -> list[int]:
+    """Return the places in lists at which an error is."""
+    steps = [part for part in detail["loc"] if isinstance(part, int)]
+    return steps[:-1] if detail["type"] == "missing" else steps  # a list that is too short
 
 
-def choices(annotation: str) -> list[Any]:
-    """Return the values of a Literal, alone or in a union with None."""
-    node = ast.parse(annotation.strip("'\""), mode="eval").body if annotation else ast.Constant(None)
-    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node]
-    return [choice for part in parts for choice in _choices(part)]
+def _is_of_type(detail: ErrorDetails) -> bool:
+    """Return whether a value has a type of a union, and is wrong for another reason."""
+    return detail["type"].endswith(("_equal", "finite_number"))
 
 
-def _choices(node: ast.expr) -> list[Any]:
-    """Return the values of a Literal."""
-    if not (isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal")):
-        return []
-    return list(ast.literal_eval(node.slice)) if isinstance(node.slice, ast.Tuple) else [ast.literal_eval(node.slice)]
+def choices(hint: Any) -> list[Any]:
+    """Return the values of every Literal in a type."""
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return [choice for part in get_args(hint) for choice in choices(part)]
 
 
-@functools.lru_cache(maxsize=1024)
-def _reader(annotation: str) -> tuple[str, Callable[[Any], Any]]:
-    """Return a description of the allowed values, and a function that returns the value or _WRONG."""
-    if not annotation:
-        return "anything", _plain
-    return _read_node(ast.parse(annotation.strip("'\""), mode="eval").body)
-
-
-def _read_node(node: ast.expr) -> tuple[str, Callable[[Any], Any]]:
-    if isinstance(node, ast.Constant) and node.value is None:
-        return "null", lambda value: value if value is None else _WRONG
-    if isinstance(node, ast.Name) and node.id in WORDS:
-        return WORDS[node.id], functools.partial(_simple, node.id)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        (left, read_left), (right, read_right) = _read_node(node.left), _read_node(node.right)
-
-        def either(value: Any) -> Any:
-            found = read_left(value)
-            return read_right(value) if found is _WRONG else found
-
-        return f"{left} or {right}", either
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("list", "Sequence", "tuple"):
-
-        def every(value: Any) -> Any:
-            inner = _items(node, value)
-            items = [_WRONG] if inner is None else [_read_node(one)[1](item) for one, item in zip(inner, value)]
-            return _WRONG if any(item is _WRONG for item in items) else items
-
-        return _name_list(node), every
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("dict", "Mapping"):
-        return WORDS["dict"], functools.partial(_simple, "dict")
-    choices = _choices(node)
-    if choices:
-
-        def chosen(value: Any) -> Any:  # True is not 1
-            return value if any(type(value) is type(choice) and value == choice for choice in choices) else _WRONG
-
-        return "one of " + ", ".join(map(str, choices)), chosen
-    return ast.unparse(node), _plain
-
-
-def _name_list(node: ast.Subscript) -> str:
-    """Describe the items of a list in words."""
-    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    names = [_read_node(one)[0] for one in inner if ast.unparse(one) != "..."]
-    if ast.unparse(node.value) != "tuple" or len(names) < len(inner):
-        return f"a list, each item {names[0]}"
-    return f"a list of {len(names)}: {', '.join(names)}"
-
-
-def _simple(kind: str, value: Any) -> Any:
-    if kind == "float":
-        value = as_float(value)
-    expected = {"int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict}[kind]
-    return value if type(value) is expected else _WRONG
+def say_type(hint: Any) -> str:
+    """Describe the values of a type in words."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return say_type(inner[0])
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, inner))
+    if origin is Union:
+        return " or ".join(map(say_type, inner))
+    if origin is list:
+        return f"a list, each item {say_type(inner[0])}"
+    if origin is tuple:
+        return f"a list of {len(inner)}: {', '.join(map(say_type, inner))}"
+    return WORDS.get(hint, "anything")
 
 
 def _plain(value: Any) -> Any:

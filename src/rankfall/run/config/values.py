@@ -1,7 +1,9 @@
 """Values of a configuration: numbers, labels that become file names, and components."""
 
+import json
 import re
-from typing import Annotated, Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
@@ -65,3 +67,26 @@ class Written:
 
 
 Part = Annotated[Component, Written]
+SIGNS = {">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
+
+
+def pydantic_type(hint: Any, **bounds: Any) -> Any:
+    """Return the type by which pydantic checks values from YAML. `bounds` (`ge`, `le`) hold for every number in it."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Component:
+        return Part
+    if hint in (int, float):
+        return Annotated[Number if hint is float else hint, Field(**bounds)]
+    if origin is Annotated and isinstance(inner[1], str):  # a field of `design.py`, with bounds such as ">= 1"
+        written = (bound.split() for bound in inner[1:])
+        return pydantic_type(inner[0], **{SIGNS[sign]: json.loads(number) for sign, number in written})
+    if origin is Annotated:
+        return Annotated[pydantic_type(inner[0], **bounds), *inner[1:]]
+    if origin in (Union, UnionType):
+        return Union[tuple(item if item is NoneType else pydantic_type(item, **bounds) for item in inner)]  # noqa: UP007
+    if origin is list:
+        return list[pydantic_type(inner[0], **bounds)]  # type: ignore[misc]
+    if origin is tuple:
+        items: Any = tuple[tuple(pydantic_type(item, **bounds) for item in inner)]  # type: ignore[misc]
+        return Annotated[items, BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
+    return hint

@@ -56,7 +56,7 @@ class Bench:
 
     def key(self, kind: str, component: Component, setting: Surroundings) -> str:
         if (kind, component.name) not in self.code:
-            self.code[kind, component.name] = self.sources.fingerprint([module_of(kind, component, self.sources)])
+            self.code[kind, component.name] = self.sources.fingerprint([module_of(kind, component)])
         read = {name: value for name, value in asdict(setting).items() if name in KINDS[kind].reads}
         code = self.code[kind, component.name], files_of(kind, component, kind)
         return digest("trial", self.own, str(torch.__version__), kind, component.name, component.options, code, read)

@@ -15,11 +15,12 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rankfall import components
-from rankfall.components import Description
+from rankfall.descriptions import Description
 from rankfall.design import Component
 from rankfall.disk import cause
 from rankfall.errors import RankfallError
@@ -45,7 +46,7 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
     words = found.facts.get("READS", {})
     for option, value in component.options.items():
         _must_exist(value, found.facts.get("FILES", {}).get(option), f"{path}.{option}")
-        if "Literal" in found.options[option].annotation:  # a word, even if a folder has this name
+        if found.options[option].choices:  # a word, even if a folder has this name
             continue
         for text in (one for one in as_list(value) if isinstance(one, str)):
             place = _installed_source(words[text]) if text in words else _existing_path(text, kind)
@@ -58,11 +59,11 @@ def files_of(kind: str, component: Component, path: str) -> dict[str, str]:
 
 def data_of(kind: str, name: str, path: str) -> dict[str, str]:
     """Return name -> digest of the files that DATA names in a file of lists, such as published numbers, and of the statement of a claim."""
-    location = components.locate(kind, name)
-    if location is None:
+    found = components.describe(kind, name)
+    if found is None:
         return {}
-    facts = components.facts(location) | ({"DATA": [STATEMENT]} if kind == "claim" else {})
-    found = Description(location, {}, facts)
+    if kind == "claim":
+        found = replace(found, facts={**found.facts, "DATA": [STATEMENT]})
     return {file: content(place) for file, place in sorted(_data(found, path))}
 
 

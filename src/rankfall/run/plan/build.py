@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rankfall import components
 from rankfall.filters import as_list
 from rankfall.report.claim import check_claims, claims
 from rankfall.report.quantities import lend
@@ -30,7 +31,7 @@ from rankfall.run.plan.entries import (
     table_of,
     tables_for_measures,
 )
-from rankfall.run.plan.grid import SECTIONS, Grid, resolve_config
+from rankfall.run.plan.grid import SECTIONS, Grid, components_named_by, resolve_config
 from rankfall.run.plan.own import check_own, columns_of_table
 from rankfall.run.plan.selection import select
 from rankfall.run.plan.slices import Addresses, Slice, addresses_of, cells_of_slice
@@ -128,6 +129,7 @@ def make_plan(source: Mapping[str, Any] | str | Path, only: Slice | None = None)
     cells, and plans a measure or figure when it is first read. A job uses `only` with the cells from a plan that was already checked as a
     whole."""
     written = parse(read(source))
+    components.prepare_descriptions(components_named_by(written))
     config = resolve_config(written)
     labels, colours = check_labels(written), check_colours(written)
     sources, grid = Sources(), Grid(config)

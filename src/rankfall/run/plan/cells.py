@@ -17,7 +17,6 @@ from rankfall.run.config.rules import check_precision, parts
 from rankfall.run.config.types import Compute
 from rankfall.run.keys.files import files_of
 from rankfall.run.keys.fingerprint import Sources
-from rankfall.run.keys.missing import check_imports
 from rankfall.run.plan import shard
 from rankfall.run.plan.cell import Cell, digest, digest_of, spec_content, training_content
 from rankfall.run.plan.cost import Cost, cell_seconds
@@ -63,7 +62,6 @@ class Drafts:
 
     def __init__(self, sources: Sources, compute: Compute) -> None:
         self.sources, self.compute, self.history = sources, compute, read_history(compute.costs)
-        self.modules: dict[tuple[str, str], str] = {}
         self.files: dict[tuple[str, Component], dict[str, str]] = {}
         self.codes: dict[tuple[frozenset[str], tuple[tuple[str, str], ...]], Mapping[str, str]] = {}
         self.taken: dict[str, list[Series]] = {}  # by the digest of the parts that all seeds have in common
@@ -91,13 +89,11 @@ class Drafts:
         content = spec_content(task, architecture, training)
         spec = digest(content)
         stacked = training_content(training, stacked=True)
-        data_roots = (*DATA_ROOTS, self.module("task", task.task))
+        data_roots = (*DATA_ROOTS, module_of("task", task.task))
         used = parts(task, architecture, training)
         check_precision(training, self.compute.device, f"{series.origin} ({training.name})")
         engine = engine_of(self.compute, task, architecture, training)
-        roots = frozenset(
-            (*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(self.module(kind, part) for kind, part in used))
-        )
+        roots = frozenset((*TRAIN_ROOTS, *ROOTS[engine], *data_roots, *(module_of(kind, part) for kind, part in used)))
         data_files = self.files_of("task", task.task, f"tasks.{task.name}")
         files: dict[str, str] = {}  # of the other parts: the cell's key contains the data key
         for kind, part in used:
@@ -134,11 +130,6 @@ class Drafts:
         if (kind, component) not in self.files:
             self.files[kind, component] = files_of(kind, component, path)
         return self.files[kind, component]
-
-    def module(self, kind: str, component: Component) -> str:
-        if (kind, component.name) not in self.modules:
-            self.modules[kind, component.name] = module_of(kind, component, self.sources)
-        return self.modules[kind, component.name]
 
 
 def make_cells(series: Iterable[Series], compute: Compute, sources: Sources, costs: Sequence[Costs] = ()) -> list[Cell]:
@@ -254,11 +245,10 @@ def finish(draft: Draft, seeds: Iterable[int], home: str, datasets: DataKeys) ->
         )
 
 
-def module_of(kind: str, component: Component, sources: Sources) -> str:
-    """Return the module of an existing component. Raise if its text shows that it cannot be imported."""
+def module_of(kind: str, component: Component) -> str:
+    """Return the module of an existing component."""
     location = components.locate(kind, component.name)
     assert location is not None, f"{kind} {component.name} was left open"
-    check_imports(kind, component.name, location.module, sources)
     return location.module
 
 

@@ -138,7 +138,7 @@ def measure_plan(
     """Plan a measure. `made` are the tables that a measure of tables may read."""
     component, path = config.measures[name].component, f"measures.{name}"
     facts, (table, needs) = _facts("measure", component, path), table_of(config, name)
-    roots = [module_of("measure", component, sources), *MEASURE_ROOTS[needs], *find_quantity_modules(facts, modules)]
+    roots = [module_of("measure", component), *MEASURE_ROOTS[needs], *find_quantity_modules(facts, modules)]
     files = files_of("measure", component, path) | files_found_by(facts, modules, path)
     if "BUILDS" in facts and needs != "nothing":
         raise problem(
@@ -167,7 +167,7 @@ def _with(
     """Return modules and files, extended by those of some components."""
     both = list(some)
     more = {name: content for kind, part in both for name, content in files_of(kind, part, path).items()}
-    return [*roots, *(module_of(kind, part, sources) for kind, part in both)], {**files, **more}
+    return [*roots, *(module_of(kind, part) for kind, part in both)], {**files, **more}
 
 
 def tables_for_measures(config: Config) -> set[str]:
@@ -207,7 +207,7 @@ def figure_plan(
                 path, f"it is drawn from table {table!r}, which no measure of this configuration makes", allowed=made
             )
     files = files_of("figure", component, path) | files_found_by(facts, modules, path)
-    roots = [module_of("figure", component, sources), *find_quantity_modules(facts, modules)]
+    roots = [module_of("figure", component), *find_quantity_modules(facts, modules)]
     return FigurePlan(name, component, tables, *_code(sources, roots, files))
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from rankfall.design import Architecture, Component, Task, Training, canonical, parts
+from rankfall.filters import as_list
 from rankfall.run.config.bounds import CELLS
 from rankfall.run.config.entries import model_of
 from rankfall.run.config.match import (
@@ -202,6 +203,24 @@ class Grid:
             where = path if change else f"trainings.{name}"
             self.made[ident] = self.rules.complete_training(replace(self.config.trainings[name], **change), task, where)
         return self.made[ident]
+
+
+def components_named_by(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield (kind, name) for the components of all entries and axes."""
+    for section, kind in (("measures", "measure"), ("figures", "figure")):
+        yield from ((kind, entry.component.name) for entry in getattr(config, section).values())
+    for section in SECTIONS.values():
+        for design in getattr(config, section).values():
+            for field, kind in parts(type(design)).items():
+                if getattr(design, field) is not None:
+                    yield kind, getattr(design, field).name
+    kinds = {**parts(Architecture), **{f"training.{field}": kind for field, kind in parts(Training).items()}}
+    for axes in [axes for entry in config.grid for axes in (entry.axes, *entry.include)]:
+        for axis in axes.keys() & kinds.keys():
+            for item in as_list(axes[axis]):
+                name = item.get("name") if isinstance(item, dict) else item
+                if isinstance(name, str):
+                    yield kinds[axis], name
 
 
 def resolve_config(config: Config) -> Config:

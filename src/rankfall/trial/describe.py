@@ -1,0 +1,205 @@
+"""Describe components by importing them: `python -m rankfall.trial.describe ASKED WRITTEN`, which `descriptions.py` starts.
+
+- Options are the keyword-only parameters of the function, or of the class's `__init__`, with their defaults and annotations.
+- Facts are the names in capitals of the module, such as `INPUTS = "tokens"`, whose values are plain data.
+- What a user's component does not declare is learned by calling it (`learn.py`).
+"""
+
+import builtins
+import importlib.util
+import inspect
+import pickle
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import FunctionType, ModuleType, NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from rankfall import components
+from rankfall.descriptions import PACKAGE, Answer, Description, Location, Option, Request, digest_file
+from rankfall.errors import RankfallError, describe_error
+
+PATHS = sysconfig.get_paths()
+INSTALLED = (*(f"{PATHS[name]}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")), f"{PACKAGE}/", "<")
+LISTS, MAPPINGS = (list, Sequence, Iterable, Collection), (dict, Mapping)
+LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that a call shows
+    "task": ("INPUTS", "TARGETS"),
+    "attention": ("PROVIDES", "OFFERS", "IGNORES", "BREAKS"),
+    "position": ("TOUCHES", "ADMITS", "PROVIDES", "BREAKS"),
+    "normaliser": ("TOUCHES", "PROVIDES"),
+    "sentinels": ("COUNT",),
+    "block": ("BREAKS", "TOKENWISE"),
+    "residual": ("BREAKS",),
+}
+
+
+def describe(request: Request, imports: "Imports") -> Description:
+    """Return the description of a component. Its module is imported."""
+    kind, _, location = request
+    module, found = components.import_component(location)
+    capitals = {
+        name: value for name, value in vars(module).items() if name.isupper() and not imports.brings(module, name)
+    }
+    facts = {name: value for name, value in capitals.items() if is_plain(value)}
+    learned: dict[str, Any] = {}
+    unknown = ""
+    wanted = LEARNED.get(kind, ())
+    if kind in ("normaliser", "residual") and not inspect.isclass(found):
+        wanted = ()  # a function has no methods, and asks for nothing more
+    if not location.shipped and any(fact not in capitals for fact in wanted):
+        learned, unknown = learn(kind, found)
+    bodies = [one for one in vars(module).values() if inspect.isclass(one) or isinstance(one, FunctionType)]
+    return Description(
+        location,
+        options_of(found),
+        {**learned, **facts},
+        tuple(capitals.keys() - facts.keys()),
+        frozenset(name for body in bodies if body.__module__ == module.__name__ for name in options_of(body)),
+        (document(found) if callable(found) else "", document(module)),
+        unknown,
+    )
+
+
+def document(item: Any) -> str:
+    return inspect.cleandoc(item.__doc__ or "")
+
+
+def learn(kind: str, component: Any) -> tuple[dict[str, Any], str]:
+    """Return what calling a component with its defaults shows, or why it shows nothing."""
+    from rankfall.trial.learn import LEARN  # imports torch
+
+    try:
+        return LEARN[kind](component), ""
+    except Exception as error:  # whatever somebody's file may raise; its trial says more
+        return {}, describe_error(error)
+
+
+def options_of(component: Any) -> dict[str, Option]:
+    """Return the options of a function or class by name."""
+    function = inspect.unwrap(component.__init__ if inspect.isclass(component) else component)
+    if not isinstance(function, FunctionType):  # an object's `__init__` in C, or the list of a file of lists
+        return {}
+    named = (one for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY)
+    return {one.name: option_of(one, function.__globals__) for one in named}
+
+
+def option_of(parameter: inspect.Parameter, names: dict[str, Any]) -> Option:
+    hint, default = parameter.annotation, parameter.default
+    if isinstance(hint, str):  # in quotes, or by `from __future__ import annotations`
+        try:
+            hint = eval(hint, names)
+        except Exception:  # a name for type checkers alone
+            hint = Any
+    required, plain = default is parameter.empty, is_plain(default)
+    return Option(plain_type(hint), required, plain, default if plain else None)
+
+
+def plain_type(hint: Any) -> Any:
+    """Return a type as far as plain data can have it: any other type is Any, and its component checks it."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint in (int, float, bool, str, list, dict, None, NoneType) or origin is Literal:
+        return hint
+    if origin is Annotated and all(
+        type(item).__module__.startswith(("pydantic", "annotated_types")) for item in hint.__metadata__
+    ):
+        return Annotated[plain_type(inner[0]), *hint.__metadata__]
+    if origin in (Union, UnionType):
+        parts = [plain_type(part) for part in inner]
+        return Any if Any in parts else Union[tuple(parts)]  # noqa: UP007
+    if origin is tuple and inner and inner[-1] is not ...:
+        return tuple[tuple(map(plain_type, inner))]  # type: ignore[misc]
+    if origin in LISTS or origin is tuple:
+        return list[plain_type(inner[0])]  # type: ignore[misc]
+    return dict if origin in MAPPINGS else Any
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a value is what YAML can write: numbers, text, and lists and mappings of them."""
+    if isinstance(value, list | tuple):
+        return type(value) in (list, tuple) and all(map(is_plain, value))
+    if type(value) is dict:
+        return all(map(is_plain, [*value, *value.values()]))
+    return value is None or type(value) in (int, float, bool, str)
+
+
+class Imports:
+    """Notes which module imports which, to know the files that a description depends on."""
+
+    def __init__(self) -> None:
+        self.edges: dict[str, set[str]] = {}
+        self.before: Callable[..., Any] = builtins.__import__
+        builtins.__import__ = self.note
+
+    def note(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        module = self.before(name, globals, locals, fromlist, level)
+        if globals and "__name__" in globals:
+            package = globals.get("__package__") or ""
+            whole = importlib.util.resolve_name("." * level + name, package) if level else name
+            self.edges.setdefault(globals["__name__"], set()).update(
+                [whole, *(f"{whole}.{item}" for item in fromlist or ())]
+            )
+        return module
+
+    def brings(self, module: ModuleType, name: str) -> bool:
+        """Return whether a module imports a name from another one."""
+        sources = (edge.rpartition(".")[0] for edge in self.edges.get(module.__name__, ()) if edge.endswith(f".{name}"))
+        return any(getattr(sys.modules.get(source), name, None) is getattr(module, name) for source in sources)
+
+    def files(self, location: Location) -> dict[str, str]:
+        """Return the digests of the files behind a component: those of this package that it imports, or all that are not installed."""
+        if not location.shipped:
+            files = [file for module in list(sys.modules.values()) if is_local(file := file_of(module))]
+            return {file: digest_file(file) for file in sorted({*files, str(location.file), __file__})}
+        behind, new = set[str](), {location.module}
+        while new:
+            behind |= new
+            new = {item for name in new for item in self.edges.get(name, ()) if item.startswith("rankfall.")} - behind
+        files = [file_of(sys.modules[name]) for name in behind if name in sys.modules]
+        return {file: digest_file(file) for file in sorted({*filter(None, files), str(location.file)})}
+
+
+def file_of(module: ModuleType) -> str:
+    file = getattr(module, "__file__", None) or ""
+    return file if file.endswith(".py") else ""
+
+
+def is_local(file: str) -> bool:
+    """Return whether a file is a user's: neither installed, nor Python's, nor this package's."""
+    return file != "" and not file.startswith(INSTALLED)
+
+
+def answer(request: Request, imports: Imports) -> Answer:
+    """Describe a component, or say why it cannot be described."""
+    found: Description | RankfallError
+    try:
+        found = describe(request, imports)
+        lasting = request.location.shipped or not ("DATA" in found.facts or found.unknown)
+    except RankfallError as error:
+        found, lasting = error, True
+    except BaseException as error:  # importing somebody's file may raise anything, and end the process
+        found, lasting = RankfallError(describe_failure(error, request)), False
+    return Answer(found, imports.files(request.location), lasting)
+
+
+def describe_failure(error: BaseException, request: Request) -> str:
+    """Return file and line of an error in an import, as near to it as files of users or components are."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    near = [frame for frame in frames if is_local(frame.filename) or frame.filename == str(request.location.file)]
+    where = f"{near[-1].filename}, line {near[-1].lineno}" if near else str(request.location.file)
+    return f"{where}: cannot be imported: {describe_error(error)}"
+
+
+def main(asked: str, written: str) -> None:
+    imports = Imports()
+    with open(written, "wb") as file:
+        for request in pickle.loads(Path(asked).read_bytes()):
+            pickle.dump((request, answer(request, imports)), file)
+            file.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
