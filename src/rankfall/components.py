@@ -1,9 +1,10 @@
 """Components: each part of the benchmark is a file, located by its name and loaded only when a cell names it.
 
-`nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A quantity has a folder
-in its study: `rank/law/` holds the measure, the table and the figure `law`, as `measure.py`, `columns.py` and `figure.py`, and its texts
-for the scorecard and the page. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module,
-`mylab.entropy`: a folder with the same files, or one file. There is no registry: adding a component is adding a file.
+`nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A quantity is a folder
+of its study, or one file. The folder `rank/law/` holds `measure.py`, `columns.py` and `shown.py`, which declares all that is shown of
+`law`. A part that is long has a file of its kind, such as `figure.py`. In `shown.py` and in one file, functions are named by their kind:
+`figure`. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module, `mylab.entropy`. There
+is no registry: adding a component is adding a file.
 
 Everything but `load` reads source text and imports nothing, so planning ten thousand cells never starts torch. What a user's component does
 not declare is learned by calling it once, in a process of its own (`learned.py`):
@@ -30,30 +31,23 @@ from rankfall.design import Architecture, Task, Training, field_declarations, wi
 from rankfall.errors import RankfallError, suggest
 from rankfall.learned import LEARNED, learn
 from rankfall.modules import find_module
+from rankfall.quantity_files import (
+    OF_A_STUDY,
+    STUDIES,
+    Location,
+    camel,
+    defines,
+    locate_in_quantity,
+    locate_in_study,
+    quantities_with,
+)
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
-STUDIES = ("rank", "position", "identity", "use", "claims", "overview")
-OF_A_STUDY = {
-    "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
-    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "claim.py", "published": "published.py",
-}  # fmt: skip
-LISTS = {  # kinds of which a file declares several, and the name of its list
-    "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "CLAIMS", "published": "PUBLISHED",
-}  # fmt: skip
 KINDS: Mapping[str, tuple[str, ...]] = {  # kind -> patterns of its files, with * for the name
     **{kind: (f"{about['folder']}/*.py",) for kind, about in field_declarations(Task, Architecture, Training).items()},
     **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
 }
-
-
-@dataclass(frozen=True)
-class Location:
-    """The module and file of a component: enough to import it, or to read it without importing."""
-
-    module: str
-    file: Path
-    attributes: tuple[str, ...]  # candidates, in order of preference
 
 
 @dataclass(frozen=True)
@@ -86,6 +80,8 @@ def names(kind: str) -> list[str]:
         before, _, after = place.partition("*")
         folder = _package() / before
         found |= {str(path.relative_to(folder)).removesuffix(after) for path in folder.glob(f"*{after}")}
+    if kind in OF_A_STUDY:
+        found |= quantities_with(kind)
     return sorted(name for name in found if not name.startswith("_"))
 
 
@@ -93,8 +89,8 @@ def locate(kind: str, name: str) -> Location | None:
     """Locate a component's file without importing it; return None for `auto`, which has no file."""
     if ":" in name:
         return _locate_external(name)
-    if "." in name and kind in OF_A_STUDY:
-        return _locate_in_quantity(kind, name)
+    if kind in OF_A_STUDY:
+        return locate_in_quantity(kind, name) if "." in name else locate_in_study(kind, name)
     places = [] if name.startswith("_") else _own_locations(kind, name)
     for place in places:
         if os.path.isfile(place.file):  # not cached: the file may vanish
@@ -167,10 +163,19 @@ def bound(kind: str, component: Any) -> Any:
     return found(**component.options) if inspect.isclass(found) else functools.partial(found, **component.options)
 
 
+def declares(kind: str, module: str) -> bool:
+    """Return whether a user's quantity declares a kind."""
+    try:
+        location = locate(kind, module)
+    except RankfallError:
+        return False
+    return location is not None and defines(location.file, location.attributes)
+
+
 @functools.lru_cache(maxsize=4096)
 def _own_locations(kind: str, name: str) -> list[Location]:
     """Return the possible locations of a component of this package. `locate` moves the last match to the front of this cached list."""
-    attributes = (LISTS[kind],) if kind in LISTS else (name, _camel(name) + _camel(kind), _camel(name))
+    attributes = (name, camel(name) + camel(kind), camel(name))
     files = (place.replace("*", name) for place in KINDS[kind])
     return [
         Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", _package() / file, attributes)
@@ -182,10 +187,6 @@ def _package() -> Path:
     return Path(__file__).parent
 
 
-def _camel(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-
-
 def _locate_external(name: str) -> Location:
     module, _, attribute = name.partition(":")
     if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
@@ -194,26 +195,6 @@ def _locate_external(name: str) -> Location:
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise RankfallError(f"{name!r}: no Python module {module!r} is installed or lies in the working directory")
     return Location(module, Path(spec.origin), (attribute,))
-
-
-def _locate_in_quantity(kind: str, quantity: str) -> Location:
-    """Locate a component of a user's quantity: the file of the kind in its folder, or its single file, where functions are named by their
-    kind: `measure`, `columns`, `figure`."""
-    word, last = OF_A_STUDY[kind].removesuffix(".py"), quantity.rpartition(".")[2]
-    in_file = (LISTS.get(kind, word),)
-    in_folder = in_file if kind in LISTS else (last, _camel(last) + _camel(kind), _camel(last), word)
-    spec = find_module(quantity) if all(part.isidentifier() for part in quantity.split(".")) else None
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    if spec is None or not (folders or (spec.origin or "").endswith(".py")):
-        raise RankfallError(
-            f"{quantity!r}: no Python module {quantity!r} is installed or lies in the working directory"
-        )
-    if not folders:
-        return Location(quantity, Path(str(spec.origin)), in_file)
-    file = next((path for folder in folders if (path := Path(folder) / f"{word}.py").is_file()), None)
-    if file is None:
-        raise RankfallError(f"{quantity!r} has no {kind}: there is no {word}.py in {folders[0]}")
-    return Location(f"{quantity}.{word}", file, in_folder)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -8,8 +8,8 @@ import pytest
 from seen import line
 
 from rankfall.errors import RankfallError
-from rankfall.position.offsets.figure import offsets
-from rankfall.position.rho.figure import rho
+from rankfall.position.offsets.shown import figure as offsets
+from rankfall.position.rho import figure as rho
 from rankfall.report.colours import WHOLE, colour
 from rankfall.report.shares import most_frequent
 

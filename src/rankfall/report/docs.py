@@ -8,7 +8,7 @@ from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
 INTRODUCTION = """# Tables
 
 All results of a run are in `results/tables/`, as Parquet files with one observation per row. This page is generated from
-the declarations and from the docstrings of measures and figures, `columns.py`, `measure.py` and `figure.py` in the folder of each quantity
+the declarations and from the docstrings of measures and figures, in the folder of each quantity
 (`src/rankfall/rank/law/`), with equations and options. `rankfall table --docs PATH` writes it to a file.
 
 - Names, types, nulls and duplicates are checked when a table is written, and its schema when it is read.
@@ -70,7 +70,11 @@ def _figures() -> list[str]:
         described = components.describe("figure", name)
         assert described is not None
         tree = ast.parse(described.location.file.read_bytes())
-        function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+        function = next(
+            node
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.name in described.location.attributes
+        )
         told = [ast.get_docstring(node) or "" for node in (tree, function)]
         tables = ", ".join(f"`{table}`" for table in described.facts["TABLES"])
         text = "\n\n".join(part for part in told if part)

@@ -1,10 +1,10 @@
-"""Declarations of quantities for the scorecard and the page: `headline.py`, `chart.py`, `sentence.py` and `claim.py` in their folders.
+"""Find the declarations of quantities for the scorecard and the page: the lists `HEADLINES`, `CHARTS`, `SENTENCES` and `CLAIMS`.
 
-A user's quantity is a module (`mylab.entropy`): a folder with the same files, or a single file. A run knows those whose tables its measures
-fill (`lend`); such a table is named by the module.
+They are in `shown.py` of the quantity's folder, in the file of their kind there (`sentence.py`), or in the single file of the quantity.
+A user's quantity is a module, `mylab.entropy`. A run knows those whose tables its measures fill (`lend`); such a table is named by the
+module.
 """
 
-import ast
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -29,7 +29,7 @@ def lend(modules: Iterable[str]) -> None:
 
 def lend_headlines(modules: Iterable[str]) -> None:
     """Set the users' modules whose headlines this process knows, those of a scorecard that was read; modules without headlines are kept."""
-    lend([*modules, *(module for module in lent() if not declares("headline", module))])
+    lend([*modules, *(module for module in lent() if not components.declares("headline", module))])
 
 
 def lent() -> tuple[str, ...]:
@@ -54,20 +54,7 @@ def declarations_of(kind: str) -> tuple[Any, ...]:
 
 def sources(kind: str, modules: Iterable[str]) -> list[str]:
     """Return the quantities with declarations of a kind: those of the package, and those of these modules."""
-    return [*components.names(kind), *(module for module in modules if declares(kind, module))]
-
-
-def declares(kind: str, module: str) -> bool:
-    """Return whether a user's quantity declares a kind: in the file of the kind, or, if it is a single file, in the list of the kind."""
-    try:
-        location = components.locate(kind, module)
-    except RankfallError:
-        return False
-    if location is None or location.module != module:
-        return location is not None
-    tree = ast.parse(location.file.read_bytes())
-    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
-    return any(isinstance(target, ast.Name) and target.id in location.attributes for target in targets)
+    return [*components.names(kind), *(module for module in modules if components.declares(kind, module))]
 
 
 def study_of(kind: str, name: str) -> str:

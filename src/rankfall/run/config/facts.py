@@ -5,6 +5,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.design import Architecture, parts
+from rankfall.quantity_files import LISTS
 
 Form = tuple[Callable[[Any], bool], str]
 NETWORK = frozenset(parts(Architecture).values())  # kinds of components that make up a network
@@ -71,8 +72,8 @@ FORMS: dict[str, Form] = {
     ),
     "TABLES": (_words, "a list of tables"),
     "FINDS": (
-        lambda value: _words(value) and set(value) <= components.LISTS.keys(),
-        f"a list of what quantities declare ({', '.join(components.LISTS)})",
+        lambda value: _words(value) and set(value) <= LISTS.keys(),
+        f"a list of what quantities declare ({', '.join(LISTS)})",
     ),
     "PROVIDES": (_is_list_of_text, "a list of what it has for measures, such as weights"),
     "BREAKS": (
