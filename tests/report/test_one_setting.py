@@ -9,8 +9,8 @@ from seen import line
 
 from rankfall.identity.attribution.figure import attribution
 from rankfall.report.account import account
-from rankfall.report.chance import chances
 from rankfall.report.colours import CHANCE
+from rankfall.report.selection import chances
 from rankfall.report.settings import differences, say_differ
 from rankfall.use.curves import figure as curves
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from rankfall.report.shares import most_frequent
+from rankfall.position.rho import most_frequent
 from rankfall.streams import stream
 from rankfall.tasks._dataset import draw
 from rankfall.tasks._repeats import count_common, sequences

@@ -4,8 +4,7 @@ from rankfall.annotations import Read
 from rankfall.identity.attention_identity.shown import WHOLE
 from rankfall.report.coincide import coincide
 from rankfall.report.lines import legend_below, lines, steps
-from rankfall.report.measured import select_models
-from rankfall.report.model_names import name_measurements
+from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.selection import select
 from rankfall.report.style import Picture
 

@@ -4,6 +4,7 @@ Weights whose rows sum to one give equal tokens equal outputs, so they fail the 
 another length. The tables are joined by the components that mix tokens, because only one of the tables names architectures.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.lines import Line2D
@@ -21,7 +22,6 @@ from rankfall.report.looks import label
 from rankfall.report.ranking import gather, say_extreme
 from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.settings import say_differ
-from rankfall.report.spread import spread
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["extrapolation", "probe", "orders"]
@@ -204,3 +204,19 @@ def say_most(points: list[dict[str, Any]]) -> str:
     return say_extreme(
         gather(DataFrame(each, columns=["architecture", "seed", "kept"]), "kept"), "{:.2f}".format, "most", most=True
     )
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Return positions at least `gap` apart, in the order of the wanted ones, that minimise the sum of squared distances to them. Labels
+    that would overlap are moved as a group whose mean stays unchanged."""
+    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    groups: list[tuple[float, int]] = []  # (mean of wanted position minus rank * gap, count)
+    for rank, index in enumerate(order):
+        mean, count = wanted[index] - rank * gap, 1
+        while groups and groups[-1][0] > mean:
+            before, many = groups.pop()
+            mean, count = (mean * count + before * many) / (count + many), count + many
+        groups.append((mean, count))
+    moved = [mean for mean, count in groups for _ in range(count)]
+    places = dict(zip(order, (mean + rank * gap for rank, mean in enumerate(moved))))
+    return [places[index] for index in range(len(wanted))]

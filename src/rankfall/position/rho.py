@@ -1,6 +1,8 @@
 """Accuracy against the share of repeated tokens, from independent to identical tokens: one panel per task, one line per architecture."""
 
+import math
 from collections.abc import Mapping
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -17,8 +19,8 @@ from rankfall.report.looks import label
 from rankfall.report.ranking import average, say_mean
 from rankfall.report.selection import among, describe_filter, one_a_seed, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
-from rankfall.report.shares import most_frequent
 from rankfall.report.style import Picture
+from rankfall.series import power
 
 TABLES = ["training", "cells"]
 BEST = {
@@ -128,3 +130,30 @@ def describe_finding(table: DataFrame, kinds: list[str], names: list[str], setti
         parts.append(f"{kind.replace('_', ' ')} at a share of {part.rho.max():g}: {', '.join(values)}")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+@cache
+def most_frequent(length: int, symbols: int, rho: float) -> float:
+    """Return the expected accuracy of the best answer that is the same for all positions of a sequence.
+
+    Counts of independent tokens are Poisson counts on condition of their sum, so P(no count above k) is one entry of a product of
+    truncated Poisson series.
+    """
+    common = math.floor(rho * length + 0.5)  # tokens that are one symbol; the others are drawn independently
+    own = length - common
+    mean = own / symbols
+    series = np.array(
+        [math.exp(c * math.log(mean) - mean - math.lgamma(c + 1)) if mean else float(c == 0) for c in range(own + 1)]
+    )
+    total = math.exp(own * math.log(own) - own - math.lgamma(own + 1)) if own else 1.0  # P(all counts sum to `own`)
+
+    def below(most: int) -> float:
+        """Return P(no symbol occurs more than `most` times)."""
+        if most < common:
+            return 0.0
+        others = power(np.where(np.arange(own + 1) <= most, series, 0.0), symbols - 1)
+        first = np.where(np.arange(own + 1) <= most - common, series, 0.0)
+        return float(np.convolve(others, first)[own]) / total
+
+    chances = [below(most) for most in range(length + 1)]
+    return sum(most * (chances[most] - chances[most - 1]) for most in range(1, length + 1)) / length

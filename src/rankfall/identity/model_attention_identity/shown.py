@@ -6,8 +6,7 @@ The figure: information in attention weights of models: free directions, second 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.identity.attention_identity.shown import EXACT, FREE, TOLERANCE, WHOLE, exact
 from rankfall.report.lines import POSITIVE, below, collect_labels, on, steps
-from rankfall.report.measured import select_models
-from rankfall.report.model_names import name_measurements
+from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.published_numbers import read_published
 from rankfall.report.selection import select

@@ -10,7 +10,6 @@ from rankfall.annotations import DataFrame, Read, Series
 from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.cell_numbers import plain
-from rankfall.report.chance import chances
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
 from rankfall.report.headlines import Headline
@@ -22,7 +21,7 @@ from rankfall.report.page.sentences import percent
 from rankfall.report.panels import draw_panels, panels_of
 from rankfall.report.published_numbers import read_published
 from rankfall.report.ranking import by_setting, gather, say_extreme, say_span
-from rankfall.report.selection import deepest, one_of, select_asked, select_finished
+from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 

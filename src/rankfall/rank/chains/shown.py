@@ -7,8 +7,7 @@ import numpy as np
 
 from rankfall.annotations import DataFrame, Read
 from rankfall.report.lines import MIDDLE_HALF, POSITIVE, legend_below, lines, steps
-from rankfall.report.measured import select_models
-from rankfall.report.model_names import name_measurements
+from rankfall.report.model_names import name_measurements, select_models
 from rankfall.report.page.chart import MODEL, Chart
 from rankfall.report.published_numbers import read_published
 from rankfall.report.style import Picture

@@ -8,14 +8,13 @@ from typing import Any
 
 from rankfall.annotations import Read
 from rankfall.report.account import account
-from rankfall.report.chance import chances
 from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK, WHOLE
 from rankfall.report.labels import join
 from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart
 from rankfall.report.ranking import average, say_mean, say_span
-from rankfall.report.selection import choose, deepest, init_first, select
+from rankfall.report.selection import chances, choose, deepest, init_first, select
 from rankfall.report.settings import differences
 from rankfall.report.style import Picture
 
