@@ -37,6 +37,7 @@ FLOORS = (
     ("nets", "tasks"),
     ("report",),
     ("components", "examples", "filters", "texts"),
+    ("quantity_files",),
     ("descriptions", "modules"),
     ("caches", "project"),
     ("design", "disk", "random_streams", "series", "yaml_text"),

@@ -9,6 +9,7 @@ import pytest
 
 from rankfall import cli, components
 from rankfall.errors import RankfallError
+from rankfall.quantity_files import LISTS
 
 
 def test_folder_is_the_registry() -> None:
@@ -17,7 +18,7 @@ def test_folder_is_the_registry() -> None:
     assert not [name for kind in components.KINDS for name in components.names(kind) if name.startswith("_")]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in components.KINDS if kind not in components.LISTS])
+@pytest.mark.parametrize("kind", [kind for kind in components.KINDS if kind not in LISTS])
 def test_every_component_is_described(kind: str) -> None:
     for name in components.names(kind):
         found = components.describe(kind, name)
@@ -76,6 +77,16 @@ def test_help_lists_verbs_without_importing_them() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "Show what a run would compute and why" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_declarations_load_without_heavy_libraries() -> None:
+    program = (
+        "import sys; from rankfall.report.quantities import declarations_of\n"
+        "for kind in ('headline', 'chart'): declarations_of(kind)\n"
+        "print(sorted({'torch', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

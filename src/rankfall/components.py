@@ -1,10 +1,10 @@
 """Components: each part of the benchmark is a file, located by its name and loaded only when a cell names it.
 
-`nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A quantity has a folder
-in its study: `rank/law/` holds the measure, the table and the figure `law`, as `measure.py`, `columns.py` and `figure.py`, and its texts
-for the scorecard and the page. A claim has a folder in `studies/claims/` of the checkout, with `experiment.py` and `rule.py`. A component
-outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module, `mylab.entropy`: a folder with the same
-files, or one file. There is no registry: adding a component is adding a file.
+`nets/normalisers/l2.py` is the normaliser `l2`: it defines the function `l2`, or the class `L2Normaliser` or `L2`. A quantity is a folder
+of its study, or one file. The folder `rank/law/` holds `measure.py`, `columns.py` and `shown.py`, which declares all that is shown of
+`law`. A part that is long has a file of its kind, such as `figure.py`. In `shown.py` and in one file, functions are named by their kind:
+`figure`. A component outside the package is named by dotted path, `mylab.attn:Sharp`, and a quantity by its module, `mylab.entropy`. There
+is no registry: adding a component is adding a file.
 
 Only `load` imports a component into this process. `describe` returns its options and facts, which another process computes by importing it
 and the user's cache folder keeps (`descriptions.py`), so planning ten thousand cells never starts torch. Options are the keyword-only
@@ -28,23 +28,26 @@ from rankfall.descriptions import Description, Location, NotDefined, Request, de
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
 from rankfall.modules import find_module, local_folders, root_of
+from rankfall.quantity_files import (
+    CLAIMS,
+    EXPERIMENT,
+    OF_A_STUDY,
+    OF_AN_EXPERIMENT,
+    STUDIES,
+    camel,
+    defines,
+    locate_in_quantity,
+    locate_in_study,
+    quantities_with,
+)
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
-STUDIES = ("rank", "position", "identity", "use", "overview")
-OF_A_STUDY = {
-    "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
-    "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "rule.py", "published": "published.py",
-}  # fmt: skip
-EXPERIMENT, OF_AN_EXPERIMENT = "experiment.py", {"TABLE": "evidence", "NEEDS": "nothing"}  # the measure of a claim
-LISTS = {  # kinds that a component can find, and the name that each of their files defines: a list, or the rule of a claim
-    "headline": "HEADLINES", "chart": "CHARTS", "sentence": "SENTENCES", "claim": "decide", "published": "PUBLISHED",
-}  # fmt: skip
 KINDS: Mapping[str, tuple[str, ...]] = {  # kind -> patterns of its files, with * for the name
     **{kind: (f"{about['folder']}/*.py",) for kind, about in field_declarations(Task, Architecture, Training).items()},
     **{kind: tuple(f"{study}/*/{file}" for study in STUDIES) for kind, file in OF_A_STUDY.items()},
-    "measure": (*(f"{study}/*/measure.py" for study in STUDIES), f"studies/claims/*/{EXPERIMENT}"),
-    "claim": ("studies/claims/*/rule.py",),
+    "measure": (*(f"{study}/*/measure.py" for study in STUDIES), f"{CLAIMS}/*/{EXPERIMENT}"),
+    "claim": (f"{CLAIMS}/*/rule.py",),
 }
 
 
@@ -55,6 +58,8 @@ def names(kind: str) -> list[str]:
         before, _, after = place.partition("*")
         folder = root_of(place) / before
         found |= {str(path.relative_to(folder)).removesuffix(after) for path in folder.glob(f"*{after}")}
+    if kind in OF_A_STUDY:
+        found |= quantities_with(kind)
     return sorted(name for name in found if not name.startswith("_"))
 
 
@@ -62,9 +67,9 @@ def locate(kind: str, name: str) -> Location | None:
     """Locate a component's file without importing it; return None for `auto`, which has no file."""
     if ":" in name:
         return _locate_external(name)
-    if "." in name and kind in OF_A_STUDY:
-        return _locate_in_quantity(kind, name)
-    places = [] if name.startswith("_") else _own_locations(kind, name, os.getcwd())
+    if kind in OF_A_STUDY:
+        return locate_in_quantity(kind, name) if "." in name else locate_in_study(kind, name)
+    places = [] if name.startswith("_") else _own_locations(kind, name)
     for place in places:
         if os.path.isfile(place.file):  # not cached: the file may vanish
             if place is not places[0]:  # tried first next time: a plan locates components a hundred thousand times
@@ -147,20 +152,28 @@ def bound(kind: str, component: Any) -> Any:
     return found(**component.options) if inspect.isclass(found) else functools.partial(found, **component.options)
 
 
+def declares(kind: str, module: str) -> bool:
+    """Return whether a user's quantity declares a kind."""
+    try:
+        location = locate(kind, module)
+    except RankfallError:
+        return False
+    return location is not None and defines(location.file, location.attributes)
+
+
 @functools.lru_cache(maxsize=4096)
-def _own_locations(kind: str, name: str, working_directory: str) -> list[Location]:
-    """Return the possible locations of a component. `locate` moves the last match to the front of this cached list."""
-    attributes = (LISTS[kind],) if kind in LISTS else (name, _camel(name) + _camel(kind), _camel(name))
-    found = []
-    for place in KINDS[kind]:
-        file = place.replace("*", name)
-        module = ("" if place.startswith("studies/") else "rankfall.") + file.removesuffix(".py").replace("/", ".")
-        found.append(Location(module, root_of(place) / file, attributes))
-    return found
+def _own_locations(kind: str, name: str) -> list[Location]:
+    """Return the possible locations of a component of this package. `locate` moves the last match to the front of this cached list."""
+    attributes = (name, camel(name) + camel(kind), camel(name))
+    files = (place.replace("*", name) for place in KINDS[kind])
+    return [
+        Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", _package() / file, attributes)
+        for file in files
+    ]
 
 
-def _camel(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+def _package() -> Path:
+    return Path(__file__).parent
 
 
 def _locate_external(name: str) -> Location:
@@ -173,36 +186,16 @@ def _locate_external(name: str) -> Location:
     return Location(module, Path(spec.origin), (attribute,))
 
 
-def _locate_in_quantity(kind: str, quantity: str) -> Location:
-    """Locate a component of a user's quantity: the file of the kind in its folder, or its single file, where functions are named by their
-    kind: `measure`, `columns`, `figure`."""
-    word, last = OF_A_STUDY[kind].removesuffix(".py"), quantity.rpartition(".")[2]
-    in_file = (LISTS.get(kind, word),)
-    in_folder = in_file if kind in LISTS else (last, _camel(last) + _camel(kind), _camel(last), word)
-    spec = find_module(quantity) if all(part.isidentifier() for part in quantity.split(".")) else None
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    if spec is None or not (folders or (spec.origin or "").endswith(".py")):
-        raise RankfallError(
-            f"{quantity!r}: no Python module {quantity!r} is installed or lies in the working directory"
-        )
-    if not folders:
-        return Location(quantity, Path(str(spec.origin)), in_file)
-    files = [f"{word}.py", *[EXPERIMENT] * (kind == "measure")]
-    file = next((path for folder in folders for name in files if (path := Path(folder) / name).is_file()), None)
-    if file is None:
-        raise NotDefined(f"{quantity!r} has no {kind}: there is no {' or '.join(files)} in {folders[0]}")
-    return Location(f"{quantity}.{file.stem}", file, in_folder)
-
-
 @functools.lru_cache(maxsize=4096)
 def _describe(kind: str, name: str, location: Location, mtime: int, size: int) -> Description:
     """Describe a component. Time and size of its file are part of the cache's key, so a long-lived process sees an edit."""
     found = describe_component(Request(kind, name, location), _all_shipped() if location.shipped else ())
-    if kind in ("measure", "figure") and "." in name and ":" not in name:  # a user's table is named by its module
-        by_default: dict[str, Any] = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
-        by_default = OF_AN_EXPERIMENT if location.file.name == EXPERIMENT else by_default
-        return replace(found, facts={**by_default, **found.facts})
-    return found
+    by_default: dict[str, Any] = {}
+    if location.file.name == EXPERIMENT:
+        by_default = OF_AN_EXPERIMENT
+    elif kind in ("measure", "figure") and "." in name and ":" not in name:  # a user's table is named by its module
+        by_default = {"TABLE": name} if kind == "measure" else {"TABLES": [name]}
+    return replace(found, facts={**by_default, **found.facts})
 
 
 def _all_shipped() -> Iterator[Request]:

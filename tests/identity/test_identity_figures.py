@@ -7,9 +7,8 @@ import pytest
 from identity_rows import DEPTH, LEFT, cells, rates
 
 from rankfall.errors import RankfallError
-from rankfall.identity.model_token_identity.figure import model_token_identity
-from rankfall.identity.token_identity.figure import token_identity
-from rankfall.identity.token_identity.rates import select_own
+from rankfall.identity.model_token_identity.shown import figure as model_token_identity
+from rankfall.identity.token_identity.figure import select_own, token_identity
 from rankfall.report import style
 
 

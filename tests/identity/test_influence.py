@@ -10,7 +10,7 @@ from helpers import cells, data_of
 
 from rankfall.identity.cell_influence.measure import cell_influence
 from rankfall.identity.influence.measure import influence, measure_shares, stack
-from rankfall.identity.influence.rows import equal_places
+from rankfall.identity.influence.shown import equal_places
 from rankfall.identity.jacobian import JACOBIAN, blocks_of
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build

@@ -10,8 +10,7 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, VOCABULARY
 
 from rankfall.errors import RankfallError
-from rankfall.identity.model_token_identity.measure import model_token_identity
-from rankfall.identity.model_token_identity.rates import collect_states
+from rankfall.identity.model_token_identity.measure import collect_states, model_token_identity
 from rankfall.measure.context import Context
 from rankfall.models.embeddings import entering, vocabulary
 from rankfall.models.source import ModelSource

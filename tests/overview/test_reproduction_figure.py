@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rankfall.overview.reproduction.figure import reproduction
+from rankfall.overview.reproduction.shown import figure as reproduction
 from rankfall.report import style, tables
 
 

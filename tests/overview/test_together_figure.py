@@ -7,7 +7,8 @@ import pytest
 from identity_rows import DEPTH, cells, rates
 
 from rankfall.errors import RankfallError
-from rankfall.overview.together.figure import spearman, together
+from rankfall.overview.together import figure as together
+from rankfall.overview.together import spearman
 from rankfall.report import style
 
 

@@ -15,7 +15,7 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.position.extrapolation import measure as module
 from rankfall.position.extrapolation.measure import extrapolation, hidden
-from rankfall.position.extrapolation.rows import compute_kept_by_chance
+from rankfall.position.extrapolation.shown import compute_kept_by_chance
 from rankfall.random_streams import stream
 from rankfall.run.plan import make_plan
 from rankfall.tasks._dataset import Dataset, Split

@@ -8,10 +8,10 @@ import pytest
 from seen import line
 
 from rankfall.errors import RankfallError
-from rankfall.position.offsets.figure import offsets
-from rankfall.position.rho.figure import rho
+from rankfall.position.offsets.shown import figure as offsets
+from rankfall.position.rho import figure as rho
+from rankfall.position.rho import most_frequent
 from rankfall.report.colours import WHOLE, colour
-from rankfall.report.shares import most_frequent
 
 SHARES = (0.0, 0.5, 1.0)
 VALUES = {"RPE": (0.4, 0.2, 0.125), "URPE": (1.0, 0.9, 0.8)}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rankfall.errors import RankfallError
-from rankfall.rank.circle.figure import circle
+from rankfall.rank.circle.shown import figure as circle
 
 STEPS = 11
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from rankfall.errors import RankfallError
-from rankfall.rank.model_law.figure import model_law
+from rankfall.rank.model_law.shown import figure as model_law
 from rankfall.report.colours import colour
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankfall.rank.models.figure import down, models
+from rankfall.rank.models import down
+from rankfall.rank.models import figure as models
 
 
 def table(dtype: str = "float64", spread: float = 0.1, model: str = "bert", **sizes: int) -> pd.DataFrame:

@@ -6,8 +6,7 @@ from seen import line
 
 from rankfall.errors import RankfallError
 from rankfall.rank.paths.figure import draws, paths
-from rankfall.rank.paths.headline import short_paths
-from rankfall.rank.paths.rows import LEAST
+from rankfall.rank.paths.shown import LEAST, short_paths
 from rankfall.report.colours import BLUE
 
 

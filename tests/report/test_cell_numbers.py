@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankfall.identity.attention_identity.rows import TOLERANCE
-from rankfall.rank.law.headline import log_residual
+from rankfall.identity.attention_identity.shown import TOLERANCE
+from rankfall.rank.law.shown import log_residual
 from rankfall.report.headlines import by_name, headlines
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import schema

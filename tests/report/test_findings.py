@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 from score_rows import row
 
-from rankfall.position.probe.sentence import say_places
-from rankfall.rank.orders.sentence import say_orders
+from rankfall.position.probe.shown import say_places
+from rankfall.rank.orders.shown import say_orders
 from rankfall.report.conform import conform
 from rankfall.report.page.findings import findings, was_run
 from rankfall.report.settings import find_setting

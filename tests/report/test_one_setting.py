@@ -9,10 +9,10 @@ from seen import line
 
 from rankfall.identity.attribution.figure import attribution
 from rankfall.report.account import account
-from rankfall.report.chance import chances
 from rankfall.report.colours import CHANCE
+from rankfall.report.selection import chances
 from rankfall.report.settings import differences, say_differ
-from rankfall.use.curves.figure import curves
+from rankfall.use.curves import figure as curves
 
 NARROW = {"width": 16, "depth": 2, "task_component": "sorting(length=4)"}
 WIDE = {"width": 32, "depth": 4, "task_component": "sorting(length=8)"}

@@ -7,8 +7,7 @@ import pytest
 
 from rankfall import cli
 from rankfall.report import tables
-from rankfall.report.processors import describe_mixture, find_kinds, join_processors
-from rankfall.report.run_processors import find_kinds_of_run
+from rankfall.report.processors import describe_mixture, find_kinds, find_kinds_of_run, join_processors
 from rankfall.run.jobs import processor
 
 ZEN = "AMD EPYC, family 25 model 17, AVX512"

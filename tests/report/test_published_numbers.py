@@ -51,7 +51,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     folder = tmp_path / "mylab" / "entropy"
     folder.mkdir(parents=True)
-    files = {"__init__.py": "", "measure.py": MEASURE, "columns.py": COLUMNS, "published.py": PUBLISHED}
+    files = {"__init__.py": "", "measure.py": MEASURE, "columns.py": COLUMNS, "shown.py": PUBLISHED}
     for name, text in (files | {"published.csv": "\n".join(LINES)}).items():
         (folder / name).write_text(text)
     (tmp_path / "mylab" / "__init__.py").write_text("")
@@ -67,15 +67,15 @@ def test_every_file_is_read_by_its_quantity() -> None:
     assert len(files) >= 14
     for file in files:
         location = components.locate("published", file.parent.name)
-        assert location is not None and location.file == file.with_name("published.py")
+        assert location is not None and location.file == file.with_name("shown.py")
         assert str(file.relative_to(PACKAGE)) in components.facts(location)["DATA"]
 
 
 def test_one_of_a_user_is_compared(own: Path) -> None:
     plan = make_plan(CONFIG).measures["reproduction"]
     assert "mylab.entropy" in plan.tables
-    assert set(digests("mylab.entropy.published/published.csv")) == {content(own / "published.csv")}
-    assert plan.code["mylab.entropy.published/published.csv"] == content(own / "published.csv")
+    assert set(digests("mylab.entropy.shown/published.csv")) == {content(own / "published.csv")}
+    assert plan.code["mylab.entropy.shown/published.csv"] == content(own / "published.csv")
     (value,) = [value for value in published_numbers() if value["table"] == "mylab.entropy"]
     assert (value["published"], value["at"]) == (0.5, "training=short;depth=2")
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rankfall.report.rst import escape, unescape
+from rankfall.report.style import escape, unescape
 from rankfall.report.written import write_float
 
 HOSTILE = [

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from rankfall.rank.law.rows import clear
+from rankfall.rank.law.shown import clear
 
 # Seed 1 is rounding noise at layer 2; seed 2 has equal rows, which have no residual, from layer 3 on; seed 0 keeps all.
 COURSES: dict[int, list[float | None]] = {

@@ -18,7 +18,7 @@ from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
 from rankfall.overview.claims.measure import decide, describe
-from rankfall.overview.evidence.figure import evidence
+from rankfall.overview.evidence.shown import figure as evidence
 from rankfall.report.claim import claims
 from rankfall.report.conform import conform
 from rankfall.report.decision import UNDECIDED, VERDICTS

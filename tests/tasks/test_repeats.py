@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from rankfall.position.rho import most_frequent
 from rankfall.random_streams import stream
-from rankfall.report.shares import most_frequent
 from rankfall.tasks._dataset import draw
 from rankfall.tasks._repeats import count_common, sequences
 from rankfall.tasks.even_tokens import EvenTokens

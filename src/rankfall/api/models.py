@@ -130,7 +130,7 @@ def law_rows(
     config: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows of `model_law` of one variant; empty for models whose layers are not plain post-norm attention."""
-    from rankfall.rank.model_law.theory import law
+    from rankfall.rank.model_law.measure import law_rows
 
     with request(given, samples, length, text, phase, (variant,), config, seed) as made:
-        return law(made, [check_seed(seed)], samples)
+        return law_rows(made, [check_seed(seed)], samples)

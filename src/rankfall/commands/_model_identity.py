@@ -43,8 +43,8 @@ def show_tokens(frame: "DataFrame", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from rankfall.identity.token_identity.rates import MAPS, select_own
-    from rankfall.identity.token_identity.rows import NEAREST
+    from rankfall.identity.token_identity.figure import MAPS, select_own
+    from rankfall.identity.token_identity.shown import NEAREST
     from rankfall.report.selection import select
 
     part = select_own(select(frame, NEAREST))
@@ -79,7 +79,7 @@ def show_attention(frame: "DataFrame", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from rankfall.identity.attention_identity.rows import WHOLE, exact
+    from rankfall.identity.attention_identity.shown import WHOLE, exact
     from rankfall.report.selection import select
 
     part = exact(select(frame, WHOLE))

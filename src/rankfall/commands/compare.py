@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
-    from rankfall.report.run_processors import describe_difference
+    from rankfall.report.processors import describe_difference
     from rankfall.report.runs import as_lines, as_records, code_differences, compare_runs
 
     if not 0 <= args.tolerance < math.inf:

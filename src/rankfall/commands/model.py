@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.models.source import MINILM, ModelSource
     from rankfall.models.texts import Texts
     from rankfall.rank.model_residuals.profile import profile
-    from rankfall.rank.models.figure import models
+    from rankfall.rank.models import figure as models
     from rankfall.report import style, tables
     from rankfall.report.conform import conform
     from rankfall.report.model_names import short
@@ -119,8 +119,8 @@ def show(frame: "DataFrame", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from rankfall.rank.model_residuals.rows import RESIDUAL
-    from rankfall.rank.models.figure import summary
+    from rankfall.rank.model_residuals.shown import RESIDUAL
+    from rankfall.rank.models import summary
     from rankfall.report.selection import select
     from rankfall.terminal import clean
 

@@ -123,7 +123,7 @@ def read_provenances(plan: "Plan", jobs: "PlanJobs", results: Path) -> Iterator[
 
 def caption(path: Path) -> str | None:
     """Return the caption of a figure, or None if its file cannot be read."""
-    from rankfall.report.rst import unescape
+    from rankfall.report.style import unescape
 
     try:
         text = path.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
 INTRODUCTION = """# Tables
 
 All results of a run are in `results/tables/`, as Parquet files with one observation per row. This page is generated from
-the declarations and from the docstrings of measures and figures, `columns.py`, `measure.py` and `figure.py` in the folder of each quantity
+the declarations and from the docstrings of measures and figures, in the folder of each quantity
 (`src/rankfall/rank/law/`), with equations and options. `rankfall table --docs PATH` writes it to a file.
 
 - Names, types, nulls and duplicates are checked when a table is written, and its schema when it is read.

@@ -1,5 +1,5 @@
 """Headline numbers: their meaning, and the rows of a table and the function that they are computed from. A quantity declares its headlines
-as `HEADLINES` in `headline.py` of its folder (`rank/law/headline.py`).
+as `HEADLINES` in `shown.py` of its folder (`rank/law/shown.py`).
 
 The scorecard's columns, its figure, the page and the documentation all use these texts.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Bounds = tuple[float | None, float | None]
 FLOOR = 16 * 2.0**-52  # the rounding floor of a relative residual in float64
 SHARE: Bounds = (0.0, 1.0)
-SIZE: Bounds = (0.0, None)
+POSITIVE: Bounds = (0.0, None)
 SINGLE = 4.6  # inches, the width of a figure with one panel
 CUT = "_cut"  # prefix of the labels of artists that were clipped at the bounds of their quantity
 UNSEEN = 1e-9  # a relative excess over a bound up to this is rounding

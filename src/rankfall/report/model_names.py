@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rankfall.annotations import DataFrame
+from rankfall.errors import RankfallError
 from rankfall.report.looks import label
 
 # Columns besides model and phase in which measurements differ -> how a value is written.
@@ -51,3 +52,14 @@ def name_measurements(table: DataFrame, axis: str = "") -> list[str]:
         about = [BESIDE[name](row[name]) for name in differ if row[name] == row[name] and row[name] is not None]
         names.append(f"{models[row['model']]}, {row['phase']}" + (f" ({', '.join(about)})" if about else ""))
     return names
+
+
+def select_models(table: DataFrame, figure: str, models: list[str] | None) -> DataFrame:
+    """Return the rows of these models, or of all if there are none; a model that was not measured is an error."""
+    there = sorted(table.model.unique())
+    for model in models or []:
+        if model not in there:
+            raise RankfallError(
+                f"figure {figure}: model {model} was not measured; there is: {', '.join(there) or 'nothing'}"
+            )
+    return table[table.model.isin(models)] if models else table

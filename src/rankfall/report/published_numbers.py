@@ -20,7 +20,7 @@
   one exactly: for trained networks it has every field of task, architecture and training, and every option of each component, with `any`
   for values that the number itself states or that nothing reads.
 
-`published.py` in the same folder adds the file to the quantity:
+Two lines of `shown.py` in the same folder add the file to the quantity:
 
     DATA = ["rank/paths/published.csv"]  # in a user's module: ["published.csv"]
     PUBLISHED = read_published(__file__)

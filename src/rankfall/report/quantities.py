@@ -1,7 +1,8 @@
-"""Declarations of quantities for the scorecard and the page: `headline.py`, `chart.py` and `sentence.py` in their folders.
+"""Find the declarations of quantities for the scorecard and the page: the lists `HEADLINES`, `CHARTS` and `SENTENCES`.
 
-A user's quantity is a module (`mylab.entropy`): a folder with the same files, or a single file. A run knows those whose tables its measures
-fill (`lend`); such a table is named by the module.
+They are in `shown.py` of the quantity's folder, in the file of their kind there (`sentence.py`), or in the single file of the quantity.
+A user's quantity is a module, `mylab.entropy`. A run knows those whose tables its measures fill (`lend`); such a table is named by the
+module.
 """
 
 from collections.abc import Iterable
@@ -9,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from rankfall import components
-from rankfall.descriptions import NotDefined
 from rankfall.errors import RankfallError
 from rankfall.report.statements import claims_sharing
 
@@ -30,7 +30,7 @@ def lend(modules: Iterable[str]) -> None:
 
 def lend_headlines(modules: Iterable[str]) -> None:
     """Set the users' modules whose headlines this process knows, those of a scorecard that was read; modules without headlines are kept."""
-    lend([*modules, *(module for module in lent() if not declares("headline", module))])
+    lend([*modules, *(module for module in lent() if not components.declares("headline", module))])
 
 
 def lent() -> tuple[str, ...]:
@@ -57,15 +57,7 @@ def sources(kind: str, modules: Iterable[str]) -> list[str]:
     """Return the quantities with declarations of a kind: those of the package and its studies, and those of these modules."""
     modules = list(modules)
     shared = claims_sharing(modules) if kind == "claim" else ()
-    return [*components.names(kind), *(module for module in (*modules, *shared) if declares(kind, module))]
-
-
-def declares(kind: str, module: str) -> bool:
-    """Return whether a user's quantity declares a kind: in the file of the kind, or, if it is a single file, in the list of the kind."""
-    try:
-        return components.describe(kind, module) is not None
-    except NotDefined:
-        return False
+    return [*components.names(kind), *(module for module in (*modules, *shared) if components.declares(kind, module))]
 
 
 def study_of(kind: str, name: str) -> str:

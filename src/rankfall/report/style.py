@@ -1,5 +1,6 @@
 """Style and saving of figures: the width of a printed page, fonts that are legible there, and four files per figure."""
 
+import re
 import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from typing import Any
 
 from rankfall.annotations import Axes, DataFrame, Figure
 from rankfall.disk import atomic
-from rankfall.report.rst import escape
 
 WIDTH = 7.0  # inches, the text width of a printed page; no figure is wider, so that fonts keep their size
 FORMATS = ("png", "pdf", "svg", "csv")  # files of a figure, besides its caption
@@ -124,3 +124,20 @@ def files(picture: Picture) -> dict[str, bytes]:
     else:
         text = picture.numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     return found | {"csv": text.encode()}
+
+
+# Characters that begin or end inline markup, links or Snakemake's templates, or that begin a list, directive or table at the start of a
+# line. Others are not escaped, because captions are also read as files.
+MARKED = re.compile(r"[\\`*|_@{]|(?<=\{)[%#]|:(?!\s)|^[^\w\s]")
+NUMBERED = re.compile(r"^([^\W_]+)(?=[.)](\s|$))")  # such as `12. ` or `iv) `: a list
+
+
+def escape(text: str) -> str:
+    """Return text as a single paragraph of reStructuredText, without directives, roles, links, lists, headings or substitutions."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    return NUMBERED.sub(r"\1\\", MARKED.sub(r"\\\g<0>", " ".join(printable.split())))
+
+
+def unescape(text: str) -> str:
+    """Return the original text of `escape`, in one line."""
+    return re.sub(r"\\(.)", r"\1", text)

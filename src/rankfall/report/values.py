@@ -10,7 +10,7 @@ from typing import Any
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.report.numbers import Numbers, Quoted, names
-from rankfall.report.run_processors import find_kinds_of_run
+from rankfall.report.processors import find_kinds_of_run
 
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankfall import components
+from rankfall.quantity_files import LISTS, OF_A_STUDY, STUDIES
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.cells import DATA_ROOTS, TRAIN_ROOTS
 from rankfall.run.plan.entries import MEASURE_ROOTS
@@ -19,7 +20,7 @@ DATA = PLAIN | {"tasks", "texts.py"}
 CELLS = DATA | {"nets", "train"}
 MEASURES = CELLS | {"measure", "models", "streams", "filters.py"}
 REPORT = PLAIN | {"report", "disk.py", "filters.py"}
-ROOMS = {"measure": MEASURES, "task": DATA} | {kind: REPORT for kind in components.OF_A_STUDY if kind != "measure"}
+ROOMS = {"measure": MEASURES, "task": DATA} | {kind: REPORT for kind in OF_A_STUDY if kind != "measure"}
 # A measure of tables computes with what stands in them, so it may read how they are declared.
 OF_TABLES = {
     "reproduction",
@@ -32,8 +33,7 @@ OF_TABLES = {
     "cost",
 }
 # In the folder of a quantity: of no measure's numbers.
-SHOWN = {"rows.py", *(file for kind, file in components.OF_A_STUDY.items() if kind != "measure")}
-SHARED = {"__init__.py", "rows.py", "rates.py"}  # which rows a quantity is, and how several figures draw it
+SHOWN = {"shown.py", *(file for kind, file in OF_A_STUDY.items() if kind != "measure")}
 
 
 def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
@@ -46,7 +46,7 @@ def stages() -> Iterator[tuple[str, tuple[str, ...], set[str]]]:
             location = components.locate(kind, name)
             if location is None:
                 continue
-            found = components.describe(kind, name) if kind not in components.LISTS else None
+            found = components.describe(kind, name) if kind not in LISTS else None
             needs = found.facts.get("NEEDS", "cells") if found else ""
             roots = (location.module, *(MEASURE_ROOTS[needs] if kind == "measure" else ()))
             rooms = ROOMS.get(kind, CELLS) | ({"report", "disk.py", "filters.py"} if name in OF_TABLES else set())
@@ -70,19 +70,19 @@ def strange(file: str, stage: str, rooms: set[str]) -> bool:
         return "census" not in stage
     if room == "check":
         return not stage.startswith("measure census")
-    if room not in components.STUDIES:
+    if room not in STUDIES:
         return room not in rooms
     kind, _, name = stage.partition(" ")
     if kind == "measure":
         return len(Path(file).parts) > 3 and last in SHOWN and name not in OF_TABLES
-    if kind == "sentence":
-        return last == "measure.py"
-    return kind not in components.OF_A_STUDY or last not in {*SHARED, components.OF_A_STUDY[kind]}
+    if kind == "table":
+        return last not in {"__init__.py", "rows.py", "columns.py"}
+    return kind not in OF_A_STUDY or last == "measure.py"
 
 
 def test_arithmetic_never_names_the_machinery() -> None:
     """Not even for types: nets, training, measures and models know a cell as what `design.py` says of it."""
-    rooms = ("nets", "train", "tasks", "measure", "models", *components.STUDIES)
+    rooms = ("nets", "train", "tasks", "measure", "models", *STUDIES)
     machinery = ("run", "commands")
     found = [
         f"{path.relative_to(PACKAGE)}: {name}"

@@ -104,9 +104,8 @@ def test_the_page_follows_tables_figures_and_its_own_files(monkeypatch: pytest.M
     names = {"page.css", "page.html", *(f"script/{name}.js" for name in SCRIPTS)}
     assert {f"rankfall/report/page/{name}" for name in names} == set(page_files())
     assert {
-        "rankfall/rank/residuals/chart.py",
+        "rankfall/rank/residuals/shown.py",
         "rankfall/rank/residuals/sentence.py",
-        "rankfall/rank/residuals/headline.py",
         "rankfall/report/headlines.py",
         "rankfall/report/page/script/panel.js",
     } <= set(planned(PAGE).job("page").code())

@@ -5,12 +5,9 @@ The panels show own share, share by distance, how often another token ranks firs
 
 from typing import Any
 
-from pandas import concat
-from seaborn import color_palette
-
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.identity.attribution.rows import ALL_TOKENS, JACOBIAN, OWN
+from rankfall.identity.attribution.shown import ALL_TOKENS, JACOBIAN, OWN
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import BLACK, BLUE, CHANCE, GREEN, ORANGE, PINK, RED, SKY
@@ -76,6 +73,8 @@ def draw_networks(
 
     `about`: end of the caption; `length`: of the texts; `published`: with the medians of Brunner et al.; `on`: the task in words.
     """
+    from pandas import concat
+
     if not networks:
         raise RankfallError("figure attribution: no network to draw")
     figure, axes = canvas(len(networks), 4, WIDTH, 1.5 * len(networks) + 1.1, sharex="row")
@@ -141,6 +140,8 @@ def draw_boxes(axis: Axes, table: DataFrame, published: bool) -> None:
 
 def distances(axis: Axes, table: DataFrame) -> None:
     """Draw the shares by distance as stacked bars."""
+    from seaborn import color_palette
+
     part = select(table, JACOBIAN | {"quantity": list(SHARES)})
     stacked = (
         part.groupby(["layer", "quantity"])

@@ -6,9 +6,23 @@ directions of e_j, with the standard error of this draw; `directions: null` comp
 layer: in BERT, after position and norm.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
+import torch
+from torch import Tensor
+
+from rankfall.identity.ablation import ablation
+from rankfall.identity.attribution.layers import ABLATION, compute_layers, ratio_rows, share_rows
+from rankfall.identity.jacobian import blocks_of
+from rankfall.identity.model_views import model_views
 from rankfall.measure.context import Context
+from rankfall.measure.models import by_seed, make_request
+from rankfall.models.restart import entering, layers_from
+from rankfall.models.source import ModelSource
+from rankfall.models.subject import Request, Subject, subjects
+from rankfall.models.texts import Texts
+from rankfall.random_streams import stream
 
 TABLE = "model_attribution"
 NEEDS = "nothing"
@@ -43,11 +57,83 @@ def model_attribution(
     `ablated`: number of texts whose tokens are replaced one by one, with a forward pass for each token. Attention and norms are in
     float64.
     """
-    from rankfall.identity.model_attribution.layers import model_rows
-    from rankfall.measure.models import by_seed, make_request
-    from rankfall.models.source import ModelSource
-    from rankfall.models.texts import Texts
-
     source, texts = ModelSource(model, phase, revision, config=config or {}), Texts(text, samples, length)
     request = make_request(source, texts, optional=optional, variants=("transformer",), dtype=dtype)
-    return by_seed(context, request, seeds, lambda one, seed: model_rows(one, seed, tokens, directions, ablated))
+    return by_seed(context, request, seeds, lambda one, seed: rows_of_models(one, seed, tokens, directions, ablated))
+
+
+OUTLIERS, TIMES = (
+    4,
+    6.0,
+)  # outliers: at most this many features of a layer, above this many times the median feature
+
+
+def rows_of_models(
+    request: Request, seeds: Sequence[int], tokens: int, directions: int | None, ablated: int
+) -> list[dict[str, Any]]:
+    """Return all rows of a model, one subject after another."""
+    rows: list[dict[str, Any]] = []
+    for subject in subjects(request, seeds):
+        labels = subject.labels()
+        rows += [labels | row for row in _rows(subject, tokens, directions, ablated)]
+        del subject
+    return rows
+
+
+def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -> list[dict[str, Any]]:
+    samples, length = subject.batch.samples, subject.tokens
+    rng = stream(subject.seed or 0, "attribution")
+    drawn = [torch.from_numpy(rng.permutation(length)[:tokens]).sort().values for _ in range(samples)]
+    chosen = torch.stack(drawn)  # (S, N)
+    apart = outlier_features(subject)
+    squares: dict[str, list[Tensor]] = {}
+    effects: list[Tensor] = []
+    matrices: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.anatomy.layers)]
+    ratios: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.anatomy.layers)]
+    missing: list[dict[str, str]] = []
+    for sample in range(samples):
+        x, layers = entering(subject, sample, sample + 1)[0], layers_from(subject, sample)
+        for name, value in blocks_of(layers, x, chosen[sample], directions, rng, apart).items():
+            squares.setdefault(name, []).append(value)  # (M, L, N, T)
+        if sample < ablated:
+            effects.append(ablation(layers, x[None])[:, 0][:, chosen[sample]])  # (L, N, T)
+        found, missing, of_layer = compute_layers(list(model_views(subject, sample, sample + 1)))
+        for layer in range(subject.anatomy.layers):
+            for name, matrix in found[layer].items():
+                matrices[layer].setdefault(name, []).append(matrix[0, chosen[sample]])
+            for name, ratio in of_layer[layer].items():
+                ratios[layer].setdefault(name, []).append(ratio[0])
+    blocks = {name: torch.stack(values, 2) for name, values in squares.items()}  # (M, L, S, N, T)
+    rows: list[dict[str, Any]] = []
+    for layer in range(subject.anatomy.layers):
+        about = {"outliers": len(apart[layer])}
+        by_method = {name: value[:, layer] for name, value in blocks.items()}
+        by_method |= {name: torch.stack(values).square()[None] for name, values in matrices[layer].items()}
+        made = share_rows(by_method, chosen, missing[layer])
+        if effects:
+            few = {name: value[:, : len(effects)] for name, value in by_method.items()}
+            few[ABLATION] = torch.stack([effect[layer] for effect in effects]).square()[None]
+            made += [
+                row for row in share_rows(few, chosen[: len(effects)], {}) if ABLATION in (row["method"], row["other"])
+            ]
+        made += ratio_rows({name: torch.stack(values) for name, values in ratios[layer].items()}, missing[layer])
+        rows += [{"layer": layer + 1, **about, **row} for row in made]
+    return rows
+
+
+def outlier_features(subject: Subject) -> list[Tensor]:
+    """Return, for each layer 1 .. L, the largest few features whose mean size over all tokens is above `TIMES` the median feature's."""
+    sizes: dict[int, Tensor] = {}
+    for start, stop in subject.parts():
+        subject.run(
+            [subject.variants[0]],
+            start,
+            stop,
+            lambda layer, state: sizes.__setitem__(layer, sizes.get(layer, 0) + state.double().abs().sum((0, 1, 2))),
+        )
+    found = []
+    for layer in range(1, subject.anatomy.layers + 1):
+        size = sizes[layer]
+        largest = size.topk(min(OUTLIERS, len(size) - 1))
+        found.append(largest.indices[largest.values > TIMES * size.median()].sort().values)
+    return found

@@ -1,18 +1,136 @@
-"""Identifiability of tokens from hidden states, layer by layer, one column per architecture."""
+"""Draw how often tokens are identified from hidden states: a column per network, a row per set of candidates, and maps between layers."""
 
+from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any, Literal
 
-from rankfall.annotations import Read
-from rankfall.identity.token_identity.rates import describe_finding, mean_rates, measured_candidates, panels, select_own
+from rankfall.annotations import Axes, DataFrame, Figure, Read
+from rankfall.errors import RankfallError
+from rankfall.identity.token_identity.shown import ASKED, is_own
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
-from rankfall.report.lines import say_cut
+from rankfall.report.colours import BLUE, CHANCE, DIRECTION, GREEN, ORANGE, PINK, kept_map
+from rankfall.report.lines import SHARE, below, collect_labels, fit_title, on, say_cut
 from rankfall.report.looks import label
-from rankfall.report.selection import choose, deepest
+from rankfall.report.ranking import by_setting, gather, say_ends
+from rankfall.report.selection import choose, deepest, select
 from rankfall.report.settings import differences
-from rankfall.report.style import Picture
+from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["token_identity"]
+CANDIDATES = {
+    "sentence": "tokens of the sentence",
+    "distinct": "words that occur once in it",
+    "vocabulary": "whole vocabulary",
+}
+MAPS = {"naive": BLUE, "linear": ORANGE, "mlp": GREEN}
+DASHES = {"cosine": "", "l2": (3, 1.5)}
+ACROSS = 6  # largest number of panels side by side
+NUMBERS = ["network", "candidates", "distance", "map", "layer"]
+
+
+def select_own(table: DataFrame) -> DataFrame:
+    """Return maps on the layer that they were trained on, with the loss that matches the distance, and untrained maps."""
+    return table[is_own(table) & (table.loss.isna() | (table.loss == table.distance)) & table.rate.notna()]
+
+
+def panels(table: DataFrame, networks: list[str], candidates: list[str], transfer: bool, **band: Any) -> Figure:
+    """Draw a column per network, in blocks one below the other if there are many.
+
+    `network` is the column of `table` with the network's name. `band`: arguments of seaborn for the rows of one point, by default mean
+    and deviation.
+    """
+    rows = len(candidates) + transfer
+    blocks = -(-len(networks) // ACROSS)
+    across = -(-len(networks) // blocks)
+    figure, axes = canvas(rows * blocks, across, WIDTH, blocks * (1.45 * rows + 0.3 * transfer) + 0.5, sharey="row")
+    for place in range(blocks * across):
+        block, column = divmod(place, across)
+        own_axes = [line[column] for line in axes[block * rows : (block + 1) * rows]]
+        if place >= len(networks):
+            for panel in own_axes:
+                panel.set_axis_off()
+            continue
+        part = table[table.network == networks[place]]
+        for row, (name, panel) in enumerate(zip(candidates, own_axes)):
+            rates(panel, select_own(part[part.candidates == name]), **band)
+            panel.set(
+                ylim=(-0.03, 1.05),
+                title=fit_title(label(networks[place]), WIDTH / (across + 1.6)) if row == 0 else "",
+                xlabel="layer" if row == rows - transfer - 1 else "",
+            )
+            panel.set_ylabel("" if column else f"rate among\n{fill(CANDIDATES[name], 17)}")
+        if transfer:
+            between(own_axes[-1], part)
+            own_axes[-1].set_xlabel("used on layer" if across > 3 else "layer that it is used on")
+            own_axes[-1].set_ylabel("" if column else "layer that the\nlinear map is trained on")
+    for last in (axes[(block + 1) * rows - 1] for block in range(blocks if transfer else 0)):
+        bar = figure.colorbar(last[0].collections[0], ax=last, label=f"rate:\n{DIRECTION}", pad=0.02)
+        bar.ax.tick_params(labelsize=6.5)
+    below(figure, collect_labels(axes[0], ("map", "distance")), 4)
+    return figure
+
+
+def rates(panel: Axes, table: DataFrame, **band: Any) -> None:
+    """Draw a line for each map: solid by cosine, dashed by L2."""
+    table = table.assign(**{name: table[name].astype(float) for name in ("rate", "layer")})
+    on(panel, table[table["map"] != "position"], "layer", "rate", "map", MAPS,
+       style="distance", style_order=list(DASHES), dashes=DASHES, bounds=SHARE, **band)  # fmt: skip
+    place = select(table, {"map": "position", "distance": "cosine"})
+    if len(place):
+        panel.axhline(place.rate.mean(), color=PINK, linewidth=1.2, linestyle="-.", label="position alone, cosine")
+    panel.axhline(table.chance.mean(), color=CHANCE, linewidth=1, linestyle=":", label="guess")
+
+
+def between(panel: Axes, table: DataFrame) -> None:
+    """Draw the rates of linear maps on the states of other layers, by cosine within the sentence."""
+    import seaborn as sns
+
+    part = select(table, ASKED)
+    grid = part.assign(rate=part.rate.astype(float)).pivot_table(index="trained_layer", columns="layer", values="rate")
+    few = len(grid) <= 8
+    sns.heatmap(
+        grid, ax=panel, vmin=0, vmax=1, cmap=kept_map(), cbar=False, annot=few, fmt=".2f", annot_kws={"fontsize": 5.5}
+    )
+    panel.invert_yaxis()
+    panel.tick_params(length=0, rotation=0)
+    panel.set(xlabel="layer that it is used on", ylabel="")
+
+
+def mean_rates(table: DataFrame) -> DataFrame:
+    """Return means over seeds of the drawn rates, with the ends of the table's intervals if it has them."""
+    columns = [name for name in ("rate", "low", "high", "chance") if name in table]
+    found = select_own(table).groupby(NUMBERS, dropna=False)[columns].mean()
+    return found.astype(float).reset_index()
+
+
+def describe_finding(table: DataFrame, networks: list[str], candidates: str, settings: Mapping[str, str] = {}) -> str:
+    """Write how often a linear map identifies tokens at the last layer, by cosine: most and least often among networks of one setting."""
+    part = select_own(select(table, ASKED | {"candidates": candidates}))
+    part = part[part.network.isin(networks)]
+    last = part[part.layer == part.groupby("network").layer.transform("max")]
+
+    def say(there: DataFrame) -> str:
+        return say_ends(gather(there, "rate", "network"), "{:.2f}".format, "most often", "least")
+
+    said = [
+        f"after layer {layer:g} {by_setting(there, settings, say, 'network')}" for layer, there in last.groupby("layer")
+    ]
+    among, guesses = CANDIDATES[candidates], part.chance.astype(float)
+    least, most = (f"{guess:.2g}" if guess < 0.005 else f"{guess:.2f}" for guess in (guesses.min(), guesses.max()))
+    chance = f"; a guess (dotted) finds {least if least == most else f'{least} to {most}'}" if len(guesses) else ""
+    return f"A linear map finds the token among the {among} {', '.join(said) or 'in no network'}{chance}."
+
+
+def measured_candidates(table: DataFrame, asked: Sequence[str], figure: str) -> list[str]:
+    """Return the requested sets of candidates that were measured, from the smallest. Raise an error if there is none."""
+    found = [name for name in CANDIDATES if name in asked and (table.candidates == name).any()]
+    if not found:
+        raise RankfallError(
+            f"figure {figure}: candidates {', '.join(asked) or 'none'}: none of them was measured; the table has "
+            f"{', '.join(sorted(table.candidates.unique()))}"
+        )
+    return found
 
 
 def token_identity(

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.selection import select
-from rankfall.use.training.rows import TESTED
+from rankfall.use.training.shown import TESTED
 
 DIVERGED, STUCK, SLOW, TRAINED = "diverged", "stuck", "slow", "trained"
 STILL = 0.2  # share of the threshold below which a network is stuck

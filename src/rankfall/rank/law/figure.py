@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankfall.annotations import Axes, DataFrame, Read
-from rankfall.rank.law.rows import clear
+from rankfall.rank.law.shown import clear
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import colours

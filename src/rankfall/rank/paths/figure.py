@@ -7,8 +7,8 @@ from pandas import DataFrame, concat
 
 from rankfall.annotations import Read
 from rankfall.errors import RankfallError
-from rankfall.rank.paths import rows
-from rankfall.rank.paths.rows import LEAST
+from rankfall.rank.paths import shown
+from rankfall.rank.paths.shown import LEAST
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, WHOLE
@@ -63,7 +63,7 @@ def paths(
     titles = {one: write_title(*one) for one in order}
     named = [titles[one] for one in zip(table.architecture, table.training, table.depth)]
     table = table.assign(panel=named)
-    table = table[(table.kind != rows.PATHS["kind"]) | (table.evaluation == evaluation)]
+    table = table[(table.kind != shown.PATHS["kind"]) | (table.evaluation == evaluation)]
     each = mean_by_seed(table)
     grid = lines(
         each, "length", "accuracy", "line", steps([f"{n} paths" for n in sorted(each.paths.unique())]),
@@ -96,7 +96,7 @@ def write_title(architecture: str, training: str, depth: int) -> str:
 
 def mean_by_seed(table: DataFrame) -> DataFrame:
     """Return a row per seed at each point: repeats are averaged within a seed."""
-    each = select(table, rows.PATHS).groupby([*POINT, "seed"]).accuracy.mean().reset_index()
+    each = select(table, shown.PATHS).groupby([*POINT, "seed"]).accuracy.mean().reset_index()
     return each.assign(line=[f"{count} paths" for count in each.paths])
 
 
@@ -106,7 +106,7 @@ def draws(table: DataFrame) -> str:
     Every seed draws its own paths, and repeats within a seed give the variance of a draw. The mean of R repeats has 1/R of their
     variance; the rest of the variance over seeds is that of the networks. Pooled over all points.
     """
-    within = select(table, rows.PATHS).groupby([*POINT, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
+    within = select(table, shown.PATHS).groupby([*POINT, "seed"]).accuracy.agg(["mean", "var", "count"]).reset_index()
     total = within.groupby(POINT)["mean"].var()
     if (within["count"] < 2).all() or not total.sum() > 0:
         return "an unknown share"
@@ -193,7 +193,7 @@ def say_shares(one: dict[str, Any]) -> str:
 def tabulate_paths(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:
     """Return means and deviations by length, of whole networks and of chance, with the verdict of each panel."""
     rest = table[table.kind.isin(list(REFERENCES))].groupby(["panel", "kind", "seed"]).accuracy.mean().reset_index()
-    drawn = concat([each.assign(**rows.PATHS), rest])
+    drawn = concat([each.assign(**shown.PATHS), rest])
     by = summary(drawn, ["panel", "kind", "paths", "length"], "accuracy")
     about = DataFrame.from_dict(verdicts, orient="index").rename_axis("panel").reset_index()
     return by.merge(about, on="panel")

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.rank.residuals.rows import STATES
+from rankfall.rank.residuals.shown import STATES
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rankfall.annotations import DataFrame, Series
-from rankfall.rank.residuals.headline import STILL
+from rankfall.rank.residuals.shown import STILL
 from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import join
 from rankfall.report.page.question import Question

@@ -1,4 +1,4 @@
-"""Interactive charts of the page: rows of a table, and the choices of a reader. A quantity declares its charts as `CHARTS` in `chart.py`
+"""Interactive charts of the page: rows of a table, and the choices of a reader. A quantity declares its charts as `CHARTS` in `shown.py`
 of its folder; the page has a chart if the run has its table.
 
 `lines`: y over x with a line per value of `line`, mean and deviation over seeds. `points`: one value per line.
@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rankfall.report.lines import POSITIVE as POSITIVE
+from rankfall.report.lines import SHARE as SHARE
+from rankfall.report.lines import Bounds
 from rankfall.report.quantities import declarations_of
 
 NETWORK = ("task", "training", "depth", "apart")  # columns in which networks of one architecture differ
@@ -37,11 +40,6 @@ MENUS = {  # labels of menus whose column names are unclear
     "kept_tokens": "tokens counted",
     "other": "compared with",
 }
-
-
-Ends = tuple[float | None, float | None]
-SHARE: Ends = (0.0, 1.0)
-POSITIVE: Ends = (0.0, None)
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Chart:
     value_title: str = ""
     named_by: str = ""  # the menu whose value names y
     start: Mapping[str, Any] = field(default_factory=dict)  # menu -> its initial value, if it exists
-    within: Ends = (None, None)  # possible range: bands are clipped to it, and the colours of a grid span it
+    within: Bounds = (None, None)  # possible range: bands are clipped to it, and the colours of a grid span it
     better: Literal["high", "low"] | None = None  # for a grid: the end that keeps more
     beside: tuple[Level, ...] = ()
     derive: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)

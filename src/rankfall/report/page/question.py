@@ -1,5 +1,5 @@
 """Questions that the page answers from the scorecard or from other tables. A quantity declares its questions as `SENTENCES` in
-`sentence.py` of its folder."""
+`shown.py` of its folder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

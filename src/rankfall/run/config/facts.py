@@ -8,11 +8,12 @@ from pydantic import AfterValidator, StrictBool, StrictFloat, StrictInt, TypeAda
 
 from rankfall import components
 from rankfall.design import Architecture, parts
+from rankfall.quantity_files import LISTS
 
 Form = tuple[Any, str]  # a type, and its values in words
 NETWORK = tuple(sorted(set(parts(Architecture).values())))  # kinds of components that make up a network
 # Types that are made of tables, and so known at run time alone.
-_LIST: Any = Literal[tuple(components.LISTS)]
+_LIST: Any = Literal[tuple(LISTS)]
 _KIND: Any = Literal[tuple(components.KINDS)]
 _PART: Any = Literal[NETWORK]
 Some = Annotated[list[str], MinLen(1)]
@@ -60,7 +61,7 @@ FORMS: dict[str, Form] = {
     "TABLES": (Some, "a list of tables"),
     "FINDS": (
         Annotated[list[_LIST], MinLen(1)],
-        f"a list of what quantities declare ({', '.join(components.LISTS)})",
+        f"a list of what quantities declare ({', '.join(LISTS)})",
     ),
     "PROVIDES": (NAMES, "a list of what it has for measures, such as weights"),
     "BREAKS": (

@@ -17,6 +17,7 @@ from rankfall import components
 from rankfall.descriptions import Description, Option
 from rankfall.design import Component
 from rankfall.errors import RankfallError
+from rankfall.quantity_files import OF_A_STUDY
 from rankfall.run.config.bounds import NAME
 from rankfall.run.config.facts import FORMS, fits_form
 from rankfall.run.config.least import BESIDE, check_entries, check_heads, explain_limits, is_own, limits_of
@@ -93,7 +94,7 @@ def description(kind: str, name: str, path: str) -> Description | None:
         return found
     except RankfallError as error:
         known = components.names(kind)
-        if name in known or ":" in name or ("." in name and kind in components.OF_A_STUDY):  # an existing file
+        if name in known or ":" in name or ("." in name and kind in OF_A_STUDY):  # an existing file
             raise problem(path, str(error)) from None
         hint = "" if known else f"there is no file {components.KINDS[kind][0]}"
         if "." in name:

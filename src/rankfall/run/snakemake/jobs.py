@@ -18,6 +18,7 @@ import rankfall
 from rankfall import components
 from rankfall.design import Architecture, Task, Training
 from rankfall.errors import RankfallError
+from rankfall.quantity_files import LISTS
 from rankfall.report.style import FORMATS
 from rankfall.run.keys.fingerprint import Sources
 from rankfall.run.plan.build import CELL_TABLES, Plan
@@ -188,7 +189,7 @@ class PlanJobs:
 
     def _page(self, key: str) -> PlannedJob:
         """Return the job of the page, which shows all tables and links the figures with their captions."""
-        found = find_quantity_modules({"FINDS": [*components.LISTS]}, self.plan.modules)
+        found = find_quantity_modules({"FINDS": [*LISTS]}, self.plan.modules)
         code = self._sources.code_files([*PAGE_ROOTS, *found]) | page_files()
         given = [self.job("table", table) for table in self.tables]
         drawn = [self.job("figure", figure) for figure in sorted(self.plan.figures)]

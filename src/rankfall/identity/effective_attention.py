@@ -1,0 +1,48 @@
+"""Raw and effective attention by kind of token and layer: first token, separators, punctuation, others."""
+
+from rankfall.annotations import Read
+from rankfall.identity.attention_identity.shown import WHOLE
+from rankfall.report.coincide import coincide
+from rankfall.report.lines import legend_below, lines, steps
+from rankfall.report.model_names import name_measurements, select_models
+from rankfall.report.selection import select
+from rankfall.report.style import Picture
+
+TABLES = ["model_attention_identity"]
+KINDS = ("first", "separator", "punctuation", "other")
+QUANTITIES = {"effective_share": "effective", "share": "raw"}
+
+
+def figure(read: Read, *, models: list[str] | None = None, tokens: int | None = None, columns: int = 3) -> Picture:
+    """Draw one panel per model and phase.
+
+    `tokens`: the length; null: the greatest measured.
+    """
+    table = select_models(read("model_attention_identity"), "effective_attention", models)
+    table = select(table, WHOLE | {"quantity": list(QUANTITIES)})
+    table = table[table.value.notna()]
+    network = [table.model, table.phase]
+    longest = table.groupby(network).tokens.transform("max")
+    wanted = (
+        longest if tokens is None else longest.where((table.tokens != tokens).groupby(network).transform("all"), tokens)
+    )
+    table = table[table.tokens == wanted]
+    titles = [f"{name}, {n} tokens" for name, n in zip(name_measurements(table), table.tokens)]
+    table = table.assign(panel=titles, weight=table.quantity.map(QUANTITIES), value=table.value.astype(float))
+    points = table.groupby(["panel", "kind", "weight", "layer"]).value.mean().reset_index()
+    grid = lines(
+        points, "layer", "value", "kind", steps(KINDS), col="panel", col_order=sorted(set(titles)), col_wrap=columns, errorbar=None,
+        style="weight", style_order=["effective", "raw"], dashes={"effective": "", "raw": (2, 1.5)}, shared=(False, True),
+    )  # fmt: skip
+    grid.set(ylim=(0, 1), ylabel="share of absolute weight")
+    legend_below(grid, 6, skip=("kind", "weight"))
+    first = points[points.kind == "first"].groupby(["panel", "weight"]).value.mean().unstack()
+    said = "; ".join(f"{name}: {row.raw:.2f} raw and {row.effective:.2f} effective" for name, row in first.iterrows())
+    caption = (
+        "Share of absolute attention weight by kind of token, raw (dashed) and effective (solid: without the part that does "
+        "not reach the "
+        "output), means over heads and samples; separators are special tokens other than the first. The first token has, over "
+        f"all layers, {said}."
+        + coincide(points.assign(one=points.weight + " " + points.kind), "one", "layer", "value", ["panel"], span=1.0)
+    )
+    return Picture(grid.figure, caption, points)

@@ -1,1 +1,0 @@
-"""Raw and effective attention by kind of token."""

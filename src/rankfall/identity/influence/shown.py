@@ -1,0 +1,163 @@
+"""Declare what is shown of `influence`: charts, published numbers and selections of its rows.
+
+The figure: influence of position on the last token of causal stacks: at initialisation, by formula and network, and after training.
+"""
+
+from rankfall.annotations import Axes, DataFrame, Read, Series
+from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.colours import BLUE, CHANCE, RED, WHOLE
+from rankfall.report.lines import SHARE, below, collect_labels, on, say_cut, steps, summary
+from rankfall.report.looks import label
+from rankfall.report.page.chart import Chart, Level
+from rankfall.report.published_numbers import read_published
+from rankfall.report.ranking import average, say_mean
+from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.style import WIDTH, Picture, canvas
+
+SHARES = {"quantity": "share"}
+
+
+def curve(table: DataFrame) -> Series:
+    """Return the name of each curve: a formula, or a network with a position encoding."""
+    network = table.network.where(table.network == "none", " of " + table.network + ", position " + table.position)
+    return table.source + network.where(table.network != "none", "")
+
+
+def equal_places(table: DataFrame) -> Series:
+    return 1 / table["places" if "places" in table else "length"]
+
+
+CHARTS = (
+    Chart(
+        "influence",
+        "Influence of each place on the last token, untrained",
+        "Of networks whose tokens see only those before them, by derivatives (jacobian), beside formulas for it (the others): the less "
+        "influence a place has, the less the last token knows of it.",
+        "place",
+        "share",
+        "place of a token",
+        "share of the influence",
+        line="curve",
+        scale="log",
+        choose=("depth", "length", "alpha"),
+        where=SHARES,
+        derive={"curve": curve, "equal_places": equal_places},
+        within=SHARE,
+        beside=(Level("equal shares", "equal_places"),),
+        place=50,
+        study="position",
+    ),
+)
+
+
+DATA = ["identity/influence/published.csv"]
+PUBLISHED = read_published(__file__)
+
+
+TABLES = ["influence", "cell_influence"]
+LINES = {"averaging": ("uniform averaging", WHOLE, "-"), "in squares": ("random maps, in squares", "#999999", "--")}
+NETWORKS = {
+    "none": ("no position", BLUE, "o", 5.0),
+    "rope": ("RoPE", RED, ".", 3.0),
+}  # rings around points, since the two coincide
+
+
+def figure(
+    read: Read,
+    *,
+    depth: int = 24,
+    alpha: float = 0.3,
+    architecture: str | None = None,
+    task: str | None = None,
+) -> Picture:
+    """Draw shares of influence by position.
+
+    `depth`, `alpha`: of the untrained stack; `architecture`, `task`: of the causal cells, by default the first and the most frequent.
+    """
+    table = read("influence")
+    whole, places = table[table.quantity == "agreement"], select(table, SHARES | {"depth": depth})
+    if places.empty or not (places.alpha == alpha).any():
+        raise RankfallError(
+            f"figure influence: depth {depth} with alpha {alpha} was not measured; choose others by its options"
+        )
+    cells = select_trained(read("cell_influence"), architecture, task)
+    chosen, of = str(cells.architecture.iloc[0]), str(cells.task.iloc[0])
+    figure, axes = canvas(1, 3, WIDTH, 2.9)
+    left, middle, right = axes[0]
+    places = places.assign(x=places.place / places.length)
+    draw_untrained(left, places[places.alpha == alpha], ("averaging", "in squares"))
+    draw_untrained(middle, places[places.network == "pre-norm"], ("averaging",))
+    right.set_yscale("log")
+    known = account(
+        select_asked(read("cell_influence"), {}, architecture=chosen, task=of), cells, ["training"], "share"
+    )
+    cells = cells[cells.share.notna()].astype({"share": float})
+    on(right, cells, "x", "share", "training", steps(init_first(cells.training)), bounds=SHARE)
+    titles = (
+        f"(1 - a) X + a SA(X), a = {alpha:g},\n{depth} layers",
+        f"pre-norm transformer,\n{depth} layers",
+        f"{label(chosen)} on {label(of)},\nlast layer",
+    )
+    for axis, title in zip(axes[0], titles):
+        axis.set(xlabel="place / number of places", ylabel="", yscale="log", title=title)
+    for axis, many in zip(axes[0], (places.length.iloc[0], places.length.iloc[0], cells.places.iloc[0])):
+        axis.axhline(1 / many, color=CHANCE, linewidth=1, linestyle=":", label="equal shares")
+    left.set_ylabel("share of the influence\non the last token")
+    below(figure, collect_labels(axes[0], ("training",)), 3)
+    found = whole[(whole.source == "jacobian") & (whole.depth == depth) & (whole.alpha == alpha)]
+    low, high = (f"{end:.3f}" for end in (found.spearman.min(), found.spearman.max()))
+    said = low if low == high else f"{low} to {high}"
+    early = cells[cells.x <= 0.5].groupby(["training", "seed"]).share.sum().reset_index()
+    early = average(early, "share", "training")
+    halves = ", ".join(
+        f"{label(name)} {say_mean(early['mean'][name], early['std'][name], 2)}" for name in init_first(cells.training)
+    )
+    caption = (
+        "Share of each place in what reaches the last token, by norms of whole Jacobian blocks; lines are closed forms, and "
+        f"on the right geometric means over {known.with_bands('with a band of one standard deviation of the logarithm over seeds')}; "
+        "dotted: equal shares of all places. "
+        f"On the left the rank correlation with uniform averaging is {said}; "
+        "on the right the first half of the places has this share of the "
+        f"influence: {halves}.{say_cut(figure)}{known.left_out}"
+    )
+    return Picture(figure, caption, tabulate_influence(whole[whole.depth == depth], places, cells))
+
+
+def draw_untrained(panel: Axes, places: DataFrame, formulas: tuple[str, ...]) -> None:
+    """Draw networks as points and formulas as lines."""
+    for source in formulas:
+        label, colour, style = LINES[source]
+        line = places[places.source == source].groupby("x").share.mean()
+        panel.plot(line.index, line, color=colour, linestyle=style, label=label)
+    for position, (label, colour, marker, size) in NETWORKS.items():
+        line = places[(places.source == "jacobian") & (places.position == position)].groupby("x").share.mean()
+        fill = "none" if marker == "o" else colour
+        panel.plot(line.index, line, marker, color=colour, markersize=size, markerfacecolor=fill, label=label)
+
+
+def select_trained(table: DataFrame, architecture: str | None, task: str | None) -> DataFrame:
+    """Return the last layer of the deepest networks of one architecture and task: a row per network and position."""
+    done = select_finished(table, "influence", {})
+    chosen = architecture or next(iter(sorted(done.architecture.unique())), None)
+    cells, _ = one_of(among(done, "influence", "architecture", [chosen] if chosen else []), "influence", "task", task)
+    cells = cells[(cells.depth == cells.groupby("training").depth.transform("max")) & (cells.layer == cells.depth)]
+    one_a_seed(cells, "influence", ["training"])
+    return cells.assign(x=cells.place / cells.places)
+
+
+def tabulate_influence(agreement: DataFrame, places: DataFrame, cells: DataFrame) -> DataFrame:
+    """Return shares by position of formulas, untrained and trained networks, and the agreement of each source with averaging."""
+    by = ["network", "alpha", "position", "source"]
+    drawn = places.groupby([*by, "place"], dropna=False).share.mean().rename("mean").reset_index()
+    scores = ["spearman", "distance", "from_squares", "fitted"]
+    scored = (
+        agreement.groupby(by, dropna=False)[scores]
+        .mean()
+        .reset_index()
+        .melt(by, scores, "quantity", "mean")
+        .dropna(subset="mean")
+    )
+    from pandas import concat
+
+    return concat([drawn.assign(quantity="share"), scored, summary(cells, ["training", "place"], "share", log=True)])

@@ -1,6 +1,0 @@
-"""Results on attention weights published in papers."""
-
-from rankfall.report.published_numbers import read_published
-
-DATA = ["identity/model_attention_identity/published.csv"]
-PUBLISHED = read_published(__file__)

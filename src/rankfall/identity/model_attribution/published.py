@@ -1,6 +1,0 @@
-"""Own shares published in papers."""
-
-from rankfall.report.published_numbers import read_published
-
-DATA = ["identity/model_attribution/published.csv"]
-PUBLISHED = read_published(__file__)

@@ -1,0 +1,234 @@
+"""Declare what is shown of `evidence`: charts.
+
+The figure: a panel per claim, with the numbers of its paper if there are any.
+"""
+
+import textwrap
+from collections.abc import Callable
+
+from rankfall.annotations import Axes, DataFrame, Read
+from rankfall.errors import RankfallError
+from rankfall.report.claim import Claim, claims, main_quantity
+from rankfall.report.claim import claims as declared_claims
+from rankfall.report.decision import SIDES, name_axes
+from rankfall.report.labels import many
+from rankfall.report.lines import on, steps
+from rankfall.report.page.chart import Chart, Level
+from rankfall.report.style import WIDTH, Picture, canvas
+
+MOST = 2  # thresholds of a rule on one side of a quantity, such as one for each of two kinds of models
+# Each level has a name and a column.
+LEVELS = [(f"rule: {side}" + f" ({at + 1})" * (at > 0), side, at) for side in SIDES for at in range(MOST)]
+
+
+def rule(side: str, at: int) -> Callable[[DataFrame], list[float]]:
+    """Return a function that gives each row of the evidence the `at`-th threshold of its claim's rule on its quantity and this side, or
+    NaN."""
+
+    def column(rows: DataFrame) -> list[float]:
+        found: dict[tuple[str, str], list[float]] = {}
+        for claim in claims():
+            for number in claim.thresholds:
+                if number.side == side:
+                    found.setdefault((claim.name, number.quantity), []).append(float(number))
+        return [
+            dict(enumerate(found.get(one, ()))).get(at, float("nan"))
+            for one in zip(rows.claim.to_numpy(), rows.quantity.to_numpy(), strict=True)
+        ]
+
+    return column
+
+
+CHARTS = (
+    Chart(
+        "evidence",
+        "What decides a claim",
+        "The numbers that the experiment of a claim has measured. Choose the claim and the quantity, whose name says what is on both axes.",
+        "x",
+        "value",
+        "what the quantity is by",
+        "value",
+        line="line",
+        choose=("claim", "quantity"),
+        named_by="quantity",
+        scale="wide",
+        beside=tuple(Level(name, name) for name, _, _ in LEVELS),
+        derive={name: rule(side, at) for name, side, at in LEVELS},
+        study="claims",
+        place=10,
+    ),
+)
+
+
+TABLES = ["evidence", "claims"]
+FINDS = ["claim"]
+WIDE = 16  # a positive axis that spans this factor is logarithmic
+PANELS = 12  # panels, if no claims are named
+THEORY = ("limit", "recursion", "theory")  # first words of the names of lines that say what another line should be
+LINES = 12  # of a legend
+AMONG = 2  # the most lines whose names are placed among them
+INK = "#444444"  # the colour of what is neither measured nor part of a line
+EDGE = 0.07  # the share of an axis that a name needs
+FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
+
+
+def figure(read: Read, *, claims: list[str] = []) -> Picture:
+    """Draw `claims` in this order, by default the first twelve. If a claim has several quantities, its declared main quantity is drawn."""
+    from pandas import concat
+
+    table, verdicts = read("evidence"), read("claims")
+    known = {claim.name: claim for claim in declared_claims()}
+    shown = claims or [name for name in known if name in set(table.claim) & set(verdicts.claim)][:PANELS]
+    missing = [name for name in shown if name not in set(table.claim) & set(verdicts.claim)]
+    if missing or not shown:
+        raise RankfallError(
+            f"evidence: this run has no numbers of the claim {', '.join(missing) or 'it was asked for'}"
+        )
+    rows = -(-len(shown) // 2)
+    figure, axes = canvas(rows, min(2, len(shown)), WIDTH if len(shown) > 1 else WIDTH * 0.7, 2.9 * rows)
+    panels = [panel for line in axes for panel in line]
+    parts = []
+    for panel, name in zip(panels, shown):
+        parts.append(
+            draw(panel, table[table.claim == name], known[name], dict(zip(verdicts.claim, verdicts.verdict))[name])
+        )
+    for panel in panels[len(shown) :]:
+        panel.set_visible(False)
+    said = dict(zip(verdicts.claim, (verdicts.said + " " + verdicts.extends).str.strip()))
+    return Picture(
+        figure,
+        f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
+        + " ".join(f"{name.replace('_', ' ')}: {said[name]}{say_rule(known[name])}" for name in shown)
+        + say_left_out(table, known, shown)
+        + say_missing(table, known, shown),
+        concat(parts, ignore_index=True),
+    )
+
+
+def say_marks(panels: list[Axes]) -> str:
+    """Explain the marks that are drawn besides the lines of means."""
+    there = {str(artist.get_label()) for panel in panels for artist in (*panel.get_lines(), *panel.collections)}
+    meanings = {
+        "_theory": "dashed lines are what theory says",
+        "_threshold": "dotted lines are what rules compare with",
+        "_published": "crosses are published numbers",
+    }
+    return "".join(f"; {text}" for label, text in meanings.items() if label in there)
+
+
+def say_missing(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
+    """Say which claims lack some of the drawn values, so that a mean is over fewer seeds."""
+    parts = []
+    for name in shown:
+        rows = table[table.claim == name]
+        values = rows[rows.quantity == main_quantity(rows, known[name])].value
+        if values.isna().any():
+            parts.append(f"{name.replace('_', ' ')} {values.isna().sum()} of {many(len(values), 'value')}")
+    return f" Without a number: {', '.join(parts)}." if parts else ""
+
+
+def say_rule(claim: Claim) -> str:
+    """Return the numbers of a rule, including those that no axis shows."""
+    return f" The rule: {'; '.join(map(str, claim.thresholds))}." if claim.thresholds else ""
+
+
+def say_left_out(table: DataFrame, known: dict[str, Claim], shown: list[str]) -> str:
+    """Say for which claims not all lines fit."""
+    counts = {name: lines_of(table[table.claim == name], known[name]) for name in shown}
+    many = [f"{name.replace('_', ' ')} {LINES} of {len(lines)}" for name, lines in counts.items() if len(lines) > LINES]
+    return f" Of the lines, {', '.join(many)} are drawn." if many else ""
+
+
+def lines_of(table: DataFrame, claim: Claim) -> list[str]:
+    """Return the lines with their own colour. Theory of a line, `limit, NAME` or `recursion, NAME`, is drawn dashed in that line's
+    colour."""
+    every = set(table[(table.quantity == main_quantity(table, claim)) & table.value.notna()].line)
+    return sorted(name for name in every if of_theory(name) not in every)
+
+
+def of_theory(line: str) -> str | None:
+    """Return the line whose theory this line is, or None."""
+    kind, _, name = line.partition(", ")
+    return name if kind in THEORY and name else None
+
+
+def draw(panel: Axes, table: DataFrame, claim: Claim, verdict: str) -> DataFrame:
+    from matplotlib.ticker import NullFormatter
+
+    quantity = main_quantity(table, claim)
+    rows = table[(table.quantity == quantity) & table.value.notna()]
+    what, by = name_axes(quantity)
+    palette = steps(lines_of(table, claim)[:LINES])
+    if palette:  # nothing was measured
+        on(panel, rows, "x", "value", "line", palette)
+    for name, part in rows.groupby("line"):
+        colour = palette.get(of_theory(str(name)) or "")
+        if colour:
+            ends = part.groupby("x").value.mean()
+            panel.plot(ends.index, ends.values, linestyle="--", linewidth=1.0, color=colour, label="_theory")
+    for published in (one for one in claim.published if one.quantity == quantity and one.line in palette):
+        panel.scatter(
+            published.x, published.value, marker="x", s=22, color=palette[published.line], zorder=3, label="_published"
+        )
+    scale_values(panel, rows)
+    said = f"{claim.name.replace('_', ' ')}: {verdict}"
+    panel.set(xlabel=by, ylabel=textwrap.fill(what, 36), title=textwrap.fill(said, 44))
+    low, high = rows.x.min(), rows.x.max()
+    if low > 0 and high >= WIDE * low:
+        panel.set_xscale("log")
+        panel.xaxis.set_minor_formatter(NullFormatter())
+    draw_thresholds(panel, claim, quantity)
+    handles = [line for line in panel.get_lines() if str(line.get_label()) in palette]
+    # Many lines leave no room for their names among them.
+    below = (
+        {"loc": "upper center", "bbox_to_anchor": (0.45, -0.22), "ncols": 2, "columnspacing": 0.8, "handlelength": 1.2}
+        if len(handles) > AMONG
+        else {"loc": "best"}
+    )
+    panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, **below)
+    return rows
+
+
+def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:
+    """Draw a named line for each threshold of the rule on this quantity that the axis can show."""
+    drawn = [number for number in claim.thresholds if number.quantity == quantity]
+    if panel.get_yscale() == "log":
+        drawn = [number for number in drawn if number > 0]
+    for number in drawn:
+        panel.axhline(float(number), color=INK, linestyle=":", linewidth=1.0, label="_threshold")
+    # A name is on the side that the rule names, unless the axis ends there. Names of "below" are at the left end, others at the right.
+    for number in drawn:
+        under = number.side == "below"
+        height = panel.transAxes.inverted().transform(panel.transData.transform((panel.get_xlim()[0], float(number))))[
+            1
+        ]
+        over = height < EDGE if under else height < 1 - EDGE
+        panel.annotate(
+            f"rule: {number.side} {float(number):.3g}",
+            (0.0 if under else 1.0, float(number)),
+            xycoords=("axes fraction", "data"),
+            xytext=(3 if under else -3, 2 if over else -2),
+            textcoords="offset points",
+            ha="left" if under else "right",
+            va="bottom" if over else "top",
+            fontsize=6,
+            color=INK,
+            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5},
+            zorder=4,
+        )
+
+
+def scale_values(panel: Axes, rows: DataFrame) -> None:
+    """Set a logarithmic axis if a few values are far larger than the others, with few enough ticks to be readable."""
+    from matplotlib.ticker import SymmetricalLogLocator
+
+    low, high = rows.value.min(), rows.value.max()
+    if low > 0 and high > 10 * FAR * low:
+        panel.set_yscale("log")
+        return
+    if rows.value.abs().max() <= FAR * max(1.0, rows.value.abs().median()) and rows.value.abs().max() <= 10 * FAR:
+        return
+    panel.set_yscale("symlog", linthresh=1.0)
+    locator = SymmetricalLogLocator(base=10, linthresh=1.0)
+    locator.set_params(numticks=7)
+    panel.yaxis.set_major_locator(locator)

@@ -1,0 +1,190 @@
+"""Declare what is shown of `reproduction`: sentences.
+
+The figure: published numbers: comparisons that hold by paper and experiment, worst first, and misses at published settings.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from rankfall.annotations import Axes, DataFrame, Read
+from rankfall.report.colours import CHANCE, GREEN, RED
+from rankfall.report.labels import many
+from rankfall.report.lines import below, collect_labels
+from rankfall.report.page.question import Read as ReadIfThere
+from rankfall.report.page.question import TableQuestion
+from rankfall.report.style import WIDTH, Picture, canvas
+
+
+def say_published(read: ReadIfThere) -> tuple[str, str]:
+    table = read("reproduction")
+    if table is None or not table.holds.notna().any():
+        return "", ""
+    judged = table[table.holds.notna()]
+    holds, others = int(judged.holds.astype(bool).sum()), int(table.holds.isna().sum())
+    return (
+        f"{holds} of {many(len(judged), 'comparison')} {'does' if holds == 1 else 'do'}, at the sizes and settings of this run; "
+        f"{many(others, 'published number')} {'was' if others == 1 else 'were'} not measured here.",
+        "",
+    )
+
+
+SENTENCES = (TableQuestion("Do published numbers hold?", say_published, place=140, study="published"),)
+
+
+TABLES = ["reproduction"]
+CURVES = " layer "  # in the name of a point of a curve by layer, which makes an experiment by itself
+OUTCOMES = {
+    ("holds", True): ("holds", GREEN),
+    ("holds", False): ("holds, at another setting", "#9AD1BD"),
+    ("misses", False): ("misses, at another setting", "#F2C3A0"),
+    ("misses", True): ("misses", RED),
+}
+FRAME = (-0.6, 1.6)  # the range of accuracies, residuals and their differences; values beyond are drawn at the edge
+MOST = 14  # misses that are drawn individually
+
+
+def figure(read: Read, *, most: int = MOST) -> Picture:
+    """Draw counts by paper and experiment (above), and the worst misses at the published settings (below, at most `most`). The CSV has
+    all."""
+    table = read("reproduction")
+    numbers = table.astype(dict.fromkeys(("ours", "difference"), float))  # NaN if there is no number
+    reasons = [
+        why(one) if known else "not measured in this run"
+        for one, known in zip(numbers.itertuples(), table.holds.notna())
+    ]
+    every = numbers.assign(experiment=[experiment(one) for one in table.itertuples()], reason=reasons)
+    measured = every[every.holds.notna()]
+    outcome = measured.holds.astype(bool).map({True: "holds", False: "misses"})
+    measured = measured.assign(outcome=[OUTCOMES[one][0] for one in zip(outcome, measured.at_published.astype(bool))])
+    missed = measured[measured.outcome == "misses"]
+    misses = worst(missed)
+    shown = misses.head(most)
+    counts = measured.groupby(["experiment", "outcome"]).size().unstack(fill_value=0)
+    alike = bool(measured.at_published.astype(bool).any())
+    heights = [0.24 * max(2, len(counts)) + 0.5, 0.24 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
+    figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
+    bars(axes[0][0], counts)
+    draw_list(axes[1][0], shown, alike)
+    below(figure, collect_labels([axes[0][0], axes[1][0]]), 3)
+    return Picture(
+        figure,
+        f"{say_count(table)}{say_sources(measured)} {say_misses(misses, len(missed), most) if alike else ''}".strip(),
+        every.sort_values(["experiment", "name", "setting"]),
+    )
+
+
+def experiment(one: Any) -> str:
+    """Return the paper and the place in it where a number appears."""
+    place = one.place.partition(";")[0]
+    return f"{one.source}, {'curves by layer' if CURVES in one.name else place}"
+
+
+def why(one: Any) -> str:
+    """Return why a comparison does not hold, or an empty text if it does."""
+    if one.holds:
+        return ""
+    if one.failed:
+        return f"{one.failed} of {one.failed + one.seeds} seeds failed"
+    if one.sense.startswith("all "):
+        return f"only {one.held} of {one.seeds} seeds are {one.sense.removeprefix('all ')}"
+    if one.sense == "equal":
+        return (
+            f"{abs(one.difference):.2g} too {'high' if one.difference > 0 else 'low'}, {one.tolerance:.2g} is allowed"
+        )
+    if one.sense == "magnitude":
+        return f"a factor {one.ours / one.published:.2g}, {10**one.tolerance:.2g} is allowed"
+    if one.sense == "floor":
+        return f"above the floor of {one.tolerance:.0e}"
+    return f"not {one.sense} {one.published:.3g}"
+
+
+def worst(misses: DataFrame) -> DataFrame:
+    """Sort misses, largest first: by failed seeds, then by the deviation relative to the published number."""
+    off = (misses.ours.astype(float) - misses.published).abs() / misses.published.abs().clip(lower=0.05)
+    places = misses.assign(off=np.where(misses.ours.isna(), np.inf, off)).sort_values(
+        ["failed", "off", "name"], ascending=[False, False, True]
+    )
+    return places.drop_duplicates("name")  # keep the worst setting of each number
+
+
+def bars(panel: Axes, counts: DataFrame) -> None:
+    """Draw stacked counts, the experiment with the largest share of misses at the top."""
+    missing = sum((counts[name] for name in ("misses", "misses, at another setting") if name in counts), start=0)
+    order = (missing / counts.sum(axis=1)).sort_values(kind="stable").index if len(counts) else []
+    left = 0.0
+    for name, colour in OUTCOMES.values():
+        if name in counts:
+            panel.barh(range(len(order)), counts.loc[order, name], left=left, color=colour, label=name, height=0.72)
+            left = left + counts.loc[order, name].to_numpy()
+    panel.set_yticks(range(len(order)), list(order))
+    panel.set_xlabel("comparisons")
+    if not len(order):
+        panel.set_axis_off()
+        panel.text(0, 0.5, "nothing of this run is compared with a published number", transform=panel.transAxes)
+    panel.grid(visible=False, axis="y")
+
+
+def draw_list(panel: Axes, shown: DataFrame, alike: bool) -> None:
+    """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `alike` says whether anything is compared at
+    the published settings."""
+    low, high = FRAME
+    names = list(shown.name)
+    for place, one in enumerate(shown.itertuples()):
+        published, ours = (
+            min(max(value, low), high) for value in (one.published, one.ours if one.ours == one.ours else one.published)
+        )
+        y = len(names) - 1 - place
+        panel.plot([published, ours], [y, y], color="#bbbbbb", linewidth=1, zorder=1)
+        panel.plot(
+            [published], [y], "o", color=CHANCE, fillstyle="none", markersize=6, label="" if place else "published"
+        )
+        marker = "<" if one.ours < low else ">" if one.ours > high else "o"
+        if one.ours == one.ours:
+            panel.plot([ours], [y], marker, color=RED, markersize=4.5, label="" if place else "ours")
+        panel.text(high + 0.08, y, one.reason, fontsize=6.5, va="center")
+    panel.set_yticks(range(len(names)), names[::-1], fontsize=7)
+    panel.set(ylim=(-0.6, len(names) - 0.4), xlim=(low - 0.05, high + 1.5), xlabel="value, difference or ratio")
+    panel.set_xticks([-0.5, 0, 0.5, 1, 1.5])
+    nothing = "nothing misses at the published settings" if alike else ""
+    panel.set_title("worst misses at the published settings" if names else nothing)
+    panel.set_axis_on() if names else panel.set_axis_off()
+    panel.grid(visible=False, axis="y")
+
+
+def say_count(table: DataFrame) -> str:
+    """Say how many comparisons hold, at the published settings and at other sizes, trainings or texts."""
+    measured = table[table.holds.notna()]
+    rest = table[table.holds.isna()].name.nunique()
+    unmeasured = f"{many(rest, 'published number')} {'is' if rest == 1 else 'are'} not measured in this run"
+    if measured.empty:
+        return f"Nothing of this run is compared with a published number: {unmeasured}."
+    held, alike = measured.holds.astype(bool), measured.at_published.astype(bool)
+    return (
+        f"{int(held.sum())} of {len(measured)} comparisons with published numbers hold, "
+        f"{f'{int((held & alike).sum())} of {int(alike.sum())}' if alike.any() else 'none of which is'} "
+        "at the published settings (above: by paper and experiment, largest share of misses first; "
+        f"{unmeasured})."
+    )
+
+
+def say_sources(measured: DataFrame) -> str:
+    """Explain the names of papers on the axis that differ from the papers' full names."""
+    known = dict(zip(measured.source, measured.source_name))
+    said = "; ".join(f"{name}: {one}" for name, one in known.items() if name != one)
+    return f" On the axis, {said}." if said else ""
+
+
+def say_misses(misses: DataFrame, comparisons: int, most: int) -> str:
+    """Describe the misses at the published settings: the number of comparisons, and of published numbers, which may have several
+    settings."""
+    if misses.empty:
+        return "Nothing misses at the published settings."
+    first = misses.iloc[0]
+    ours = "none" if first.ours != first.ours else f"{first.ours:.3g}"
+    more = f", the {most} worst drawn below" if len(misses) > most else ", drawn below"
+    return (
+        f"{comparisons} {'misses' if comparisons == 1 else 'miss'} at the published settings, of {len(misses)} "
+        f"number{'s' * (len(misses) != 1)}{more}; the worst is {first['name']!r}: published {first.published:.3g}, "
+        f"ours {ours}, {first.reason}."
+    )

@@ -1,0 +1,198 @@
+"""The figure `together`: residual, rank of T, identity of tokens and own share by depth of the state, for each architecture."""
+
+import itertools
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame, concat
+
+from rankfall.annotations import Read, Series
+from rankfall.errors import RankfallError
+from rankfall.identity.attention_identity.shown import RANK, of_heads
+from rankfall.identity.attribution.shown import JACOBIAN, OWN
+from rankfall.identity.token_identity.shown import LINEAR, NEAREST, is_own
+from rankfall.rank.residuals.shown import RESIDUAL
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
+from rankfall.report.colours import CHANCE, colours
+from rankfall.report.lines import FLOOR, POSITIVE, SHARE, below, collect_labels, on, raise_zeros, say_cut, summary
+from rankfall.report.looks import label
+from rankfall.report.ranking import say_mean
+from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.settings import say_differ
+from rankfall.report.style import WIDTH, Picture, canvas
+
+TABLES = ["residuals", "token_identity", "attention_identity", "attribution"]
+NAMES = {
+    "residual": "residual\n|res(X)| / |X|",
+    "rank of T": "rank of T of the\nblock that reads it",
+    "identity": "identity rate\n(linear map, cosine)",
+    "own share": "own share\nof attribution",
+}
+BOUNDS = {"residual": POSITIVE, "rank of T": POSITIVE, "identity": SHARE, "own share": SHARE}
+CELL = ["key", "architecture", "training", "seed"]
+
+
+def figure(
+    read: Read,
+    *,
+    task: str | None = None,
+    trainings: list[str] = [],
+    architectures: list[str] = [],
+    tolerance: float = 1e-6,
+    where: dict[str, Any] = {},
+) -> Picture:
+    """Draw the deepest networks of one task that are in all four tables, with a column per training. All architectures are drawn if none is
+    named. `tolerance` is relative, for the rank of T."""
+    tables = {name: select_finished(read(name), "together", where) for name in TABLES}
+    table, task = one_of(tables["token_identity"], "together", "task", task)
+    table = among(table, "together", "training", trainings)
+    table = among(table, "together", "architecture", architectures)
+    depth = int(table.depth.max())
+    table = table[table.depth == depth]
+    one_a_seed(table, "together", ["architecture", "training"])
+    common = set.intersection(*(set(one.key) for one in tables.values()))
+    table = table[table.key.isin(common)]
+    if table.empty:
+        raise RankfallError(f"figure together: no network of task {task!r} is in all of the tables {', '.join(TABLES)}")
+    found = {
+        "residual": residual(tables["residuals"]),
+        "rank of T": rank(tables["attention_identity"], tolerance),
+        "identity": identity(table),
+        "own share": own_share(tables["attribution"]),
+    }
+    cells = table[CELL].drop_duplicates()
+    known = account(
+        select_asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures),
+        table,
+        ["architecture", "training"],
+        only_depth=depth,
+        why="not in all of the tables that this is drawn from",
+    )
+    architectures = architectures or sorted(map(str, cells.architecture.unique()))
+    shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]
+    values = {
+        name: cells.merge(one, on="key").groupby([*CELL, "layer"]).value.mean().astype(float).reset_index()
+        for name, one in found.items()
+    }
+    within = select(table, {"candidates": NEAREST["candidates"]})
+    figure, axes = canvas(len(NAMES), len(shown), WIDTH, 1.45 * len(NAMES) + 0.6, sharex=True, sharey="row")
+    for (row, (name, title)), (column, training) in itertools.product(enumerate(NAMES.items()), enumerate(shown)):
+        panel, part = axes[row][column], values[name]
+        if name == "residual":
+            panel.set_yscale("log")
+        if name == "residual":
+            part = part.assign(value=raise_zeros(part.value))
+        part = part[part.training == training]
+        on(panel, part, "layer", "value", "architecture", colours(architectures), bounds=BOUNDS[name])
+        if name == "residual":
+            panel.axhline(FLOOR, color=CHANCE, linewidth=1, linestyle=":")
+        if row >= 2:
+            guess = within[within.training == training].chance.mean()
+            panel.axhline(guess, color=CHANCE, linewidth=1, linestyle=":", label="one of the sentence's tokens")
+        panel.set(xlabel="layer", ylabel=title, title=label(training) if row == 0 else "")
+    below(figure, collect_labels(axes[2]), 5)
+    guesses = within.chance.astype(float)
+    least, most = (f"{guess:.3g}" for guess in (guesses.min(), guesses.max()))
+    level = least if least == most else f"{least} to {most}"
+    every = concat(
+        [one.assign(quantity=NAMES[name].replace("\n", " ")) for name, one in values.items() if name != "residual"]
+    )
+    caption = (
+        f"Four ways to lose a token on {label(task)}, by depth of the state: means over {known.seeds} (of residuals, the geometric "
+        f"mean, with 0 as the smallest value above it){', bands one standard deviation over seeds' * known.several}; "
+        f"the rank of T, which a head's weights are multiplied "
+        f"by, at tolerance {tolerance:g}, is drawn at the layer whose state T is made of; dotted: where float64 rounds residuals; "
+        f"below, a guess among the tokens, and equal shares ({level}). "
+        f"{describe_finding(values, shown, say_differ(table))}{say_cut(figure)}"
+        f"{coincide(every, 'architecture', 'layer', 'value', ['quantity', 'training'], span=1.0)}{known.left_out}"
+    )
+    return Picture(figure, caption, tabulate_together(values))
+
+
+def tabulate_together(values: dict[str, DataFrame]) -> DataFrame:
+    """Return a table of means by layer, with the first layer below half of the first value, and of the rank correlations of quantities."""
+    parts = []
+    for name, one in values.items():
+        one = one.assign(value=raise_zeros(one.value)) if name == "residual" else one
+        points = summary(one, ["training", "architecture", "layer"], "value", log=name == "residual")
+        points = points.rename(columns={"deviation of log10 over seeds": "deviation over seeds"}).assign(quantity=name)
+        half = {
+            key: first_halved(line.set_index("layer")["mean"])
+            for key, line in points.groupby(["training", "architecture"])
+        }
+        layers = [half[key] for key in zip(points.training, points.architecture)]
+        parts.append(points.assign(**{"first layer below half": layers}))
+    return concat([*parts, correlations(values).rename(columns={"deviation": "deviation over seeds"})])
+
+
+def first_halved(line: Series) -> Any:
+    """Return the first layer below half of the first value, or None."""
+    found = line.index[line < line.iloc[0] / 2]
+    return found[0] if len(found) else None
+
+
+def describe_finding(values: dict[str, DataFrame], shown: list[str], differ: str = "") -> str:
+    """Describe the correlation of residual and identity of tokens, by training, and what networks differ in besides the architecture."""
+    found = correlations({name: values[name] for name in ("residual", "identity")}).set_index("training")
+    said = " and ".join(
+        f"{say_correlation(found.loc[training])} ({label(training)})" for training in shown if training in found.index
+    )
+    return f"Rank correlation of residual and identity rate over layers and architectures{differ}: {said or 'there is no common layer'}."
+
+
+def say_correlation(one: Series) -> str:
+    """Describe a correlation, with its deviation over seeds if it is visible."""
+    if one["mean"] != one["mean"]:
+        return "none, since one of them never changes"
+    return say_mean(one["mean"], one.deviation, 2)
+
+
+def correlations(values: dict[str, DataFrame]) -> DataFrame:
+    """Return Spearman correlations over layers and architectures, with mean and deviation over seeds."""
+    rows = []
+    for one, other in itertools.combinations(values, 2):
+        both = values[one].merge(values[other], on=[*CELL, "layer"], suffixes=("", "_other"))
+        for (training, seed), part in both.groupby(["training", "seed"]):
+            name = f"rank correlation of {one} and {other}"
+            rows.append(
+                {"training": training, "seed": seed, "quantity": name, "mean": spearman(part.value, part.value_other)}
+            )
+    found = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])
+    return found.agg(mean=("mean", "mean"), deviation=("mean", "std"), seeds=("mean", "count")).reset_index()
+
+
+def residual(table: DataFrame) -> DataFrame:
+    """Return (key, layer, value) of residuals: composite norm about the token mean, mean over samples."""
+    return select(table, RESIDUAL)[["key", "layer", "value"]]
+
+
+def rank(table: DataFrame, tolerance: float) -> DataFrame:
+    """Return (key, layer, value) of the rank of T, mean over heads and samples. The block of layer l computes T from the state of layer l
+    - 1."""
+    part = select(table, RANK | {"tolerance": tolerance})
+    part = of_heads(part[part.value.notna()])
+    return part.groupby(["key", "layer"]).value.mean().reset_index().assign(layer=lambda found: found.layer - 1)
+
+
+def identity(table: DataFrame) -> DataFrame:
+    """Return (key, layer, value) of identity rates: linear maps, trained and tested by cosine among the tokens of the sentence. Layer 0 has
+    the rates of the embeddings themselves."""
+    rows = select(table, NEAREST)
+    own = select(rows[is_own(rows)], LINEAR)
+    start = select(rows, {"map": "naive", "layer": 0})
+    rows = rows[rows.index.isin([*own.index, *start.index])]
+    return rows.rename(columns={"rate": "value"})[["key", "layer", "value"]]
+
+
+def own_share(table: DataFrame) -> DataFrame:
+    """Return (key, layer, value) of own shares: Jacobian blocks, all tokens kept. At layer 0 a token's own block is the identity and all
+    others are zero, so the share is 1."""
+    found = select(table, JACOBIAN | OWN)
+    found = found[found.value.notna()][["key", "layer", "value"]]
+    return pd.concat([found[["key"]].drop_duplicates().assign(layer=0, value=1.0), found])
+
+
+def spearman(one: Series, other: Series) -> float:
+    """Return Pearson's correlation of the ranks. Equal values share a rank."""
+    return float(one.astype(float).rank().corr(other.astype(float).rank()))

@@ -1,1 +1,0 @@
-"""The figure of joint losses: do rank and identity die together?"""

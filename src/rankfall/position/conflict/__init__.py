@@ -1,1 +1,0 @@
-"""Distinguishing equal tokens, against generalising to longer text."""

@@ -1,0 +1,173 @@
+"""Declare what is shown of `extrapolation`: headline numbers, charts, sentences, published numbers and selections of its rows.
+
+The figure: masked accuracy at lengths other than the trained one, one line per architecture, with its band over seeds.
+"""
+
+import math
+from typing import Any, Literal
+
+from rankfall.annotations import DataFrame, Read, Series
+from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.cell_numbers import plain
+from rankfall.report.coincide import coincide
+from rankfall.report.colours import CHANCE
+from rankfall.report.headlines import Headline
+from rankfall.report.lines import POSITIVE, SHARE, legend_below, say_cut, summary
+from rankfall.report.looks import label
+from rankfall.report.page.chart import NETWORK, Chart, Level
+from rankfall.report.page.question import ask_range
+from rankfall.report.page.sentences import percent
+from rankfall.report.panels import draw_panels, panels_of
+from rankfall.report.published_numbers import read_published
+from rankfall.report.ranking import by_setting, gather, say_extreme, say_span
+from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
+from rankfall.report.settings import differences
+from rankfall.report.style import Picture
+
+
+def compute_kept_by_chance(table: DataFrame) -> Series:
+    """Return the share of the accuracy at the trained length that naming the most frequent word reaches."""
+    return table.chance / table.accuracy_trained.where(table.accuracy_trained > 0)
+
+
+LONGER = 4.0  # in trained lengths
+
+
+def longer(table: DataFrame) -> DataFrame:
+    away = (table.times / LONGER).astype(float).map(lambda times: abs(math.log(times)))
+    found = table[away == away.groupby(table.key).transform("min")]
+    return found[
+        found.times == found.groupby("key").times.transform("max")
+    ]  # of lengths equally near, such as 2 and 8, the longer
+
+
+def select_kept(rows: DataFrame) -> DataFrame:
+    return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None, chance=compute_kept_by_chance(rows))
+
+
+HEADLINES = (
+    Headline(
+        "kept",
+        "accuracy kept on longer text",
+        "accuracy on text 4 times as long as in training (or the tested length nearest to that), over that at the trained length",
+        ("times", "kept"),
+        longer,
+        select_kept,
+        first="only trained",
+        beside={"chance": "what is kept by always naming the most frequent word"},
+        place=30,
+    ),
+)
+
+
+CHARTS = (
+    Chart(
+        "extrapolation",
+        "Accuracy on longer text",
+        "Accuracy of filling in masked tokens at a multiple of the trained length, as a share of that at the trained length.",
+        "times",
+        "kept",
+        "length of the text, as a multiple of the trained length",
+        "share of the accuracy kept",
+        choose=NETWORK,
+        within=POSITIVE,
+        beside=(Level("chance", "kept_by_chance"),),
+        derive={"kept_by_chance": compute_kept_by_chance},
+        place=30,
+    ),
+)
+
+
+SENTENCES = (
+    ask_range(
+        "What happens on longer text?",
+        "kept",
+        "at about 4 times the trained length most accuracy is kept by",
+        percent,
+        "Always naming the most frequent word keeps {}",
+        place=90,
+    ),
+)
+
+
+DATA = ["position/extrapolation/published.csv"]
+PUBLISHED = read_published(__file__)
+
+
+TABLES = ["extrapolation"]
+LABELS = {"accuracy": "masked accuracy", "kept": "share of masked\naccuracy kept", "loss": "masked loss (nats)"}
+
+
+def figure(
+    read: Read,
+    *,
+    task: str | None = None,
+    training: str | None = None,
+    quantity: Literal["accuracy", "kept", "loss"] = "accuracy",
+    panels: dict[str, Any] = {},
+    where: dict[str, Any] = {},
+) -> Picture:
+    """Draw the deepest networks by length.
+
+    `quantity`: accuracy, its share of that at the trained length, or loss. `panels`: {title: [architectures]}; by default, one panel has
+    all architectures of the task and training that have the most cells. `where`: only these rows, by any column.
+    """
+    table, task = one_of(select_finished(read("extrapolation"), "extrapolation", where), "extrapolation", "task", task)
+    table, training = one_of(table, "extrapolation", "training", training)
+    shown = panels_of(table, "extrapolation", panels)
+    table = table[table.architecture.isin([name for names in shown.values() for name in names])]
+    table = deepest(table, "extrapolation", ["architecture"])
+    drawn = table[table[quantity].notna()]
+    if drawn.empty:
+        raise RankfallError(f"figure extrapolation: no network of {task} runs at any length that was tested")
+    lengths = [int(length) for length in sorted(table.length.unique())]
+    trained = sorted(drawn.trained_length.unique())
+    grid = draw_panels(shown, drawn, "length", quantity, bounds=SHARE if quantity == "accuracy" else POSITIVE)
+    for length in trained:
+        grid.refline(x=length, color="#bbbbbb", linestyle="-", label="trained length", zorder=1)
+    guesses = chances(drawn) if quantity == "accuracy" else []
+    guess = say_span(guesses, "{:.3f}".format)
+    if guess and " to " not in guess:
+        grid.refline(y=guesses[0], color=CHANCE, linestyle="--", label="chance")
+    grid.set(xscale="log", xlabel="length of the tested windows (tokens)", ylabel=LABELS[quantity])
+    for panel in grid.axes.flat:
+        panel.set_xticks(lengths, [str(length) for length in lengths])
+        panel.set_xticks([], minor=True)
+    legend_below(grid)
+    names = [name for some in shown.values() for name in some]
+    known = account(
+        select_asked(read("extrapolation"), where, task=task, training=training, architecture=names if panels else []),
+        table,
+        ["architecture"],
+        quantity,
+    )
+    dashed, options = ("", ", by the options of the task") if " to " in guess else ("dashed: ", "")
+    chance = f" ({dashed}chance, {guess}{options})" if guess else ""
+    text = (
+        f"{' '.join(LABELS[quantity].split()).capitalize()}{chance} on held-out text of {label(task)} in windows of other lengths than the "
+        f"trained one ({', '.join(f'{length:g}' for length in trained)}): means over {known.with_bands()}. "
+        f"{describe_finding(drawn, quantity, differences(table))}{say_cut(grid.figure)}"
+        f"{coincide(drawn, 'architecture', 'length', quantity)}{known.left_out}"
+    )
+    points = summary(drawn, ["architecture", "length"], quantity)
+    refused = table[table.refused != ""].groupby(["architecture", "length"]).refused.first().reset_index()
+    return Picture(grid.figure, text, points.merge(refused, how="outer", on=["architecture", "length"]))
+
+
+def describe_finding(drawn: DataFrame, quantity: str, settings: dict[str, str]) -> str:
+    """Write which architecture is best at the trained length, and at the longest tested length."""
+    trained, longest = drawn.trained_length.max(), drawn.length.max()
+    asked = (longest,) if quantity == "kept" else (trained, longest)  # at the trained length all is kept
+    said = []
+    for length in dict.fromkeys(asked):
+        there = drawn[drawn.length == length]
+        if len(there):
+            best = by_setting(there, settings, lambda rows: say_best(rows, quantity))
+            said.append(f"at {length:g} tokens {best}")
+    text = "; ".join(said)
+    return text[:1].upper() + text[1:] + "."
+
+
+def say_best(there: DataFrame, quantity: str) -> str:
+    return say_extreme(gather(there, quantity), "{:.3f}".format, "best", most=quantity != "loss")

@@ -1,6 +1,0 @@
-"""Results of trained networks on the probe published in papers."""
-
-from rankfall.report.published_numbers import read_published
-
-DATA = ["position/probe_trained/published.csv"]
-PUBLISHED = read_published(__file__)

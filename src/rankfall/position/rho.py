@@ -1,0 +1,159 @@
+"""Accuracy against the share of repeated tokens, from independent to identical tokens: one panel per task, one line per architecture."""
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from rankfall.annotations import Axes, DataFrame, Read
+from rankfall.errors import RankfallError
+from rankfall.filters import parts
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
+from rankfall.report.colours import WHOLE, colours
+from rankfall.report.lines import SHARE, legend_below, lines, say_cut, summary
+from rankfall.report.looks import label
+from rankfall.report.ranking import average, say_mean
+from rankfall.report.selection import among, describe_filter, one_a_seed, one_of, select_asked, select_finished
+from rankfall.report.settings import differences
+from rankfall.report.style import Picture
+from rankfall.series import power
+
+TABLES = ["training", "cells"]
+BEST = {
+    "places": "without positions (places)",
+    "even_tokens": "by naming the most frequent symbol everywhere (even tokens)",
+}
+METRICS = {"places": "accuracy", "even_tokens": "accuracy_informative"}
+
+
+def figure(
+    read: Read,
+    *,
+    training: str | None = None,
+    architectures: list[str] = [],
+    where: dict[str, Any] = {},
+) -> Picture:
+    """Draw the test accuracy at the end of training: of places, and of even tokens on the half that is not constant.
+
+    `training`: by default the most frequent; `architectures`: in this order, by default all.
+    """
+    every = select_repeated(read("training"))
+    table, training = one_of(ends(select_finished(every, "rho", where), read("cells")), "rho", "training", training)
+    table = among(table, "rho", "architecture", architectures)
+    known = account(
+        select_asked(every, where, training=training, architecture=architectures),
+        table,
+        ["architecture", "kind", "rho"],
+    )
+    one_a_seed(table, "rho", ["kind", "architecture", "rho"])
+    kinds = sorted(table.kind.unique(), reverse=True)
+    names = architectures or sorted(table.architecture.unique())
+    titles = {"places": "places", "even_tokens": "even tokens, informative half"}
+    table = table.assign(panel=table.kind.map(titles), x=table.x.astype(float))
+    grid = lines(
+        table, "x", "value", "architecture", colours(names), col="panel", col_order=[titles[kind] for kind in kinds], height=2.5,
+        sizes={name: 1.2 + 1.3 * place for place, name in enumerate(reversed(names))}, bounds=SHARE,  # most lines coincide
+    )  # fmt: skip
+    for kind in kinds:
+        panel, part = grid.axes_dict[titles[kind]], table[table.kind == kind]
+        references(panel, part, kind)
+        set_ticks(panel, part)
+    grid.set(
+        ylabel="test accuracy",
+        xlabel="share that is one symbol (spaced by the logarithm of the rest)",
+        ylim=(-0.03, 1.03),
+    )
+    legend_below(grid, 3 if len(kinds) == 1 else 6)
+    sizes = [" or ".join(map(str, sorted(table[name].unique()))) for name in ("length", "symbols")]
+    dashed = " and ".join(BEST[kind] for kind in kinds)
+    caption = (
+        f"Accuracy on fresh sequences of {sizes[0]} tokens of {sizes[1]} symbols against the share that is one symbol, training "
+        f"{label(training)}{', ' + describe_filter(where) if where else ''}: means over "
+        f"{known.with_bands()}; dashed, computed: what can be reached {dashed}. "
+        + describe_finding(table, kinds, names, differences(table, but=["task", "task_component"]))
+        + say_cut(grid.figure)
+        + coincide(table, "architecture", "x", "value", ["panel"], span=1.0)
+        + known.left_out
+    )
+    return Picture(grid.figure, caption, summary(table, ["kind", "architecture", "rho"], "value"))
+
+
+def select_repeated(course: DataFrame) -> DataFrame:
+    """Return the networks of tasks with a share of one symbol, with the options of their tasks as columns."""
+    found = course.task_component.map(parts)
+    course = course.assign(kind=found.map(itemgetter(0)), options=found.map(itemgetter(1)))
+    course = course[course.kind.isin(METRICS)]
+    course = course[course.options.map(lambda one: one["repeated"] == "null").astype(bool)]
+    for name, number in (("rho", float), ("length", int), ("symbols", int)):
+        course = course.assign(**{name: course.options.map(itemgetter(name)).map(number)})
+    return course.drop(columns="options")
+
+
+def ends(course: DataFrame, cells: DataFrame) -> DataFrame:
+    """Return one row per network: its test accuracy after the last epoch, and chance."""
+    if course.empty:
+        raise RankfallError("figure rho: no finished cell has a task places or even_tokens")
+    last = course[(course.split == "test") & (course.epoch == course.groupby("key").epoch.transform("max"))]
+    last = last[last.metric == last.kind.map(METRICS)]
+    x = -np.log2(1.0 + last.length * (1.0 - last.rho))
+    return last.assign(x=x).merge(cells[["key", "chance"]], on="key")
+
+
+def references(panel: Axes, part: DataFrame, kind: str) -> None:
+    """Draw the dashed line: chance, or the share of the most frequent symbol."""
+    points = part.drop_duplicates("x").sort_values("x")
+    values = (
+        points.chance if kind == "places" else [most_frequent(p.length, p.symbols, p.rho) for p in points.itertuples()]
+    )
+    panel.plot(points.x, values, linestyle="--", color=WHOLE, linewidth=1.0, label="computed", zorder=4)
+
+
+def set_ticks(panel: Axes, part: DataFrame) -> None:
+    """Set ticks at the shares of repeated tokens, spaced by the logarithm of the number of other tokens."""
+    points = part.drop_duplicates("x").sort_values("x")
+    panel.set_xticks(list(points.x), [f"{share:.3g}" for share in points.rho], fontsize=8)
+
+
+def describe_finding(table: DataFrame, kinds: list[str], names: list[str], settings: Mapping[str, str]) -> str:
+    """Write the accuracy of each architecture at the largest share of repeated tokens."""
+    parts = []
+    for kind in kinds:
+        part = table[table.kind == kind]
+        end = average(part[part.rho == part.rho.max()], "value", "architecture")
+        known = [name for name in names if name in end.index]
+        said = {name: label(name) + f" ({settings[name]})" * bool(settings[name]) for name in known}
+        values = [f"{said[name]} {say_mean(end['mean'][name], end['std'][name], 3)}" for name in known]
+        parts.append(f"{kind.replace('_', ' ')} at a share of {part.rho.max():g}: {', '.join(values)}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+@cache
+def most_frequent(length: int, symbols: int, rho: float) -> float:
+    """Return the expected accuracy of the best answer that is the same for all positions of a sequence.
+
+    Counts of independent tokens are Poisson counts on condition of their sum, so P(no count above k) is one entry of a product of
+    truncated Poisson series.
+    """
+    common = math.floor(rho * length + 0.5)  # tokens that are one symbol; the others are drawn independently
+    own = length - common
+    mean = own / symbols
+    series = np.array(
+        [math.exp(c * math.log(mean) - mean - math.lgamma(c + 1)) if mean else float(c == 0) for c in range(own + 1)]
+    )
+    total = math.exp(own * math.log(own) - own - math.lgamma(own + 1)) if own else 1.0  # P(all counts sum to `own`)
+
+    def below(most: int) -> float:
+        """Return P(no symbol occurs more than `most` times)."""
+        if most < common:
+            return 0.0
+        others = power(np.where(np.arange(own + 1) <= most, series, 0.0), symbols - 1)
+        first = np.where(np.arange(own + 1) <= most - common, series, 0.0)
+        return float(np.convolve(others, first)[own]) / total
+
+    chances = [below(most) for most in range(length + 1)]
+    return sum(most * (chances[most] - chances[most - 1]) for most in range(1, length + 1)) / length

@@ -1,1 +1,0 @@
-"""Accuracy against the share of repeated tokens."""

@@ -1,0 +1,64 @@
+"""Declare what is shown of `attention_weights`: charts and selections of its rows.
+
+The figure: concentration of attention weights by layer, by length, or by any column of the grid.
+"""
+
+from typing import Any, Literal
+
+from rankfall.annotations import DataFrame, Read, Series
+from rankfall.rank.states.shown import draw_means
+from rankfall.report.lines import POSITIVE
+from rankfall.report.page.chart import NETWORK, Chart
+from rankfall.report.style import Picture
+
+
+def of_layer(table: DataFrame) -> Series:
+    """Check whether a row is the mean over heads and not a single head."""
+    return table.attention_head.isna()
+
+
+CHARTS = (
+    Chart(
+        "attention_weights",
+        "How concentrated attention weights are",
+        "Mean over heads and rows. Entropy: 0 where a token attends to one token, the logarithm of their number where to all alike; the "
+        "inverse participation ratio is 1 and one over their number. The share of the first token shows attention that goes nowhere else.",
+        "layer",
+        "value",
+        "layer",
+        "value",
+        choose=(*NETWORK, "quantity", "left_out"),
+        derive={"whole": of_layer},
+        where={"whole": True},
+        named_by="quantity",
+        start={"quantity": "entropy", "left_out": "nothing"},
+        within=POSITIVE,
+        place=16,
+    ),
+)
+
+
+TABLES = ["attention_weights"]
+TITLES = {
+    "entropy": "entropy, in nats",
+    "inverse_participation": "sum of squared shares",
+    "largest_share": "largest share of a row",
+    "first_share": "share of the first token",
+}
+
+
+def figure(
+    read: Read,
+    *,
+    quantity: Literal["entropy", "inverse_participation", "largest_share", "first_share"] = "entropy",
+    left_out: Literal["nothing", "first token"] = "nothing",
+    lines: list[str] = ["architecture"],
+    panels: list[str] = ["task"],
+    x: str = "layer",
+    where: dict[str, Any] = {},
+) -> Picture:
+    """Draw means over heads and rows. Options are those of figure `states`."""
+    table = read("attention_weights")
+    what = TITLES[quantity] + ("" if left_out == "nothing" else " without the first token")
+    chosen = {"quantity": quantity, "left_out": left_out}
+    return draw_means(table[of_layer(table)], "attention_weights", chosen, what, lines, panels, x, where, "")

@@ -1,0 +1,179 @@
+"""Declare what is shown of `circle`: charts and published numbers.
+
+The figure: two points that a network moves along a circle, or towards each other: paths in the plane, and their distance.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankfall.annotations import Axes, DataFrame, Read
+from rankfall.report.account import account
+from rankfall.report.colours import CHANCE
+from rankfall.report.lines import MIDDLE_HALF, POSITIVE, below, collect_labels, on, steps
+from rankfall.report.looks import label
+from rankfall.report.page.chart import Chart
+from rankfall.report.published_numbers import read_published
+from rankfall.report.selection import among, choose, one_a_seed
+from rankfall.report.settings import differences
+from rankfall.report.style import WIDTH, Picture, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.collections import PathCollection
+
+CHARTS = (
+    Chart(
+        "circle",
+        "Two points on a circle, moved again and again",
+        "A network has learned to move points along a circle by a step, and is applied to its own output. Distance of two points that "
+        "start opposite to each other: 0 where they have become one.",
+        "step",
+        "distance",
+        "applications of the network",
+        "distance of the two points",
+        within=POSITIVE,
+        place=100,
+    ),
+)
+
+
+DATA = ["rank/circle/published.csv"]
+PUBLISHED = read_published(__file__)
+
+
+TABLES = ["circle"]
+LIMITS = {"limit": (0.001, None)}
+MARKERS = ("o", "s")  # first and second token
+ITS_OWN = ("task", "task_component", "width", "head_width", "mlp_width")  # parts of a setting shown as panels or lines
+NAMED = 8  # architectures listed in the caption
+MET = 0.05  # share of the initial distance below which the points have met
+
+
+def figure(
+    read: Read,
+    *,
+    training: str | None = None,
+    tasks: list[str] = [],
+    architectures: list[str] = [],
+    seed: int | None = None,
+    width: int | None = None,
+    limit: float = 0.56,
+    where: dict[str, Any] = {},
+    columns: int = 5,
+) -> Picture:
+    """Draw a pair of panels per task and architecture, by default all of the most frequent training.
+
+    The plane shows one seed at one width, by default the lowest. `where`: only these cells, by any column.
+    """
+    asked = {"training": training, "task": tasks, "architecture": architectures}
+    table, whole, (training,) = choose(read("circle"), "circle", where, **asked)
+    pairs = sorted(table[["task", "architecture"]].drop_duplicates().itertuples(index=False, name=None))
+    one_a_seed(table, "circle", ["task", "architecture", "width"])
+    columns = min(columns, len(pairs))
+    rows = -(-len(pairs) // columns)
+    wide = WIDTH if columns > 2 else 2.2 * columns + 1.0
+    figure, axes = canvas(2 * rows, columns, wide, 3.3 * rows + 0.4, height_ratios=[1.2, 1.0] * rows)
+    shown = int(among(table, "circle", "width", [] if width is None else [width]).width.min())
+    of_seed = among(table, "circle", "seed", [] if seed is None else [seed])
+    of_seed = of_seed[of_seed.width == shown]
+    first = of_seed.groupby(["task", "architecture"]).seed.min()
+    known = account(whole, table, ["architecture", "task", "width"])
+    table = table.assign(ratio=table.distance / table.groupby(["key", "token"]).distance.transform("first"))
+    widths = steps(sorted(table.width.unique()))
+    drawn = None
+    for number, (task, architecture) in enumerate(pairs):
+        top, bottom = (axes[2 * (number // columns) + k][number % columns] for k in (0, 1))
+        chosen = table[(table.task == task) & (table.architecture == architecture)]
+        seed = first.get((task, architecture), -1)
+        drawn = plane(top, chosen[(chosen.seed == seed) & (chosen.width == shown)], limit) or drawn
+        other = f", seed {seed}" if seed >= 0 else f", none at width {shown}"
+        name = label(architecture) + ("" if seed == first.min() else other)
+        top.set_title(name if len({one for one, _ in pairs}) == 1 else f"{name}\n{label(task)}")
+        on(
+            bottom,
+            chosen[chosen.token == 0],
+            "step",
+            "ratio",
+            "width",
+            widths,
+            estimator="median",
+            errorbar=MIDDLE_HALF,
+            marker=None,
+            bounds=POSITIVE,
+        )
+        bottom.axhline(1.0, color=CHANCE, linestyle="--", linewidth=0.8, zorder=1)
+        bottom.set(ylabel="distance of the points\nover that at the start" if number % columns == 0 else "")
+    shown_panels = [axes[2 * (number // columns) + 1][number % columns] for number in range(len(pairs))]
+    top_most = max(1.1, *(panel.get_ylim()[1] for panel in shown_panels))
+    for panel in shown_panels:
+        panel.set_ylim(0, top_most)
+    for row in range(2):
+        for left in axes[-2 + row][len(pairs) - columns * (rows - 1) :]:
+            left.set_visible(False)
+    handles = {f"width {name}": handle for name, handle in collect_labels(axes[1]).items()}
+    if drawn is not None:
+        figure.colorbar(drawn, ax=[panel for row in axes for panel in row], label="step", shrink=0.5, aspect=40)
+    below(figure, handles)
+    last = count_meetings(table)
+    caption = (
+        f"Roll-outs on the circle, training {label(training)}: above, both points at width {shown}, seed "
+        f"{first.min()} unless a title has another, light to dark with time (circle and square: open at the start, filled at the "
+        "end, one in the other where "
+        f"the points have met); below, their distance, median and quartiles over {known.seeds}. "
+        f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs"
+        f"{each(last, differences(table, but=ITS_OWN))}.{known.left_out}"
+    )
+    return Picture(figure, caption, last)
+
+
+def count_meetings(table: DataFrame) -> DataFrame:
+    """Count, by task, architecture and width, the roll-outs that end with both points in one place, with their distance from the circle."""
+    end = table[(table.token == 0) & (table.step == table.groupby("key").step.transform("max"))]
+    end = end.assign(met=end.ratio < MET, gone=end.distance.isna())
+    by = ["task", "architecture", "training", "width"]
+    found = end.groupby(by).agg(
+        roll_outs=("met", "size"),
+        met=("met", "sum"),
+        gone=("gone", "sum"),
+        median_ratio=("ratio", "median"),
+        median_error=("error", "median"),
+    )
+    return found.reset_index()
+
+
+def each(last: DataFrame, settings: Mapping[str, str]) -> str:
+    """Write the counts of each architecture, and of each task if there are several, and how many roll-outs are not finite."""
+    by = ["architecture", *(["task"] if last.task.nunique() > 1 else [])]
+    counts = last.groupby(by)[["met", "roll_outs"]].sum()
+    places = [at if isinstance(at, tuple) else (at,) for at in counts.index]
+    names = [", ".join(map(label, at)) + f" ({settings[at[0]]})" * bool(settings[at[0]]) for at in places]
+    said = [f"{one.met} of {one.roll_outs} of {name}" for name, one in zip(names, counts.itertuples())]
+    more = [f"{len(said) - NAMED} more" for _ in range(len(said) > NAMED)]
+    gone = int(last.gone.sum())
+    beyond = (
+        f"; {gone} end{'s' * (gone == 1)} beyond all numbers, and {'is' if gone == 1 else 'are'} not drawn there"
+        if gone
+        else ""
+    )
+    return (f": {', '.join(said[:NAMED] + more)}" if len(said) > 1 else "") + beyond
+
+
+def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":
+    """Draw the positions of both tokens, without those outside the frame."""
+    panel.set(xlim=(-limit, limit), ylim=(-limit, limit))
+    panel.set_aspect("equal")
+    if table.empty:
+        return None
+    turn = np.linspace(0, 2 * np.pi, 200)
+    start = table[table.step == 0]
+    radius = float(np.hypot(start.x, start.y).mean()) if len(start) else 0.0
+    panel.plot(radius * np.cos(turn), radius * np.sin(turn), color="#d0d0d0", linewidth=1.0, zorder=0)
+    ordered = table.sort_values("step")
+    drawn = panel.scatter(ordered.x, ordered.y, c=ordered.step, cmap="viridis_r", s=5, linewidth=0, zorder=2)
+    for marker, one in zip(MARKERS, start.sort_values("token").itertuples()):
+        panel.plot([one.x], [one.y], marker, color="black", fillstyle="none", markersize=6, zorder=3)
+    end = table[table.step == table.step.max()].sort_values("token", ascending=False)
+    for (marker, colour, size), one in zip((("s", "black", 6), ("o", "white", 3.5)), end.itertuples()):
+        panel.plot([one.x], [one.y], marker, color=colour, markeredgecolor="black", markersize=size, zorder=4)
+    return drawn

@@ -1,0 +1,112 @@
+"""Declare what is shown of `decomposition`: charts and selections of its rows.
+
+The figure: exact contribution of the paths of each length to the output, and the number of these paths.
+"""
+
+from math import comb
+from typing import Any
+
+from rankfall.annotations import Read
+from rankfall.report.account import account
+from rankfall.report.colours import BLUE, CHANCE, GREEN, ORANGE, PINK, WHOLE
+from rankfall.report.labels import join
+from rankfall.report.lines import SHARE, cut, legend_below, lines, say_cut, summary
+from rankfall.report.looks import label
+from rankfall.report.page.chart import Chart
+from rankfall.report.ranking import average, say_mean, say_span
+from rankfall.report.selection import chances, choose, deepest, init_first, select
+from rankfall.report.settings import differences
+from rankfall.report.style import Picture
+
+PATHS = {"term": "paths"}
+
+
+CHARTS = (
+    Chart(
+        "decomposition",
+        "Output by the length of paths",
+        "A network's output is a sum over all its paths, which is exact for networks of attention and skip connections. Share of the "
+        "output that the paths of each length make; shares can be negative and add up to 1 with that of the biases.",
+        "length",
+        "output_share",
+        "layers that a path goes through",
+        "share of the output",
+        where=PATHS,
+        start={"training": "converged"},
+        place=50,
+    ),
+)
+
+
+TABLES = ["decomposition", "cells"]
+LINES = {  # column -> (row of panels, label, colour)
+    "output_share": ("share", "of the output", BLUE),
+    "norm_share": ("share", "of norms", ORANGE),
+    "accuracy_alone": ("accuracy per token", "accuracy of this length alone", GREEN),
+    "accuracy_without": ("accuracy per token", "accuracy of all others", PINK),
+}
+
+
+def figure(
+    read: Read,
+    *,
+    task: str | None = None,
+    architecture: str | None = None,
+    where: dict[str, Any] = {},
+) -> Picture:
+    """Draw the deepest networks, a column of panels per training, by default of the task and architecture with the most cells.
+
+    `where`: only these cells, by any column.
+    """
+    asked = {"task": task, "architecture": architecture}
+    table, whole, (task, architecture) = choose(read("decomposition"), "decomposition", where, **asked)
+    table = deepest(table, "decomposition", ["training"])
+    paths = select(table, PATHS)
+    long = paths.melt(["training", "seed", "length"], list(LINES), "column", "value").dropna(subset="value")
+    for place, name in enumerate(("panel", "line")):
+        long[name] = long.column.map({column: about[place] for column, about in LINES.items()})
+    grid = lines(
+        long, "length", "value", "line", {label: colour for _, label, colour in LINES.values()}, height=1.9,
+        col="training", col_order=init_first(table.training), row="panel", row_order=["share", "accuracy per token"],
+        shared=(True, "row"),
+    )  # fmt: skip
+    cells = read("cells")
+    guesses = {name: chances(part, cells) for name, part in table.groupby("training")}
+    chance = say_span((guess for each in guesses.values() for guess in each), "{:.2f}".format)
+    for (row, training), panel in grid.axes_dict.items():
+        if (
+            row == "share"
+        ):  # a share of the output may be negative, since terms may point away from it; a share of norms is not
+            cut(panel, SHARE, LINES["norm_share"][2])
+        else:
+            cut(panel, SHARE)
+        chosen = paths[paths.training == training]
+        depth, heads = int(chosen.depth.iloc[0]), int(chosen.heads.iloc[0])
+        lengths = list(range(depth + 1))
+        if row == "share":
+            counts = [comb(depth, k) * heads**k / (1 + heads) ** depth for k in lengths]
+            panel.plot(lengths, counts, color=CHANCE, linestyle="--", label="of the number of paths")
+        else:
+            panel.axhline(chosen.accuracy.mean(), color=WHOLE, label="accuracy of the whole network")
+            for guess in guesses[training] if len(guesses[training]) == 1 else ():
+                panel.axhline(guess, color=CHANCE, linestyle=":", label="chance (no input seen)")
+        panel.set_title(label(training) if row == "share" else "")
+    for row, panels in zip(grid.row_names, grid.axes):
+        panels[0].set_ylabel(row)
+    grid.set(xlabel="path length (layers)")
+    legend_below(grid, 3)
+    first = paths[paths.length <= 1].groupby(["training", "seed"]).output_share.sum().reset_index()
+    first = average(first.assign(output_share=100 * first.output_share), "output_share", "training")
+    others = {name: f", {words}" if words else "" for name, words in differences(table, "training").items()}
+    short = join(
+        f"{say_mean(first['mean'][name], first['std'][name], 0)}% ({label(name)}{others[name]})"
+        for name in grid.col_names
+    )
+    known = account(whole, paths, ["training"])
+    return Picture(
+        grid.figure,
+        f"Exact decomposition of the output of {label(architecture)} on {label(task)} by path length, above as shares, below by accuracy "
+        f"(dotted: chance, {chance}): means over {known.with_bands()}. "
+        f"Paths of length 0 and 1 make up {short} of the output.{say_cut(grid.figure)}{known.left_out}",
+        summary(paths, ["training", "length"], *LINES, "error"),
+    )

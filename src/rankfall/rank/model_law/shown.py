@@ -1,0 +1,131 @@
+"""Declare what is shown of `model_law`: charts.
+
+The figure: the law of rank collapse on real weights: log10 of -log10 residual against layer, where a cubic law is a line of slope log10 3.
+"""
+
+import numpy as np
+
+from rankfall.annotations import Axes, DataFrame, Read
+from rankfall.errors import RankfallError
+from rankfall.rank.law.figure import label_towers, twice
+from rankfall.rank.models import VARIANTS
+from rankfall.report.account import describe_missing, seeds
+from rankfall.report.coincide import coincide
+from rankfall.report.colours import colours
+from rankfall.report.labels import many
+from rankfall.report.lines import legend_below, lines
+from rankfall.report.model_names import name_measurements
+from rankfall.report.page.chart import MODEL, Chart
+from rankfall.report.ranking import gather, say_ends
+from rankfall.report.style import Picture, power
+
+CHARTS = (
+    Chart(
+        "model_law",
+        "Residual of real models without a rounding floor",
+        "The same, computed without rounding: models without skip connections lose rank within a few layers.",
+        "layer",
+        "log10_residual",
+        "layer",
+        "residual, as a power of ten",
+        line="variant",
+        choose=MODEL,
+        start={"model": "bert-base-cased", "definition": "clean"},
+        scale="symlog",
+        place=80,
+    ),
+)
+
+
+TABLES = ["model_law"]
+NAMED = 4  # panels listed in the caption
+FLOORS = {"float64": 16, "float32": 7}  # approximate decimal digits
+
+
+def figure(read: Read, *, variants: list[str] = []) -> Picture:
+    """Draw medians over seeds and samples, with the values of an ordinary float64 pass, which stay at their floor.
+
+    `variants`: which ones, in order; by default all that were measured.
+    """
+    whole = read("model_law")
+    measured = [name for name in VARIANTS if name in set(whole.variant)]
+    if not measured:
+        raise RankfallError(
+            "figure model_law: nothing was measured: no model of the run has layers that the law can be computed for"
+        )
+    for name in variants:
+        if name not in measured:
+            raise RankfallError(f"figure model_law: variant {name} was not measured; there is: {', '.join(measured)}")
+    variants = variants or measured
+    table = whole[whole.variant.isin(variants)]
+    table = table.assign(panel=name_measurements(table), direct=np.log10(table.direct.clip(lower=1e-300)))
+    points = (
+        table.groupby(["panel", "variant", "layer"])[["log10_residual", "direct", "exponent"]].median().reset_index()
+    )
+    long = points.melt(["panel", "variant", "layer"], ["log10_residual", "direct"], "pass", "log10")
+    long = long[long.log10.notna() & ((long["pass"] != "direct") | (long.log10 > -299))]
+    long = long.assign(height=twice(long.log10.astype(float)))
+    names = sorted(points.panel.unique())
+    grid = lines(
+        long, "layer", "height", "variant", colours(variants), col="panel", col_order=names, col_wrap=3,
+        height=2.3, errorbar=None, shared=(False, True),
+        style="pass", style_order=["log10_residual", "direct"], dashes={"log10_residual": "", "direct": (1, 1.5)},
+    )  # fmt: skip
+    for name, panel in grid.axes_dict.items():
+        slope(panel, points[points.panel == name])
+        for digits in FLOORS.values():
+            panel.axhline(np.log10(digits), color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
+    label_towers(list(grid.axes.flat), float(long.log10.min()))
+    for panel in grid.axes[:, 0] if grid.axes.ndim > 1 else grid.axes[:1]:
+        panel.set_ylabel("residual |res(X)| / |X|")
+    legend_below(grid, 4, skip=("variant", "pass", "log10_residual", "direct"))
+    known = table[table.log10_residual.notna()]
+    caption = (
+        "Residuals by centred propagation (solid) and by an ordinary float64 pass (dotted), medians over "
+        f"{seeds(known.assign(seed=known.seed.fillna(-1)), ['panel', 'variant'])} and samples, on an axis "
+        "of log10(-log10 residual), on which a cubic law is a line of the grey slope; grey, across: where float32 and float64 end. "
+    )
+    why = describe_missing(table, "log10_residual", ["panel", "variant"])
+    drawn = long[long["pass"] == "log10_residual"]
+    return Picture(
+        grid.figure,
+        caption + describe_finding(known, points) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why,
+        points,
+    )
+
+
+def describe_finding(known: DataFrame, points: DataFrame) -> str:
+    """Write which variant of each model ends lowest, and its median local exponent once it is below 0.01."""
+    said = [f"{say_end(part, points[points.panel == name])} ({name})" for name, part in known.groupby("panel")]
+    more = f"; so for {len(said) - NAMED} more panels" if len(said) > NAMED else ""
+    return f"At the end the residual is {'; '.join(said[:NAMED])}{more}."
+
+
+def say_end(known: DataFrame, points: DataFrame) -> str:
+    """Write the end of one model and phase, at the last layer that any of its variants reaches."""
+    last = int(known.layer.max())
+    end = known[known.layer == last]
+    each = end.groupby(["variant", "seed"], dropna=False).log10_residual.median().astype(float).reset_index()
+    found = gather(each, "log10_residual", "variant")
+    low = points[(points.variant == found.level.idxmin()) & (points.log10_residual < -2)]
+    pace = low.exponent.astype(float).median()
+    exponent = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
+    some = f", of the {len(found.values)} that have one there" if len(found.values) < known.variant.nunique() else ""
+    ends = say_ends(found, power, "largest", "lowest", high=False)
+    return f"{ends} after {many(last, 'layer')}{some}{exponent}"
+
+
+def slope(panel: Axes, points: DataFrame) -> None:
+    """Draw a line of slope log10 3 through the last point of the lowest curve."""
+    ends = points[points.layer == points.layer.max()].log10_residual.astype(float)
+    if ends.empty or not ends.min() < -1:
+        return
+    end, top = int(points.layer.max()), float(np.log10(-ends.min()))
+    start = max(0, end - 3)
+    panel.plot(
+        [start, end],
+        [top - (end - start) * np.log10(3) + 0.4, top + 0.4],
+        color="#888888",
+        linewidth=1.0,
+        label="slope log10 3 a layer",
+    )

@@ -1,3 +1,0 @@
-"""Selection of the residual, defined as for cells."""
-
-RESIDUAL = {"metric": "composite", "centre": "mean"}

@@ -1,1 +1,0 @@
-"""Figure of rank collapse in real models."""

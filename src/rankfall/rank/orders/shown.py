@@ -1,0 +1,164 @@
+"""Declare what is shown of `orders`: headline numbers, charts, sentences and selections of its rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rankfall import components
+from rankfall.annotations import DataFrame, Series
+from rankfall.report.headlines import Headline, OfParts, PartNumber
+from rankfall.report.joins import MADE_OF
+from rankfall.report.labels import many
+from rankfall.report.page.chart import COMPONENTS, Chart
+from rankfall.report.page.question import Read, TableQuestion
+from rankfall.report.part_numbers import notation, parts_of
+from rankfall.report.selection import select
+
+BARE = "attention alone"
+NEAR = 0.1  # orders that differ by less count as equal
+ORDER = {"quantity": "res", "biases": True}
+OF_ATTENTION = {**ORDER, "block": BARE}
+PLAIN = {"position": "none", "mask": "none", "sentinels": "none"}  # no position, mask or sentinel
+BLOCKS = {  # (residual, norm, norm placement, mlp) -> the block of the table `orders`
+    ("none", "none", "", "none"): BARE,
+    ("none", "none", "", "gelu"): "MLP",
+    ("none", "layer", "post", "none"): "post-norm",
+    ("none", "layer", "pre", "none"): "pre-norm",
+    ("none", "rms", "post", "none"): "RMS norm",
+    ("none", "column", "post", "none"): "column norm",
+    ("add", "none", "", "none"): "skip",
+    ("add", "layer", "post", "none"): "skip, post-norm",
+    ("add", "layer", "pre", "none"): "skip, pre-norm",
+    ("add", "layer", "post", "gelu"): "transformer",
+    ("add", "layer", "pre", "gelu"): "pre-norm transformer",
+    ("add", "rms", "pre", "swiglu"): "decoder",
+}
+
+
+def with_biases(table: DataFrame) -> DataFrame:
+    return select(table, ORDER)
+
+
+def of_attention(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the components of the attention alone. A position that acts on the states is not part of it."""
+    about = parts_of(row) | {"block": BARE}
+    return about | {"position": "none"} if in_states(row["position"]) else about
+
+
+def of_block(row: Mapping[str, Any]) -> dict[str, Any] | str:
+    about, block = of_attention(row), block_of(row)
+    if not block:
+        return "no block of the table orders is made of these parts"
+    if block != BARE and about["sentinels"] not in ("none", None):
+        return "blocks are measured without special tokens"
+    if (
+        block != BARE
+        and row["residual"] == "none"
+        and any(about[part] not in ("none", None) for part in ("position", "mask"))
+    ):
+        return "blocks without skip connections are measured without position and mask"
+    return about | {"block": block}
+
+
+def in_states(position: str) -> bool:
+    """Check whether a position acts on the states alone."""
+    return tuple(components.facts_of("position", position.partition("(")[0]).get("TOUCHES", ())) == ("states",)
+
+
+def block_of(row: Mapping[str, Any]) -> str | None:
+    """Return the name in the table `orders` of the parts around the attention, or None if the table has no such block."""
+    names = {part: str(row[part]).partition("(")[0] for part in ("residual", "norm", "mlp")}
+    alike = names["mlp"] == "none" or row["mlp_residual"] == row["residual"]
+    usual = all(
+        notation(part, row[part]) == notation(part, name) for part, name in names.items()
+    )  # orders are measured with default options
+    if row["block"] != "attention" or not alike or not usual:
+        return None
+    stands = "" if names["norm"] == "none" else row["norm_placement"]
+    return BLOCKS.get((names["residual"], names["norm"], stands, names["mlp"]))
+
+
+def order(one: Series) -> PartNumber:
+    return PartNumber(one.order, f"{one.block}, {one.draws} draws", one.uncertainty)
+
+
+HEADLINES = (
+    Headline(
+        "order",
+        "order of its attention",
+        "p in out ~ C in^p for nearly identical tokens, of the attention layer by itself: 3 collapses doubly exponentially with depth, "
+        "1 exponentially, 0 not at all; deviation: uncertainty of the fit",
+        ("order", "uncertainty"),
+        with_biases,
+        order,
+        good="low",
+        least=NEAR,
+        parts=OfParts(of_attention, "heads"),
+        place=10,
+    ),
+    Headline(
+        "block_order",
+        "order of its block",
+        "the same of the whole block, with its skip connection, norm, MLP, mask and relative position, but without special tokens",
+        ("order", "uncertainty"),
+        with_biases,
+        order,
+        good="low",
+        least=NEAR,
+        parts=OfParts(of_block, "heads"),
+        place=11,
+    ),
+)
+
+
+CHARTS = (
+    Chart(
+        "orders",
+        "Order of contraction of every kind of attention",
+        "By what turns scores into weights (rows) and how places enter the scores (columns), without skip connections and MLPs. 3: "
+        "residuals are cubed in every layer, so rank is lost doubly exponentially; 1: they shrink by a factor; 0: they do not vanish.",
+        **COMPONENTS,
+        choose=("attention", "mask", "sentinels", "heads"),
+        start={"attention": "multihead", "mask": "none", "sentinels": "none"},
+        where=OF_ATTENTION,
+        value="order",
+        value_title="order",
+        within=(0.0, 3.0),
+        better="low",
+        place=30,
+    ),
+)
+
+
+def say_orders(read: Read) -> tuple[str, str]:
+    table = read("orders")
+    if table is None:
+        return "", ""
+    rows = select(table, OF_ATTENTION)
+    each, plain = (part.groupby(list(MADE_OF), dropna=False).order.max() for part in (rows, select(rows, PLAIN)))
+    if not each.notna().any():
+        return "", ""
+    cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
+    extras = (
+        f" Without position, mask and special token {((plain - 3).abs() < NEAR).sum()} of {len(plain)} do."
+        if len(plain)
+        else ""
+    )
+    unfit = int(each.isna().sum())
+    beyond = int(((each >= 3 + NEAR) | (each <= -NEAR)).sum())
+    between = len(each) - cubed - shrunk - kept - unfit - beyond
+    undefined = "".join(
+        f" {count} {'has' if count == 1 else 'have'} an order {where} these."
+        for count, where in ((between, "between"), (beyond, "beyond"))
+        if count
+    )
+    undefined += f" {unfit} {'has' if unfit == 1 else 'have'} no order; the table says why." if unfit else ""
+    cube, shrink, do = (f"{count} {verb if count != 1 else verbs}" for count, verb, verbs in (
+        (cubed, "cube", "cubes"), (shrunk, "shrink", "shrinks"), (kept, "do", "does")))  # fmt: skip
+    return (
+        f"Of {many(len(each), 'kind')} of attention layer, {cube} the residual in every layer (doubly exponential collapse).{extras} "
+        f"{shrink} it by a factor (exponential), and {do} not let it vanish.{undefined}",
+        "",
+    )
+
+
+SENTENCES = (TableQuestion("Which attention loses rank, and how fast?", say_orders, place=50),)

@@ -1,0 +1,129 @@
+"""Declare what is shown of `states`: charts.
+
+The figure: a quantity of states by layer, by length, or by any column of the grid: size, cosine, stable ranks, residual.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from rankfall.annotations import DataFrame, Read, Series
+from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.colours import colours
+from rankfall.report.labels import labels, order
+from rankfall.report.lines import legend_below, lines, summary
+from rankfall.report.lines import steps as graded
+from rankfall.report.page.chart import NETWORK, Chart
+from rankfall.report.ranking import gather, say_ends
+from rankfall.report.selection import describe_filter, one_a_seed, select, select_asked, select_finished
+from rankfall.report.style import Picture
+
+CHARTS = (
+    Chart(
+        "states",
+        "Size and direction of states by layer",
+        "How large the states are, how parallel their tokens, and over how many directions they spread; also without the first token and "
+        "without the largest channels. A cosine near 1 and a stable rank near 1 mean that tokens have become alike.",
+        "layer",
+        "value",
+        "layer",
+        "value",
+        choose=(*NETWORK, "quantity", "left_out"),
+        named_by="quantity",
+        start={"quantity": "cosine", "left_out": "nothing"},
+        place=15,
+    ),
+)
+
+
+TABLES = ["states"]
+TITLES = {
+    "norm": "root mean square",
+    "cosine": "mean cosine of tokens",
+    "stable_rank": "sum s² / max s²",
+    "stable_rank_gram": "sum s⁴ / max s⁴",
+    "residual": "|res(X)| / |X|",
+}
+DOUBLED = ("tokens", "depth", "width", "heads")  # on a logarithmic axis
+
+
+def figure(
+    read: Read,
+    *,
+    quantity: Literal["norm", "cosine", "stable_rank", "stable_rank_gram", "residual"] = "cosine",
+    left_out: Literal["nothing", "first token", "largest channels", "both"] = "nothing",
+    lines: list[str] = ["architecture"],
+    panels: list[str] = ["task"],
+    x: str = "layer",
+    where: dict[str, Any] = {},
+) -> Picture:
+    """Draw a quantity of states.
+
+    `lines`, `panels`: columns whose values distinguish them. `x`: `layer`, or a column, such as `tokens` or `depth`, against which the
+    last layer is drawn. `where`: only these cells.
+    """
+    chosen = {"quantity": quantity, "left_out": left_out}
+    log = "y" if quantity in ("norm", "residual") else ""
+    what = f"{TITLES[quantity]}" + (
+        "" if left_out == "nothing" else f" without {left_out if left_out != 'both' else 'first token and channels'}"
+    )
+    return draw_means(read("states"), "states", chosen, what, lines, panels, x, where, log)
+
+
+def draw_means(
+    table: DataFrame,
+    figure: str,
+    chosen: dict[str, Any],
+    what: str,
+    each: list[str],
+    panels: list[str],
+    x: str,
+    where: dict[str, Any],
+    log: str,
+) -> Picture:
+    """Draw means over seeds of the values of the chosen rows, a line and a panel for each value of some columns."""
+    for column in (*each, *panels, x):
+        if column not in table:
+            raise RankfallError(f"figure {figure}: {column!r} is not a column of its table")
+    whole = select_asked(table, where)
+    rows = select(select_finished(table, figure, where), chosen)
+    if x != "layer":
+        rows = rows[rows.layer == rows.depth]
+    whole, rows = (part.assign(line=join_labels(part, each), panel=join_labels(part, panels)) for part in (whole, rows))
+    one_a_seed(rows, figure, ["panel", "line", *([x] if x != "layer" else [])])
+    known = account(whole, rows, ["panel", "line"], "value")
+    rows = rows[rows.value.notna()].assign(value=rows.value.astype(float))
+    rows = rows[rows.value > 0] if log else rows
+    if rows.empty:
+        raise RankfallError(f"figure {figure}: no finished cell has a {what}.{known.left_out}")
+    names, titles = (sorted(rows[column].unique(), key=order) for column in ("line", "panel"))
+    palette = colours(names) if each == ["architecture"] else graded(names)
+    by = ["panel", "line", x]
+    shown = rows.groupby([*by, "seed"]).value.mean().reset_index().rename(columns={"value": what})
+    grid = lines(
+        shown, x, what, "line", palette, col="panel", col_order=titles, col_wrap=min(len(titles), 3), height=2.2, log=log
+    )  # fmt: skip
+    if x in DOUBLED:
+        for axis in grid.axes.flat:
+            axis.set_xscale("log", base=2)
+            axis.xaxis.set_major_formatter("{x:g}")
+    legend_below(grid, title=", ".join(each))
+    last = shown[shown[x] == shown.groupby(["panel", "line"])[x].transform("max")]
+    ends = gather(last.assign(**{what: np.log10(last[what])}) if log else last, what, "line")
+    write = (lambda value: f"{10**value:.3g}") if log else "{:.3g}".format
+    found = f"At its end it is {say_ends(ends, write, 'largest', 'smallest')}, mean over panels."
+    at = "by layer" if x == "layer" else f"after the last layer, by {x}"
+    return Picture(
+        grid.figure,
+        f"{what} {at}, {describe_filter(where) or 'all cells'}: means over "
+        f"{known.with_bands('bands one standard deviation over seeds' + (' of the logarithm' if log else ''))}. {found}{known.left_out}",
+        summary(shown, by, what, log=bool(log)),
+    )
+
+
+def join_labels(table: DataFrame, columns: list[str]) -> Series | str:
+    """Join the values of some columns to one label."""
+    texts = [table[column].map(labels(table[column].unique())) for column in columns]
+    found: Series | str = texts[0].str.cat(texts[1:], ", ") if texts else ""
+    return found

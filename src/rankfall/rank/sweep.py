@@ -1,0 +1,182 @@
+"""A sweep: the residual against depth, one line for each value of the swept columns, one panel for each value of other columns.
+
+It works for any axis of the grid, since every table of cells has them as columns.
+"""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from rankfall.annotations import Axes, DataFrame, Read, Series
+from rankfall.design import Training, names
+from rankfall.errors import RankfallError
+from rankfall.rank.law.shown import clear, has_no_residual
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
+from rankfall.report.colours import colours
+from rankfall.report.labels import join, labels, many, order
+from rankfall.report.lines import legend_below, steps, summary
+from rankfall.report.lines import lines as drawn
+from rankfall.report.ranking import UNDECIDED, find_first, gather, say_ends
+from rankfall.report.selection import describe_filter, one_a_seed, select_asked, select_finished
+from rankfall.report.settings import PARTS
+from rankfall.report.style import Picture, power, space_ticks, tower
+
+TABLES = ["law"]
+# The axis is linear in log10 of the residual above 10^-1 and logarithmic in it below, so that 0.5 and 10^-1000 are both readable.
+NOISE, EQUAL = "rounding noise of a plain float64 pass", "vectors are all equal or zero"
+NAMED = 4  # panels listed in the caption
+HALF = float(np.log10(0.5))
+TICKS = {0.0: "1", HALF: "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1), -100.0: tower(2)}
+
+
+def figure(
+    read: Read,
+    *,
+    lines: list[str],
+    panels: list[str] = [],
+    x: str = "layer",
+    where: dict[str, Any] = {},
+    columns: int = 4,
+    shared: bool = True,
+) -> Picture:
+    """Draw the residual.
+
+    `lines`, `panels`: columns of the table whose values distinguish lines and panels. `where`: only these cells, by column, a value or a
+    list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn. `shared`: all panels share one vertical
+    axis.
+    """
+    whole = select_asked(read("law"), where)
+    data = select_finished(read("law"), "sweep", where)
+    for needed in (*lines, *panels, x):
+        if needed not in data:
+            raise RankfallError(f"figure sweep: {needed!r} is not a column of the table law")
+    whole = whole.assign(line=join_labels(whole, lines), panel=join_labels(whole, panels, named=True))
+    data = whole[whole.status == "done"]
+    if x != "layer":
+        data = data[data.layer == data.depth]
+    one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
+    left_out, data = data[has_no_residual(data)], without_gaps(data, x)
+    if data.empty:
+        raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
+    names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
+    each = data.groupby(["panel", "line", x, "seed"]).log10_residual.mean().reset_index()
+    palette = colours(names) if lines == ["architecture"] else steps(names)
+    grid = drawn(
+        each, x, "log10_residual", "line", palette, col="panel", col_order=titles, col_wrap=min(columns, 4), height=1.8,
+        shared=(True, shared), marker="o" if x != "layer" else None,
+    )  # fmt: skip
+    for title, axis in grid.axes_dict.items():
+        scaled(axis, data if shared else data[data.panel == title], x)
+        ends = left_out[left_out.panel == title].line.unique() if x == "layer" else []
+        for name in [name for name in ends if name in palette]:
+            line = each[(each.panel == title) & (each.line == name)].groupby(x).log10_residual.mean()
+            axis.plot(line.index[-1:], line.iloc[-1:], "X", color=palette[name], markersize=7)
+    grid.set(xlabel=x, ylabel="|res(X)| / |X|")
+    legend_below(grid, 6, title=", ".join(lines))
+    why = left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
+    kinds = left_out.assign(why=why).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
+    reasons = [f"{what} ({many(count, 'value')})" for what, count in kinds.items()]
+    known = account(whole, data, ["panel", "line"] if panels else ["line"])
+    what = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
+    dropped = f"{what}: {', '.join(reasons)}. " if reasons else ""
+    text = (
+        f"Relative residual by {x} (composite norm, token mean), {describe_filter(where) or 'all cells'}: geometric means over "
+        f"{known.with_bands('bands one standard deviation over seeds of the logarithm')}. {dropped}"
+        f"{describe_finding(each, x)}{others(data, [*lines, *panels, x])}"
+        f"{coincide(each.assign(height=height(each.log10_residual)), 'line', x, 'height', ['panel'] if panels else [])}"
+        f"{known.left_out}"
+    )
+    points = summary(each, ["panel", "line", x], "log10_residual")
+    return Picture(grid.figure, text, points)
+
+
+def without_gaps(data: DataFrame, x: str) -> DataFrame:
+    """Return the points at which no seed and no sequence lacks a value. A line ends at the first layer that lacks one."""
+    line = ["panel", "line"]
+    if x == "layer":
+        return data[clear(data, line)]
+    return data[~has_no_residual(data).groupby([data[column] for column in (*line, x)]).transform("any")]
+
+
+def height(log10: Series) -> Series:
+    """Return the position of a residual on its axis: linear in log10 of the residual above 10^-1, logarithmic in it below."""
+    return log10.where(log10 > -1, -1 - np.log10((-log10).clip(lower=1)))
+
+
+def join_labels(data: DataFrame, columns: list[str], named: bool = False) -> Series | str:
+    """Join the values of some columns to one label. `named`: with the columns' names, except for self-explanatory ones."""
+    texts = []
+    for column in columns:
+        said = labels(data[column].unique())
+        prefix = f"{column} " if named and column not in ("task", "architecture", "training") else ""
+        texts.append(data[column].map({value: prefix + text for value, text in said.items()}))
+    return texts[0].str.cat(texts[1:], ", ") if texts else ""
+
+
+def scaled(axis: Axes, data: DataFrame, x: str) -> None:
+    """Set up the axes for these residuals, with readable ticks."""
+    low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
+    axis.set_yscale("symlog", linthresh=1, linscale=0.8)
+    last = int(np.log10(max(1.0, -low)))
+    # With many decades there is no room for the first ticks.
+    first = (
+        list(TICKS)
+        if last < 3
+        else [value for value in TICKS if value != HALF]
+        if last < 5
+        else [0.0, -10.0]
+        if last < 20
+        else [0.0]
+    )
+    kept = {value: TICKS[value] for value in first}
+    ticks = kept | {-(10.0**power): tower(power) for power in space_ticks(3, last)}
+    ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
+    axis.set_yticks(list(ticks), list(ticks.values()))
+    axis.set_yticks([], minor=True)
+    if x == "layer":
+        axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    axis.set_ylim(low * 1.3 * 10 ** (0.02 * last) - 0.02, high + 0.06)
+    if x in ("depth", "width", "heads"):
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter("{x:g}")
+
+
+def describe_finding(each: DataFrame, x: str) -> str:
+    """Write where rank is lost most and kept best at the end of the axis, by panel, since panels differ in more than their lines."""
+    ends = [(str(panel), *say_end(part, x)) for panel, part in each.groupby("panel")]
+    if len(ends) == 1:
+        return f"The residual is {ends[0][2]}."
+    if len(ends) <= NAMED:
+        return f"The residual is {'; '.join(f'{said} ({panel})' for panel, _, said in ends)}."
+    counts = Counter(name for _, names, _ in ends for name in names)
+    if not counts:
+        return f"Of {len(ends)} panels none is ranked ({UNDECIDED})."
+    most = max(counts.values())
+    first = [name for name in sorted(counts, key=order) if counts[name] == most]
+    return f"The residual at the end is smallest, or ties with the smallest, most often in {join(first)}: {most} of {len(ends)} panels."
+
+
+def others(data: DataFrame, shown: list[str]) -> str:
+    """Name the parts of a setting in which lines of a panel differ although they are not among the shown columns."""
+    parts = [
+        part
+        for part in PARTS
+        if part in data and part not in shown and not ("training" in shown and part in names(Training))
+    ]
+    differ = [part for part in parts if data.groupby("panel")[part].nunique().max() > 1]
+    return f" Lines of one panel differ in {join(part.replace('_', ' ') for part in differ)} too." if differ else ""
+
+
+def say_end(part: DataFrame, x: str) -> tuple[list[str], str]:
+    """Return the lines of one panel with the smallest residual, and a text that says which and where."""
+    at = part[x].max()
+    there = part[part[x] == at]
+    found = gather(there, "log10_residual", "line")
+    lines = part.line.nunique()
+    some = f", of the {len(found.values)} of {lines} lines that reach it" if len(found.values) < lines else ""
+    return find_first(
+        found, most=False
+    ), f"{say_ends(found, power, 'largest', 'smallest', high=False)} at {x} {at:g}{some}"

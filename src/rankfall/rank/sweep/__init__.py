@@ -1,1 +1,0 @@
-"""Residual against depth, for each value of a swept column."""

@@ -1,0 +1,86 @@
+"""Training curves: a metric by epoch, one line per architecture, with its band over seeds."""
+
+from typing import Any
+
+from rankfall.annotations import Read
+from rankfall.errors import RankfallError
+from rankfall.report.account import account
+from rankfall.report.coincide import coincide
+from rankfall.report.colours import CHANCE
+from rankfall.report.lines import POSITIVE, SHARE, legend_below, say_cut, summary
+from rankfall.report.looks import label
+from rankfall.report.panels import draw_panels, panels_of
+from rankfall.report.ranking import by_setting, gather, say_ends, say_span
+from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
+from rankfall.report.settings import differences
+from rankfall.report.style import Picture
+
+TABLES = ["training", "cells"]
+
+
+def figure(
+    read: Read,
+    *,
+    task: str | None = None,
+    training: str | None = None,
+    split: str = "test",
+    metric: str = "accuracy",
+    panels: dict[str, Any] = {},
+    where: dict[str, Any] = {},
+) -> Picture:
+    """Draw a metric of the deepest networks by epoch.
+
+    `panels`: {title: [architectures]}; by default, one panel has all architectures of the task and training that have the most cells
+    with this metric on this split. `where`: only these cells, by any column.
+    """
+    table = select_finished(read("training"), "curves", where)
+    there = sorted({f"{s} {m}" for s, m in zip(table.split, table.metric)})
+    table = table[(table.split == split) & (table.metric == metric)]
+    if there and table.empty:
+        raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(there)}")
+    table, task = one_of(table, "curves", "task", task)
+    trained = table[table.groupby("training").epoch.transform("max") > 0]
+    if training is None and len(trained):
+        table = trained
+    table, training = one_of(table, "curves", "training", training)
+    shown = panels_of(table, "curves", panels)
+    table = table[table.architecture.isin([name for names in shown.values() for name in names])]
+    table = deepest(table, "curves", ["architecture"])
+    cells = read("cells")
+    guesses = chances(table, cells) if metric == "accuracy" else []
+    chance = say_span(guesses, "{:.3f}".format)
+    grid = draw_panels(shown, table, "epoch", "value", bounds=SHARE if metric.startswith("accuracy") else POSITIVE)
+    if chance and " to " not in chance:
+        grid.refline(y=guesses[0], color=CHANCE, linestyle="--", label="chance")
+    grid.set(ylabel=f"{split} {metric}")
+    if table.epoch.nunique() < 8:
+        grid.set(xticks=sorted(table.epoch.unique()))
+    legend_below(grid)
+    ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
+    high = metric.startswith("accuracy")
+    best = by_setting(
+        ends,
+        differences(table),
+        lambda rows: say_ends(gather(rows, "value"), "{:.3f}".format, "highest", "lowest", high=high),
+    )
+    if chance:
+        dashed, options = ("", ", by the options of the task") if " to " in chance else (" (dashed)", "")
+        chance = f"; chance{dashed}, the best guess without the input, is {chance}{options}"
+    names = [name for some in shown.values() for name in some]
+    known = account(
+        select_asked(read("training"), where, task=task, training=training, architecture=names if panels else []),
+        table,
+        ["architecture"],
+        "value",
+    )
+    text = (
+        f"{split.capitalize()} {metric} on {label(task)} by epoch (training {label(training)}): means over "
+        f"{known.with_bands()}. "
+        f"At the end it is {best}{chance}."
+        + say_cut(grid.figure)
+        + coincide(table, "architecture", "epoch", "value")
+        + known.left_out
+    )
+    return Picture(
+        grid.figure, text, summary(table, ["architecture", "epoch"], "value").assign(quantity=f"{split} {metric}")
+    )

@@ -1,1 +1,0 @@
-"""Training curves: a metric by epoch."""

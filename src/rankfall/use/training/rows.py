@@ -1,3 +1,0 @@
-"""Selection of accuracy on the test set."""
-
-TESTED = {"split": "test", "metric": "accuracy"}
