@@ -31,8 +31,8 @@ EXPERIMENT, OF_AN_EXPERIMENT = "experiment.py", {"TABLE": "evidence", "NEEDS": "
 
 def quantities_with(kind: str) -> set[str]:
     """Return the quantities of this package that have a kind in `shown.py` or in their single file."""
-    found = set()
-    for study in STUDIES:
+    found: set[str] = set()
+    for study in STUDIES if kind != "claim" else ():
         shown = [(path.parent.name, path) for path in (PACKAGE / study).glob(f"*/{SHOWN}")]
         alone = [(path.stem, path) for path in (PACKAGE / study).glob("*.py")]
         found |= {name for name, path in shown + alone if defines(path, _names_in_file(kind))}
@@ -41,7 +41,7 @@ def quantities_with(kind: str) -> set[str]:
 
 def locate_in_study(kind: str, quantity: str) -> Location:
     """Locate a component of a quantity of this package."""
-    for study in STUDIES:
+    for study in STUDIES if kind != "claim" else ():
         folder, module = PACKAGE / study / quantity, f"rankfall.{study}.{quantity}"
         location = _locate_in_folder(kind, folder, module)
         if location is None and defines(file := folder.with_suffix(".py"), _names_in_file(kind)):
