@@ -1,4 +1,22 @@
-"""One machine for all traced networks. It is compiled once, and runs a flat program of few kinds of instructions, one member after another.
+"""Train a thousand small PyTorch modules at once, whoever wrote them: each as if it were alone, in truly parallel steps.
 
-A program is an array of int64 (`codes.py`) that reads and writes buffers at addresses. No code is compiled for a single network.
+The training step of one member (loss, gradient, optimiser) is traced to a flat program of few kinds of instructions (`codes.py`), which a
+machine that is compiled once runs for one member after another, on a processor or as one kernel on a GPU.
 """
+
+from thousandfold.errors import EngineError
+from thousandfold.optimizers import SGD, Adam, AdamW, RowOptimizer
+from thousandfold.train import Explanation, TrainedMembers, explain, train_many
+
+__all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "EngineError",
+    "Explanation",
+    "RowOptimizer",
+    "TrainedMembers",
+    "explain",
+    "train_many",
+]
+__version__ = "0.1.0"

@@ -69,7 +69,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     for function, of in ((aten.gelu.default, gelu), (aten.gelu_backward.default, gelu_gradient)):
         table[function] = partial(of, by_erf[function])
     for kept in (
-        *(aten.sigmoid.default, aten.tanh.default, aten.embedding_dense_backward.default, aten.index_put.default),
+        *(aten.sigmoid.default, aten.tanh.default, aten.index_put.default),
         *(aten.baddbmm.default, aten.addmm.default, aten.select_backward.default),
     ):
         table.pop(kept, None)

@@ -74,15 +74,16 @@ class Engine:
     def steps(self, members: Rows, works: Sequence[Work]) -> list[Results]:
         """Train every member, in as many threads as torch would use. One thread computes a step of a network, so that results do not
         depend on the number of threads."""
-        if self.descent is None:
-            found = []
-            for work in works:
-                found.append(self.passes(members, work))
-                members.update(found[-1]["loss", ""])
-            return found
         launches: list[PreparedStep] = []
-        for work in works:
-            launches.append(self.launch(members, work, members.step_count + len(launches), launches))
+        try:
+            for work in works:
+                launches.append(self.launch(members, work, members.step_count + len(launches), launches))
+        except Untraceable:  # the optimiser at one of these steps, which PyTorch then takes
+            if len(works) > 1:
+                return [results for work in works for results in self.steps(members, [work])]
+            results = self.passes(members, works[0])
+            members.update(results["loss", ""])
+            return [results]
         began = time.perf_counter()
         alive = (members.status == RUNNING).long()
         running = self.compute(members, launches, alive)
@@ -122,7 +123,8 @@ class Engine:
         self.machines[0].run(program.words, program.count, bases, strides, 0, len(members))
 
     def prepare_descent(self, members: Rows, memory: Memory, t: int) -> Program:
-        assert self.descent is not None
+        if self.descent is None:
+            raise Untraceable("the optimiser")
         program, changing = self.descent.at(t)
         memory.changing.copy_(to_device(torch.from_numpy(changing), members.device))
         for place, column in ((LR, members.lr_now), (DECAY, members.decay), (CLIP, members.clip)):

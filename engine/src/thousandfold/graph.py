@@ -13,7 +13,9 @@ from torch import Tensor
 
 
 class Untraceable(Exception):
-    """The network, objective or optimiser cannot be traced; the message says why."""
+    """The network, objective or optimiser cannot be traced; the message says why, and `place` where, if it is known."""
+
+    place = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class AtenGraph:
     given: int = 0
     results: Any = ()
     equal: dict[tuple[Any, str], Any] = field(default_factory=dict)  # operation and arguments -> result
+    places: dict[int, str] = field(default_factory=dict)  # tensor number -> file and line of the user's code, if noted
 
     def give(self, one: Form) -> Ref:
         """Add an input tensor."""

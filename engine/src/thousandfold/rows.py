@@ -12,7 +12,8 @@ RUNNING, DIVERGED = 0, 2  # status of a member; any other number is a member tha
 class Optimizer(Protocol):
     """An optimiser of rows. `slots` is the number of its state tensors (K, P)."""
 
-    slots: int
+    @property
+    def slots(self) -> int: ...
 
     def step(
         self,
@@ -34,8 +35,6 @@ class Rows(Protocol):
     weights: Tensor
     grads: Tensor  # (K, P)
     slots: tuple[Tensor, ...]  # state of the optimiser, each (K, P)
-    optimizer: Optimizer
-    parameters: Sequence[Tensor]  # (K, ...), views into `weights`
     lr_now: Tensor  # (K, 1)
     decay: Tensor | None  # (K, 1)
     clip: Tensor | None  # (K, 1), largest norm of a gradient
@@ -43,6 +42,14 @@ class Rows(Protocol):
     last_step: Tensor  # (K,), steps that counted for each member
     step_count: int
     device: torch.device
+
+    @property
+    def optimizer(self) -> Optimizer: ...
+
+    @property
+    def parameters(self) -> Sequence[Tensor]:
+        """Return the parameters (K, ...), which are views into `weights`."""
+        ...
 
     def __len__(self) -> int: ...
 

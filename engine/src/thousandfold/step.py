@@ -73,7 +73,9 @@ def write_program(traced: Trace, layout: Layout, divide: Divide | None = None) -
     try:
         found = write_step(traced, layout, divide)
     except Unsupported as error:
-        raise Untraceable(str(error)) from error
+        refused = Untraceable(str(error))
+        refused.place = error.place
+        raise refused from error
     except Exception as error:  # an unforeseen kind of graph is refused like any other
         raise Untraceable(f"no program can be written of it ({type(error).__name__}: {error})") from error
     if found.program.arena > ROOM:

@@ -1,4 +1,4 @@
-"""MASK: a dropout mask, `scale` for kept elements and 0 for others. It uses the bits of `dropout.py`, sixteen per element in order.
+"""MASK: a dropout mask, `scale` for kept elements and 0 for others, from sixteen bits of Philox per element (`member_functions.py`).
 
     out: buffer, offset, site, threshold, bits of the scale, size, rows, lanes, step | elements (rows) | out offsets
 

@@ -18,6 +18,8 @@ Shape = tuple[int, ...]
 class Unsupported(Exception):
     """The machine does not support an operation or layout, which the message names."""
 
+    place = ""  # file and line of the user's code, if it is noted
+
 
 @dataclass(frozen=True)
 class Atom:

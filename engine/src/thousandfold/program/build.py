@@ -67,7 +67,11 @@ def lower(draft: ProgramDraft, graph: AtenGraph, given: Sequence[Placed], dtype:
     for operation in graph.needed():
         if operation.outputs[0] not in graph.known:
             bounds.add(operation)
-            result = lower_operation(draft, graph, operation, get, dtype)
+            try:
+                result = lower_operation(draft, graph, operation, get, dtype)
+            except Unsupported as error:
+                error.place = graph.places.get(operation.outputs[0], "")
+                raise
             several = result if isinstance(operation.result, list | tuple) else [result]
             found.update(zip(operation.outputs, several, strict=True))
     return slices.solid(draft, [get(one) if isinstance(one, Ref) else one for one in graph.results])

@@ -1,4 +1,4 @@
-"""Lowering of dropout masks, which equal those of `dropout.py`."""
+"""Lowering of dropout masks, which equal those of `member_functions.py`."""
 
 from typing import Any
 

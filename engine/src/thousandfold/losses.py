@@ -1,0 +1,67 @@
+"""The step of one member as a function of its weights, its buffers and a batch, from an ordinary module and an ordinary loss."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from thousandfold.errors import EngineError
+from thousandfold.trace import Name
+
+Batch = Any  # a tensor, or tensors in a tuple, list or dictionary
+Loss = Callable[[nn.Module, Batch], Any]  # a scalar, or a scalar and metrics by name
+
+LOSS: Name = ("loss", "")
+
+
+class LossModule(nn.Module):
+    """A module and its loss as one module, so that one call can replace the parameters."""
+
+    def __init__(self, module: nn.Module, loss: Loss, like: Batch) -> None:
+        super().__init__()
+        self.module, self.loss, self.like = module, loss, like
+
+    def forward(self, *tensors: Tensor) -> dict[Name, Tensor]:
+        returned = self.loss(self.module, unflatten(self.like, tensors))
+        value, metrics = returned if isinstance(returned, tuple) else (returned, {})
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            raise EngineError(f"expected a loss of one number; found {found}: take its mean or sum")
+        results = {LOSS: value.reshape(())}
+        for name, metric in metrics.items():
+            if not isinstance(metric, Tensor) or metric.numel() != 1:
+                raise EngineError(f"expected a tensor of one number as the metric {name!r}: take its mean or sum")
+            results["metric", name] = metric.detach().reshape(())
+        return results
+
+
+def call_loss(module: LossModule, values: Mapping[str, Tensor], tensors: Sequence[Tensor]) -> dict[Name, Tensor]:
+    """Return the results of a member. `values`: its weights and buffers by their names in the user's module."""
+    named = {f"module.{name}": value for name, value in values.items()}
+    found: dict[Name, Tensor] = torch.func.functional_call(module, named, tuple(tensors))
+    return found
+
+
+def flatten(batch: Batch) -> list[Tensor]:
+    """Return the tensors of a batch in order."""
+    if isinstance(batch, Tensor):
+        return [batch]
+    parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, tuple | list) else None
+    if parts is None:
+        raise EngineError(f"expected a batch of tensors; found {type(batch).__name__}")
+    return [tensor for part in parts for tensor in flatten(part)]
+
+
+def unflatten(like: Batch, tensors: Sequence[Tensor]) -> Batch:
+    """Return tensors in the form of the batch `like`."""
+    left = iter(tensors)
+
+    def fill(part: Batch) -> Batch:
+        if isinstance(part, Tensor):
+            return next(left)
+        if isinstance(part, Mapping):
+            return {name: fill(value) for name, value in part.items()}
+        return type(part)(map(fill, part))
+
+    return fill(like)

@@ -1,0 +1,166 @@
+"""The three ways to compute a step, fastest first. They return the same numbers up to rounding.
+
+- program: the traced step of one member, run for all members (`engine.py`);
+- stack: `torch.func.vmap` over all members;
+- loop: one member after another.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from thousandfold.engine import Engine, Results, Work
+from thousandfold.graph import Untraceable
+from thousandfold.losses import LOSS, Batch, Loss, LossModule, call_loss, flatten
+from thousandfold.member_functions import STREAM, MemberFunctions, Site, drawn_masks, keys_of, scale_of, traced_mask
+from thousandfold.program.fusion import Divide
+from thousandfold.stack import Stack
+from thousandfold.step import Layout, StepProgram, step_program
+from thousandfold.trace import Name
+
+Forms = tuple[tuple[tuple[int, ...], torch.dtype], ...]  # shape and format of each tensor of a member's batch
+
+
+class Server(Protocol):
+    name: str
+
+    def steps_at_once(self, members: int) -> int: ...
+
+    def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
+        """Take a step for each batch, whose tensors are (K, ...)."""
+        ...
+
+    def passes(self, stack: Stack, batch: Batch) -> Results:
+        """Return the results of a step, and write the gradients to `stack.grads`. Nothing is trained."""
+        ...
+
+
+class ProgramServer:
+    name = "program"
+
+    def __init__(self, stack: Stack, loss: Loss, kind: type[Engine] = Engine) -> None:
+        self.loss, self.template = loss, deepcopy(stack.modules[0])  # on the processor, where it is traced
+        for name, values in stack.buffers.items():
+            if not (values == values[:1]).all():
+                raise Untraceable(f"the buffer {name} differs between members")
+        self.engine = kind(stack, torch.from_numpy(keys_of(stack.seeds)))
+        self.programs: dict[Forms, StepProgram] = {}
+        self.largest = 1
+
+    def steps_at_once(self, members: int) -> int:
+        return self.engine.steps_at_once(members)
+
+    def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
+        return self.engine.steps(stack, [self.work(batch) for batch in batches])
+
+    def passes(self, stack: Stack, batch: Batch) -> Results:
+        """Return the results of a step, and write the gradients to `stack.grads`."""
+        return self.engine.passes(stack, self.work(batch))
+
+    def work(self, batch: Batch) -> Work:
+        tensors = flatten(batch)
+        bound = max((int(x.abs().max()) for x in tensors if not x.is_floating_point() and x.numel()), default=1)
+        if bound > self.largest:  # integers are computed exactly up to a bound, which is part of a program
+            self.largest = 2 ** bound.bit_length()
+            self.programs.clear()
+        forms = tuple((tuple(x.shape[1:]), x.dtype) for x in tensors)
+        if forms not in self.programs:
+            one = [torch.zeros(shape, dtype=dtype) for shape, dtype in forms]
+            module = LossModule(self.template, self.loss, batch)
+            self.programs[forms] = module_program(module, one, self.largest, self.engine.divide)
+        return Work(self.programs[forms], tensors)
+
+
+def module_program(
+    module: LossModule, tensors: Sequence[Tensor], largest: int = 1, divide: Divide | None = None
+) -> StepProgram:
+    """Return the program of a module's step on a batch of one member. Raise `Untraceable` if it has none."""
+    parameters = {
+        name.removeprefix("module."): value.detach() for name, value in module.named_parameters() if value.requires_grad
+    }
+
+    def function(values: Mapping[str, Tensor], *given: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
+        with MemberFunctions(traced_mask):
+            results = call_loss(module, values, given)
+        return results[LOSS], results
+
+    samples = tensors[0].shape[0] if tensors[0].dim() else 0
+    lanes = tuple(0 if x.dim() and x.shape[0] == samples else None for x in tensors)
+    first = tensors[0]
+    length = first.shape[1] if first.dim() > 2 or (first.dim() > 1 and not first.is_floating_point()) else 0
+    return step_program(function, parameters, tensors, Layout(lanes, length, largest), divide=divide)
+
+
+class AutogradServer:
+    """Steps by autograd, by `torch.func.vmap` if `together`, else one member after another."""
+
+    def __init__(self, stack: Stack, loss: Loss, together: bool) -> None:
+        self.name, self.together = "stack" if together else "loop", together
+        self.loss, self.sites = loss, dict[Forms, list[Site]]()
+
+    def steps_at_once(self, members: int) -> int:
+        return 1
+
+    def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
+        found = []
+        for batch in batches:
+            found.append(self.passes(stack, batch))
+            stack.update(found[-1][LOSS])
+        return found
+
+    def passes(self, stack: Stack, batch: Batch, only: Sequence[int] | None = None) -> Results:
+        """Return the results of a step, and write the gradients to `stack.grads`. `only`: compute these members, and no others."""
+        tensors, module = flatten(batch), LossModule(stack.template, self.loss, batch)
+        members = range(len(stack)) if only is None else only
+        masks = drawn_masks(stack.seeds, self.find_sites(stack, module, tensors), stack.step_count, stack.weights)
+        values = dict(zip(stack.names, stack.parameters))
+
+        def compute(
+            weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], drawn: Sequence[Tensor], *given: Tensor
+        ) -> Results:
+            # Fused attention has no rule for `vmap`, and would be computed member by member.
+            with MemberFunctions(lambda x, site, threshold: drawn[site]), sdpa_kernel(SDPBackend.MATH):
+                return call_loss(module, {**weights, **buffers}, given)
+
+        if self.together and only is None:
+            results = torch.func.vmap(compute)(values, stack.buffers, masks, *tensors)
+        else:
+            each = []
+            for k in members:
+                arguments = pick((values, stack.buffers, masks), k)
+                with torch.random.fork_rng(devices=()):
+                    torch.manual_seed((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
+                    each.append(compute(*arguments, *pick(tensors, k)))
+            results = {name: torch.stack([one[name] for one in each]) for name in each[0]}
+        stack.differentiate(results[LOSS])
+        return {name: value.detach() for name, value in results.items()}
+
+    def find_sites(self, stack: Stack, module: LossModule, tensors: Sequence[Tensor]) -> list[Site]:
+        """Return the sites of dropout in a step for batches of this form."""
+        forms = tuple((tuple(x.shape[1:]), x.dtype) for x in tensors)
+        if forms not in self.sites:
+            sites: list[Site] = []
+
+            def note(x: Tensor, site: int, threshold: int) -> Tensor:
+                sites.append((tuple(x.shape), threshold))
+                return torch.full_like(x, scale_of(threshold))
+
+            values = dict(zip(stack.names, stack.parameters)) | stack.buffers
+            own = {name: value[0].detach().clone() for name, value in values.items()}
+            with torch.no_grad(), torch.random.fork_rng(devices=()), MemberFunctions(note):
+                call_loss(module, own, pick(tensors, 0))
+            self.sites[forms] = sites
+        return self.sites[forms]
+
+
+def pick(x: Any, k: int) -> Any:
+    """Return the k-th member of all tensors in nested lists and dictionaries."""
+    if isinstance(x, Tensor):
+        return x[k]
+    if isinstance(x, Mapping):
+        return {name: pick(value, k) for name, value in x.items()}
+    return [pick(value, k) for value in x]

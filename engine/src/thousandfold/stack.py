@@ -1,0 +1,138 @@
+"""A stack: ordinary modules, one for each seed, as rows. The modules themselves have no axis of members."""
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+
+from thousandfold.errors import EngineError
+from thousandfold.optimizers import PerMember, RowOptimizer
+from thousandfold.rows import DIVERGED, RUNNING
+
+NORM_EPS = 1e-6  # as in `torch.nn.utils.clip_grad_norm_`
+
+
+class Stack:
+    """The `Rows` of modules. Parameters that need no gradient count as buffers."""
+
+    def __init__(
+        self, modules: Sequence[nn.Module], seeds: Sequence[int], optimizer: RowOptimizer, device: torch.device
+    ) -> None:
+        check_alike(modules)
+        self.modules, self.seeds, self.optimizer, self.device = modules, list(seeds), optimizer, device
+        self.template = deepcopy(modules[0]).to(device)
+        trained = [trained_parameters(module) for module in modules]
+        self.names = list(trained[0])
+        self.weights = torch.cat(
+            [torch.stack([one[name].detach() for one in trained]).flatten(1) for name in self.names], 1
+        ).to(device)  # (K, P)
+        start, self.parameters = 0, list[Tensor]()
+        for value in trained[0].values():
+            part = self.weights[:, start : start + value.numel()].view(len(modules), *value.shape)
+            self.parameters.append(part.detach().requires_grad_())
+            start += value.numel()
+        others = [other_tensors(module) for module in modules]
+        self.buffers = {name: torch.stack([one[name] for one in others]).to(device) for name in others[0]}
+
+        self.slots = tuple(torch.zeros_like(self.weights) for _ in range(optimizer.slots))
+        self.grads, self.scratch = torch.empty_like(self.weights), torch.empty_like(self.weights)
+        self.lr = self.lr_now = self.column(optimizer.lr)
+        self.decay = self.column(optimizer.weight_decay) if torch.tensor(optimizer.weight_decay).any() else None
+        self.clip = None if optimizer.clip is None else self.column(optimizer.clip)
+        self.status = torch.zeros(len(modules), dtype=torch.int64, device=device)
+        self.last_step = torch.zeros_like(self.status)  # steps that counted for each member
+        self.step_count = 0
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def column(self, values: PerMember) -> Tensor:
+        """Return a number for each member (K, 1)."""
+        given = torch.tensor(values, dtype=self.weights.dtype, device=self.device).flatten()
+        if len(given) not in (1, len(self)):
+            raise EngineError(f"expected one number, or one for each of {len(self)} members; found {len(given)}")
+        return given.expand(len(self)).contiguous().unsqueeze(1)
+
+    def differentiate(self, loss: Tensor) -> None:
+        """Write the gradient of each member's own loss (K,) to `grads`."""
+        parts = torch.autograd.grad(loss.sum(), self.parameters, materialize_grads=True)
+        torch.cat([part.flatten(1) for part in parts], 1, out=self.grads)
+
+    def update(self, loss: Tensor) -> None:
+        """Take one step of the optimiser along `grads`, which are the gradients of these losses (K,)."""
+        norm = self.grads.norm(dim=1, keepdim=True)  # (K, 1)
+        # A member whose loss or gradient is no longer finite stops here with its last finite weights. Other members are not affected.
+        broken = ~(loss.isfinite() & norm.squeeze(1).isfinite()) & (self.status == RUNNING)
+        self.status.masked_fill_(broken, DIVERGED)
+        running = (self.status == RUNNING).unsqueeze(1)
+        self.step_count += 1
+        self.last_step += running.squeeze(1)
+        if self.clip is not None:
+            self.grads.mul_((self.clip / (norm + NORM_EPS)).clamp_(max=1.0))
+        self.grads.masked_fill_(~running, 0.0)
+        before = None if running.all() else (self.weights.clone(), [slot.clone() for slot in self.slots])
+        with torch.no_grad():
+            self.optimizer.step(
+                self.weights, self.grads, self.slots, self.lr_now, self.decay, self.step_count, self.scratch
+            )
+        if before is not None:
+            for now, old in zip((self.weights, *self.slots), (before[0], *before[1])):
+                now.copy_(torch.where(running, now, old))
+
+    def module(self, k: int) -> nn.Module:
+        """Return the module of a member with its trained weights."""
+        module = self.modules[k]
+        values = dict(zip(self.names, self.parameters)) | self.buffers
+        named = dict(module.named_parameters()) | dict(module.named_buffers())
+        with torch.no_grad():
+            for name, stacked in values.items():
+                named[name].copy_(stacked[k])
+        return module
+
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that changes in training. Random streams need no state, since they depend on the step number."""
+        slots = {f"slot{i}": slot for i, slot in enumerate(self.slots)}
+        buffers = {f"buffer.{name}": value for name, value in self.buffers.items()}
+        counts = {"status": self.status, "last_step": self.last_step, "step_count": torch.tensor(self.step_count)}
+        return {"weights": self.weights, **slots, **buffers, **counts}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        for name, value in self.state().items():
+            value.copy_(state[name])
+        self.step_count = int(state["step_count"])
+
+
+def trained_parameters(module: nn.Module) -> dict[str, Tensor]:
+    """Return the parameters that are trained, by name. Tied parameters have one name."""
+    return {name: value for name, value in module.named_parameters() if value.requires_grad}
+
+
+def other_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """Return buffers and parameters that are not trained, by name."""
+    fixed = {name: value.detach() for name, value in module.named_parameters() if not value.requires_grad}
+    return fixed | dict(module.named_buffers())
+
+
+def check_alike(modules: Sequence[nn.Module]) -> None:
+    """Raise if modules differ in more than numbers, or have no weights of one number format."""
+    if not modules:
+        raise EngineError("expected at least one seed; found none")
+    forms = [[(name, tuple(x.shape), x.dtype) for name, x in named_tensors(module)] for module in modules]
+    for k, form in enumerate(forms):
+        if form != forms[0]:
+            odd = next((b for a, b in zip(forms[0], form) if a != b), "another number of tensors")
+            raise EngineError(f"expected modules that differ in numbers alone; member {k} differs from member 0: {odd}")
+    formats = {value.dtype for value in trained_parameters(modules[0]).values()}
+    if len(formats) != 1 or not formats <= {torch.float32, torch.float64}:
+        raise EngineError(f"expected weights in float32 or float64; found {sorted(map(str, formats)) or 'none'}")
+
+
+def named_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
+    return [*trained_parameters(module).items(), *other_tensors(module).items()]
+
+
+def count_weights(module: nn.Module) -> int:
+    """Return the number of trained weights of a module."""
+    return sum(math.prod(value.shape) for value in trained_parameters(module).values())

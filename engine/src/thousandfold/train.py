@@ -1,0 +1,218 @@
+"""Train many copies of a module at once: `train_many` and `explain`."""
+
+import statistics
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from thousandfold.engine import Engine, Results
+from thousandfold.errors import EngineError
+from thousandfold.graph import Untraceable
+from thousandfold.losses import LOSS, Batch, Loss, flatten, unflatten
+from thousandfold.optimizers import Adam, RowOptimizer
+from thousandfold.recorder import is_of_user, noting_places
+from thousandfold.rows import DIVERGED, RUNNING
+from thousandfold.servers import AutogradServer, ProgramServer, Server
+from thousandfold.stack import Stack, count_weights
+from thousandfold.ties import SortsStably
+
+Build = Callable[[int], nn.Module]  # seed -> module
+CHECKED = 500  # steps from one comparison with autograd to the next: under 1% of the time
+FAR = 1e-3  # largest relative distance of a gradient by rounding; errors of an operation exceed it
+ENGINES = ("program", "stack", "loop")  # fastest first
+
+
+@dataclass
+class TrainedMembers:
+    """The result of `train_many`."""
+
+    losses: Tensor  # (steps, K)
+    metrics: dict[str, Tensor]  # by name, each (steps, K)
+    modules: "Modules"  # modules[k] has the trained weights of member k
+    diverged: list[
+        int | None
+    ]  # the step at which a member's loss or gradient was not finite, and from which it is frozen
+    engine: str  # program, stack or loop
+    reason: str  # why no faster engine served
+    state: dict[str, Tensor] = field(repr=False)  # `resume` of a longer training
+
+
+class Modules(Sequence[nn.Module]):
+    """The trained modules. Each is filled with its weights when it is read."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+
+    def __len__(self) -> int:
+        return len(self.stack)
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return [self.stack.module(one) for one in range(len(self))[k]]
+        return self.stack.module(range(len(self))[k])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer of `explain`."""
+
+    engine: str  # program, stack or loop
+    reason: str  # what stands in the way of a faster one; empty for the fastest
+    where: str  # file and line of the user's code at which it stands, if known
+    weights: int  # trained numbers of a member
+    seconds: float  # of a step of one member
+
+    def __str__(self) -> str:
+        why = f", since {self.reason}" * bool(self.reason) + f" ({self.where})" * bool(self.where)
+        return f"{self.engine}{why}; {self.weights} weights, {1e3 * self.seconds:.3g} ms a member-step"
+
+
+def train_many(
+    build: Build,
+    loss: Loss,
+    batches: Callable[[int, int], Batch],
+    *,
+    optimizer: RowOptimizer | None = None,
+    seeds: Iterable[int] = range(16),
+    steps: int,
+    device: torch.device | str = "cpu",
+    engine: str = "auto",
+    resume: dict[str, Tensor] | None = None,
+) -> TrainedMembers:
+    """Train one module for each seed, each as if it were alone.
+
+    `build(seed)` returns an ordinary module, `loss(module, batch)` a scalar or a scalar and a dictionary of metrics, and
+    `batches(step, seed)` the tensors of a member's batch. A member that diverges is frozen with its last finite weights; the others go on.
+    `engine` names the one to use: program, stack or loop. `resume` is the state of an earlier result, whose steps are not repeated; `steps`
+    counts them.
+    """
+    stack = build_stack(build, list(seeds), optimizer or Adam(), torch.device(device))
+    if resume is not None:
+        stack.restore(resume)
+    first = stack.step_count
+    server, reason = choose(stack, loss, stacked(batches, first, stack), engine)
+    records: list[Results] = []
+    while stack.step_count < steps and (stack.status == RUNNING).any():
+        step, schedule = stack.step_count, stack.optimizer.schedule
+        count = min(steps - step, CHECKED - step % CHECKED, 1 if schedule else server.steps_at_once(len(stack)))
+        some = [stacked(batches, step + i, stack) for i in range(count)]
+        if schedule is not None:
+            stack.lr_now = stack.lr * schedule(step)
+        checked = server.name != "loop" and step > first and step % CHECKED == 0
+        if checked and (what := difference(server, stack, loss, some[0], [step // CHECKED % len(stack)])):
+            warnings.warn(f"step {step}: {what}; autograd takes the steps from here", stacklevel=2)
+            server, reason = server_of("loop", stack, loss), what
+        records += server.steps(stack, some)
+    return TrainedMembers(
+        losses=torch.stack([one[LOSS] for one in records]) if records else torch.empty(0, len(stack)),
+        metrics={
+            name: torch.stack([one[kind, name] for one in records])
+            for kind, name in (records[0] if records else {})
+            if kind == "metric"
+        },
+        modules=Modules(stack),
+        diverged=[int(last) if status == DIVERGED else None for status, last in zip(stack.status, stack.last_step)],
+        engine=server.name,
+        reason=reason,
+        state={name: value.detach().clone() for name, value in stack.state().items()},
+    )
+
+
+def explain(build: Build, loss: Loss, batch: Batch, *, device: torch.device | str = "cpu") -> Explanation:
+    """Return which engine serves a module and why, and what a step costs. `batch` is that of one member."""
+    stack = build_stack(build, [0], Adam(), torch.device(device))
+    all_members = unflatten(batch, [x.unsqueeze(0).to(stack.device) for x in flatten(batch)])
+    where: list[str] = []
+    with noting_places():
+        server, reason = choose(stack, loss, all_members, "auto", where)
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        server.steps(stack, [all_members])
+        seconds.append(time.perf_counter() - began)
+    return Explanation(
+        server.name, reason, "".join(where[:1]), count_weights(stack.template), statistics.median(seconds)
+    )
+
+
+def build_stack(build: Build, seeds: Sequence[int], optimizer: RowOptimizer, device: torch.device) -> Stack:
+    """Build the modules, each from torch's generator at its seed."""
+    modules = []
+    with torch.random.fork_rng(devices=()):
+        for seed in seeds:
+            torch.manual_seed(seed)
+            modules.append(build(seed))
+    return Stack(modules, seeds, optimizer, device)
+
+
+def stacked(batches: Callable[[int, int], Batch], step: int, stack: Stack) -> Batch:
+    """Return a batch whose tensors are (K, ...)."""
+    each = [batches(step, seed) for seed in stack.seeds]
+    tensors = [torch.stack(column).to(stack.device) for column in zip(*map(flatten, each), strict=True)]
+    return unflatten(each[0], tensors)
+
+
+def choose(stack: Stack, loss: Loss, batch: Batch, engine: str, where: list[str] | None = None) -> tuple[Server, str]:
+    """Return the fastest server of a step, and why no faster one serves. `where` collects places in the user's code."""
+    if engine not in ("auto", *ENGINES):
+        raise EngineError(f"expected the engine {', '.join(ENGINES)} or auto; found {engine!r}")
+    reasons: list[str] = []
+    for name in ENGINES if engine == "auto" else (engine,):
+        try:
+            server = server_of(name, stack, loss)
+            reason = difference(server, stack, loss, batch, range(min(2, len(stack))))
+            if not reason:
+                return server, "; ".join(reasons)
+        except (Untraceable, RuntimeError, NotImplementedError) as error:  # the last two by `vmap`
+            if name == "loop":  # the user's own error
+                raise
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            if where is not None:
+                where += [error.place] if isinstance(error, Untraceable) and error.place else places_of(error)
+        reasons.append(f"{name}: {reason}")
+    raise EngineError(f"this engine does not serve the step: {reasons[0]}")
+
+
+def server_of(name: str, stack: Stack, loss: Loss) -> Server:
+    if name == "program":
+        return ProgramServer(stack, loss, engine_kind(stack.device))
+    return AutogradServer(stack, loss, together=name == "stack")
+
+
+def engine_kind(device: torch.device) -> type[Engine]:
+    if device.type == "cpu":
+        return Engine
+    from thousandfold.gpu.engine import GpuEngine
+
+    return GpuEngine
+
+
+def difference(server: Server, stack: Stack, loss: Loss, batch: Batch, members: Iterable[int]) -> str:
+    """Return in what a server differs from autograd for some members, or an empty text. Nothing is trained."""
+    chosen = list(members)
+    results = server.passes(stack, batch)
+    gradients = stack.grads[chosen].clone()
+    with SortsStably():
+        wanted = AutogradServer(stack, loss, together=False).passes(stack, batch, chosen)
+    pairs = [(gradients, stack.grads[chosen]), (results[LOSS][chosen].unsqueeze(1), wanted[LOSS].unsqueeze(1))]
+    for what, (one, other) in zip(("gradient", "loss"), pairs):
+        size, away = other.norm(dim=1), (one - other).norm(dim=1)
+        if (other.isfinite().all(1) & ~(away <= FAR * size + torch.finfo(size.dtype).eps)).any():
+            return f"its {what} is {float((away / size).max()):.1g} of its size away from autograd's"
+    return ""
+
+
+def places_of(error: BaseException | None) -> list[str]:
+    """Return the files and lines of the user's code in a traceback, innermost first."""
+    found = []
+    while error is not None:
+        frames = reversed(traceback.extract_tb(error.__traceback__))
+        found += [f"{one.filename}, line {one.lineno}" for one in frames if is_of_user(one.filename)]
+        error = error.__cause__
+    return found

@@ -1,0 +1,129 @@
+"""Ordinary modules, their losses and batches, and their training alone in plain PyTorch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+SYMBOLS, LENGTH, SAMPLES = 23, 7, 6
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.embedding = nn.Embedding(SYMBOLS, 8)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(8, SYMBOLS)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.head(self.layers(self.embedding(x)))
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(SYMBOLS, 6, padding_idx=0)
+        self.layers = nn.LSTM(6, 8, batch_first=True)
+        self.head = nn.Linear(8, SYMBOLS)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.head(self.layers(self.embedding(x))[0])
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 3))
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 3))
+
+
+def bert() -> nn.Module:
+    from transformers import BertConfig, BertForMaskedLM
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return BertForMaskedLM(BertConfig(vocab_size=SYMBOLS, max_position_embeddings=16, **sizes, **dropout))
+
+
+def gpt2() -> nn.Module:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 16, "bos_token_id": 0, "eos_token_id": 0}
+    dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=SYMBOLS, **sizes, **dropout))
+
+
+def generator(step: int, seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(1000 * seed + step)
+
+
+def vectors(step: int, seed: int) -> tuple[Tensor, Tensor]:
+    x = torch.randn(SAMPLES, 5, generator=generator(step, seed), dtype=torch.float64)
+    return x, (x.sum(1) > 0).long()
+
+
+def images(step: int, seed: int) -> tuple[Tensor, Tensor]:
+    x = torch.randn(SAMPLES, 1, 6, 6, generator=generator(step, seed), dtype=torch.float64)
+    return x, (x.sum((1, 2, 3)) > 0).long()
+
+
+def tokens(step: int, seed: int) -> tuple[Tensor, Tensor]:
+    x = torch.randint(SYMBOLS, (SAMPLES, LENGTH), generator=generator(step, seed))
+    return x, x.flip(1)
+
+
+def cross_entropy(module: nn.Module, batch: Any) -> Any:
+    x, y = batch
+    return F.cross_entropy(module(x).flatten(0, -2), y.flatten())
+
+
+def of_hugging_face(module: nn.Module, batch: Any) -> Any:
+    x, y = batch
+    return module(input_ids=x, labels=y).loss
+
+
+@dataclass(frozen=True)
+class Known:
+    make: Callable[[], nn.Module]
+    loss: Callable[[nn.Module, Any], Any]
+    batches: Callable[[int, int], Any]
+    engine: str = "program"
+    dtype: torch.dtype = torch.float64
+    bound: float = 1e-10  # of weights after some steps, by rounding
+
+    def build(self, seed: int) -> nn.Module:
+        return self.make().to(self.dtype)
+
+
+KNOWN = {
+    "mlp": Known(mlp, cross_entropy, vectors),
+    "encoder": Known(Encoder, cross_entropy, tokens),
+    "lstm": Known(Recurrent, cross_entropy, tokens),
+    "cnn": Known(cnn, cross_entropy, images, "stack"),
+    "bert": Known(bert, of_hugging_face, tokens),
+    # Its loss is computed in float32, whatever the weights are.
+    "gpt2": Known(gpt2, of_hugging_face, tokens, dtype=torch.float32, bound=1e-4),
+}
+
+
+def train_alone(
+    known: Known, seed: int, steps: int, make: Callable[[Sequence[Tensor]], torch.optim.Optimizer], clip: float = 0.0
+) -> tuple[nn.Module, Tensor]:
+    """The module and its losses by plain PyTorch."""
+    torch.manual_seed(seed)
+    module, losses = known.build(seed), []
+    optimizer = make(list(module.parameters()))
+    for step in range(steps):
+        loss = known.loss(module, known.batches(step, seed))
+        optimizer.zero_grad()
+        loss.backward()
+        if clip:
+            nn.utils.clip_grad_norm_(module.parameters(), clip)
+        optimizer.step()
+        losses.append(loss.detach())
+    return module, torch.stack(losses)
