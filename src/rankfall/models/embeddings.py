@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.models.subject import Subject
+from rankfall.models.subject import Subject, first_layer
 from rankfall.streams.forward import Wide, run_model
 from rankfall.streams.record import tensors_in
 
@@ -23,19 +23,16 @@ class _Entered(Exception):
 
 def entering(subject: Subject, words: Tensor) -> Tensor:
     """Return the states (B, T, D) that enter the first layer, for words (B, T). No layer is computed."""
-    first = next(
-        leaving.call for leaving in subject.anatomy.exits if leaving.layer == 1 and not leaving.residual_stream
-    )
     found: list[Tensor] = []
 
     def stop(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        size = words.numel() * subject.anatomy.width
+        size = words.numel() * subject.loaded.width
         found.extend(
             value for _, value in tensors_in((args, kwargs)) if value.numel() == size and value.is_floating_point()
         )
         raise _Entered
 
-    module = subject.loaded.model.get_submodule(first.module)
+    module = first_layer(subject)
     handle = module.register_forward_pre_hook(stop, with_kwargs=True)
     try:
         with Wide():
@@ -46,9 +43,9 @@ def entering(subject: Subject, words: Tensor) -> Tensor:
         handle.remove()
     if not found:
         raise RankfallError(
-            f"model {subject.request.source.name!r}: its first layer receives no states of width {subject.anatomy.width}"
+            f"model {subject.request.source.name!r}: its first layer receives no states of width {subject.loaded.width}"
         )
-    state = found[0].transpose(0, 1) if subject.anatomy.batch_axis == 1 else found[0]
+    state = found[0].transpose(0, 1) if subject.stream.batch_axis == 1 else found[0]
     return state.reshape(*words.shape, -1)
 
 
@@ -64,7 +61,7 @@ def vocabulary(subject: Subject, places: Sequence[int], known: Tensor, states: T
             f"model {subject.request.source.name!r}: its first layer does not receive the states of layer 0"
         )
     # Allocated at once: small tensors kept among large ones that are freed would fragment the heap.
-    everywhere = torch.empty(words, len(places), subject.anatomy.width)
+    everywhere = torch.empty(words, len(places), subject.loaded.width)
     for part in torch.arange(words).split(max(1, TOKENS // length)):
         everywhere[part] = entering(subject, part.unsqueeze(1).expand(-1, length))[:, list(places)].float()
     return list(everywhere.unbind(1))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.models.subject import Subject, failing
+from rankfall.models.subject import Subject, failing, first_layer
 from rankfall.streams.forward import Wide
 from rankfall.streams.frames import Call, Frames
 
@@ -31,14 +31,13 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
 
     The layers' other inputs (masks, rotary angles) are those of one sample of the batch. Samples have no padding.
     """
-    model, anatomy = subject.loaded.model, subject.anatomy
+    model, stream = subject.loaded.model, subject.stream
     if subject.loaded.streamer is not None:
         raise RankfallError(
             f"model {subject.request.source.name!r} is streamed: it cannot be differentiated; load it whole"
         )
-    exits = {exit_.call: exit_ for exit_ in anatomy.exits if exit_.residual_stream == 0}
-    first = next(call for call, exit_ in exits.items() if exit_.layer == 1)
-    module = dict(model.named_modules())[first.module]
+    exits = {end.call: (layer, end) for layer, end in enumerate(stream.flow.ends, 1) if end is not None}
+    module = first_layer(subject)
     model.requires_grad_(False)  # only states are differentiated
     plain = entering(subject, sample, sample + 1)
     accepted = inspect.signature(model.forward).parameters
@@ -46,8 +45,8 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
 
     def run(states: Tensor) -> list[Tensor]:
         batch = states if states.dim() == 3 else states[None]
-        swapped = _laid_out(batch, anatomy.batch_axis)
-        original = _laid_out(plain.expand(len(batch), -1, -1), anatomy.batch_axis)
+        swapped = _laid_out(batch, stream.batch_axis)
+        original = _laid_out(plain.expand(len(batch), -1, -1), stream.batch_axis)
         found: dict[int, Tensor] = {}
         calls = 0
 
@@ -68,10 +67,11 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
         def leave(call: Call, inputs: Any, output: Any) -> None:
             if call in exits:
                 value = output
-                for key in exits[call].path:
+                layer, end = exits[call]
+                for key in end.path:
                     value = value[key]
-                state = value.transpose(0, 1) if anatomy.batch_axis == 1 else value
-                found[exits[call].layer] = state.reshape(*states.shape)
+                state = value.transpose(0, 1) if stream.batch_axis == 1 else value
+                found[layer] = state.reshape(*states.shape)
 
         inputs = {
             name: value.expand(len(batch), *value.shape[1:])
@@ -83,7 +83,7 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
                 model(**inputs, **off)
         finally:
             handle.remove()
-        return [found[layer] for layer in range(1, anatomy.layers + 1)]
+        return [found[layer] for layer in range(1, subject.layers + 1)]
 
     return run
 

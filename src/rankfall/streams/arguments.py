@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
+from rankfall.streams.names import unwrap
 from rankfall.streams.record import tensors_in
 
 CACHES = ("use_cache", "use_mems")
@@ -22,7 +23,7 @@ PASS = "pass an example of its inputs: a tensor, a tuple of arguments, or a dict
 
 
 class NoStream(RankfallError):
-    """An error for a module without a residual stream."""
+    """An error for a module without a residual stream, or without one that has the expected layers."""
 
 
 class ChangesWidth(RankfallError):
@@ -51,7 +52,9 @@ class Arguments:
 
 def arguments_of(inputs: Any) -> Arguments:
     """Convert a tensor, a tuple or list of arguments, or a dict of keyword arguments to the arguments of a call."""
-    if isinstance(inputs, Tensor):
+    if isinstance(inputs, Arguments):
+        found = inputs
+    elif isinstance(inputs, Tensor):
         found = Arguments((inputs,), {})
     elif isinstance(inputs, Mapping):
         found = Arguments((), dict(inputs))
@@ -96,16 +99,9 @@ def as_format(arguments: Arguments, dtype: torch.dtype) -> Arguments:
     return Arguments(tuple(change(one) for one in arguments.args), change(arguments.kwargs))
 
 
-def strip_compiled(model: Any) -> Any:
-    """Return the module that `torch.compile` wrapped, or the module itself."""
-    while isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
-        model = inner
-    return model
-
-
 def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     """Return a copy in evaluation mode on the CPU, in this dtype. Tied weights stay tied."""
-    model = strip_compiled(model)
+    model = unwrap(model)
     for name, value in (*model.named_parameters(), *model.named_buffers()):
         if value.device.type == "meta":
             raise RankfallError(f"{name} is on the device meta, which holds no numbers: create the model on the CPU")
@@ -131,8 +127,8 @@ def strip_children(model: nn.Module) -> nn.Module:
     """Replace compiled children by the modules that they wrap."""
     for parent in list(model.modules()):
         for name, child in list(parent._modules.items()):
-            if child is not None and strip_compiled(child) is not child:
-                parent._modules[name] = strip_compiled(child)
+            if child is not None and unwrap(child) is not child:
+                parent._modules[name] = unwrap(child)
         if getattr(parent, "_compiled_call_impl", None) is not None:  # module.compile()
             parent._compiled_call_impl = None
     return model

@@ -12,7 +12,7 @@ from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.streams.flow import Flow
 from rankfall.streams.frames import Frames
-from rankfall.streams.layers import named_blocks
+from rankfall.streams.names import find_named, unwrap
 from rankfall.streams.passes import Edits, run_through
 from rankfall.streams.reading import streams_of
 from rankfall.streams.record import tensors_in
@@ -42,15 +42,19 @@ class Examined:
     notes: list[str]
 
 
-def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "") -> Examined:
-    """Copy, run and record a module, find its streams, test what mixes tokens, and verify. The module itself is not changed."""
+def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "", shaped: bool = True) -> Examined:
+    """Copy, run and record a module, find its streams, test what mixes tokens, and verify. The module itself is not changed.
+
+    Without `shaped` the streams hold for inputs of other shapes, too, unless a module adds up another number of tensors for them.
+    """
+    model = unwrap(model)
     name = name or type(model).__name__
     given = arguments_of(inputs)
-    names = None if blocks is None else named_blocks(model, blocks)
+    names = None if blocks is None else list(find_named(model, blocks))
     with keep_random_state():
         copied, arguments, output, dtype, notes = in_some_format(model, given, name)
         try:
-            tracer = trace_pass(copied, arguments)
+            tracer = trace_pass(copied, arguments, shaped)
             flows = streams_of(copied, arguments, tracer, names, name)
             for flow in flows:
                 verify_pass(copied, arguments, flow, output)
@@ -113,10 +117,11 @@ def same(one: Tensor, other: Tensor) -> bool:
     return bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
-def trace_pass(model: nn.Module, arguments: Arguments) -> Tracer:
+def trace_pass(model: nn.Module, arguments: Arguments, shaped: bool = True) -> Tracer:
     holder: list[Tracer] = []
     with torch.no_grad(), Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
         holder.append(Tracer(frames))
+        holder[0].shaped = shaped
         with holder[0]:
             call_model(model, arguments)
     return holder[0]

@@ -1,7 +1,7 @@
 """Recorders of one forward pass as a graph: the tensors, the operations that computed them, and the modules around these.
 
 A `TorchFunctionMode` records a small batch. All tensors are kept until the graph is read, so that no id() is used twice.
-Residual connections are found elsewhere (additions.py).
+`sums.py` finds the residual additions in the graph.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
 from rankfall.streams.frames import Call, Frames, Operation
@@ -117,30 +116,6 @@ class Recorder(TorchFunctionMode):
         self._known[id(tensor)] = index
         self.tensors.append(tensor)
         return index
-
-
-class ModelRecorder(Recorder):
-    """Recorder for models of the library: additions and products count, and only unweighted additions have summands."""
-
-    def __init__(self, frames: Frames) -> None:
-        super().__init__(frames)
-        self.nodes.append(Node(0, "weight", (), (), (), leaf=True))
-        self.tensors.append(None)
-
-    def node_of(self, tensor: Tensor) -> int:
-        # All weights share one leaf, and none is kept alive: they may exceed memory.
-        return 0 if isinstance(tensor, Parameter) else super().node_of(tensor)
-
-    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
-        kind = "add" if func in ADDS else "product" if func in PRODUCTS else None
-        return self._frames.operation(kind) if kind else None
-
-    def summands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
-        plain = kwargs.get("alpha", 1) == 1 and kwargs.get("out") is None
-        return summands_of(args, kwargs) if plain else None
-
-    def attends(self, func: Any, result: Tensor) -> bool:
-        return (func in SOFTMAX and over_tokens(result)) or func in FUSED_ATTENTION
 
 
 def over_tokens(weights: Tensor) -> bool:
