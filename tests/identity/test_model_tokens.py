@@ -13,7 +13,7 @@ from rankfall.errors import RankfallError
 from rankfall.identity.model_token_identity.measure import model_token_identity
 from rankfall.identity.model_token_identity.rates import collect_states
 from rankfall.measure.context import Context
-from rankfall.models.embeddings import entering, vocabulary
+from rankfall.models.restart import entering, vocabulary
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, subject
 from rankfall.models.texts import Texts

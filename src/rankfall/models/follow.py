@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from rankfall.streams.flow import Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.frames import Call, Frames
-from rankfall.streams.record import ADDS, PRODUCTS, SAME_STATE, SOFTMAX, over_tokens, tensors_in
+from rankfall.streams.record import ADDS, PRODUCTS, SAME_STATE, SOFTMAX, over_tokens, summands_of, tensors_in
 from rankfall.streams.trace import ADD
 
 MOVES = SAME_STATE | {
@@ -86,7 +86,7 @@ class Follower(TorchFunctionMode):
                 if branch.mixes:
                     return self._join(branch.layer, branch.skip, func, args, kwargs)
                 if self._last is not None and not branch.parallel:
-                    self._last.state = _operands(args, kwargs)[branch.skip].clone()
+                    self._last.state = _pair(args, kwargs)[branch.skip].clone()
         result = in_float64(func, args, kwargs)
         if func in PRODUCTS:
             self._linear(func, args, kwargs, result)
@@ -184,7 +184,7 @@ class Follower(TorchFunctionMode):
         self._remember(result, self._open)
 
     def _join(self, layer: int, skip: int, func: Any, args: Any, kwargs: Any) -> Any:
-        pair = _operands(args, kwargs)
+        pair = _pair(args, kwargs)
         state, branch = pair[skip], pair[1 - skip]
         state, branch = (x.clone() if func.__name__ in ("add_", "__iadd__") else x for x in (state, branch))
         result = func(*args, **kwargs)
@@ -197,5 +197,7 @@ class Follower(TorchFunctionMode):
         return result
 
 
-def _operands(args: Any, kwargs: Any) -> tuple[Tensor, Tensor]:
-    return args[0] if args else kwargs["input"], args[1] if len(args) > 1 else kwargs["other"]
+def _pair(args: Any, kwargs: Any) -> tuple[Tensor, Tensor]:
+    pair = summands_of(args, kwargs)
+    assert pair is not None
+    return pair

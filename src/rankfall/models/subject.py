@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.models.families.published import published
@@ -130,14 +130,6 @@ class Subject:
             cut(self.loaded.model, self.stream, self.inputs(start, stop), variants, sink=sink)
 
 
-def first_layer(subject: Subject) -> nn.Module:
-    """Return the module that computes the first layer."""
-    end = subject.stream.flow.ends[0]
-    if end is None:
-        raise RankfallError(f"model {subject.request.source.name!r}: no module returns the state after its first layer")
-    return subject.loaded.model.get_submodule(end.call.module)
-
-
 @contextmanager
 def failing(request: Request, where: str) -> Iterator[None]:
     """Turn errors of the model's code into errors of one line."""
@@ -174,7 +166,7 @@ def subject(request: Request, seed: int | None) -> Subject:
     return Subject(request, seed, loaded, stream, batch, variants, left_out)
 
 
-def _widen(module: nn.Module, name: str, value: Tensor) -> None:
+def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
     if name in module._buffers:
         module._buffers[name] = value.double()
     else:

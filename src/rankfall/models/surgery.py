@@ -18,16 +18,14 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, NoStream
 from rankfall.streams.branches import attends, draft, finish_flow, one_sided
-from rankfall.streams.examine import alike_outputs
+from rankfall.streams.examine import trace_pass, verify_pass
 from rankfall.streams.flow import MIXES, TOKENWISE, Branch, Flow
-from rankfall.streams.forward import batch_of, in_float64, run_model
-from rankfall.streams.frames import Frames, Operation
+from rankfall.streams.forward import batch_of, run_model
+from rankfall.streams.frames import Operation
 from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, group_layers
 from rankfall.streams.mixing import TokenMixing
 from rankfall.streams.passes import Edits, mix_variants, run_through
-from rankfall.streams.record import tensors_in
-from rankfall.streams.repeats import once
 from rankfall.streams.sums import Summand, chains, residual_sums
 from rankfall.streams.trace import PRODUCT, ModelTracer
 from rankfall.streams.variants import Variant
@@ -41,18 +39,17 @@ class ModelStream:
     batch_axis: int  # of a state: 0, or 1 where it is (T, B, D)
     unused: frozenset[Operation]  # products that feed MLPs alone
 
+    def turn(self, state: Tensor) -> Tensor:
+        """Turn a state (B, T, D) to the model's layout, or back."""
+        return state.transpose(0, 1) if self.batch_axis == 1 else state
+
 
 def find_stream(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> tuple[ModelStream, Any]:
     """Return the stream of a model from one pass on a small batch (two samples or more), and the model's output."""
     batch = batch_of(inputs)
     if batch < 2:
         raise ValueError("the stream is read from two samples or more: one could be mistaken for a missing axis")
-    holder: list[ModelTracer] = []
-    with Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
-        holder.append(ModelTracer(frames))
-        with holder[0]:
-            output = run_model(model, inputs)
-    tracer = holder[0]
+    tracer, output = trace_pass(model, Arguments((), inputs), ModelTracer)
     graph = Graph(tracer.nodes)
     chosen = [chain for chain in chains(graph, residual_sums(graph)) if chain[0].node.shape[-1] == width]
     if not chosen:
@@ -136,8 +133,6 @@ def edits_of(stream: ModelStream, variants: Sequence[Variant]) -> Edits:
         axis=stream.batch_axis,
         unused=stream.unused if all(gone) else frozenset(),
         identity=frozenset(identity),
-        # A pass without cuts must equal the untouched model bit by bit, so it computes the same products.
-        compute=in_float64 if all(variant.whole for variant in variants) else once,
     )
 
 
@@ -160,32 +155,22 @@ def cut(
 
     def tidy(state: Tensor) -> Tensor:
         """Reshape (V*B, T, D), (T, V*B, D) or (V*B*T, D) to (V, B, T, D)."""
-        state = state.transpose(0, 1) if stream.batch_axis == 1 else state
-        return state.reshape(count, batch, -1, flow.width)
+        return stream.turn(state).reshape(count, batch, -1, flow.width)
 
     edits = edits_of(stream, variants)
     if sink is not None:
         edits.sink = lambda layer, state: sink(layer, tidy(state))
-    repeated = repeat_batch(inputs, count) if count > 1 else inputs
-    return [tidy(state) for state in run_through(model, Arguments((), repeated), flow, edits).states]
+    arguments = Arguments((), inputs)
+    if count > 1:
+        arguments = arguments.map(lambda one: one.repeat(count, *[1] * (one.dim() - 1)))
+    return [tidy(state) for state in run_through(model, arguments, flow, edits).states]
 
 
 def verify(model: nn.Module, stream: ModelStream, inputs: dict[str, Any], plain: Any = None) -> None:
     """Raise an error unless the intercepted pass without cuts equals the plain pass bit by bit (`plain`, if it is known)."""
     plain = run_model(model, inputs) if plain is None else plain
-    seen = run_through(model, Arguments((), inputs), stream.flow, Edits())
-    if not alike_outputs(plain, seen.output) or not dict(tensors_in(plain)):
-        raise RankfallError("the intercepted model is not bit-identical to the untouched one")
+    seen = verify_pass(model, Arguments((), inputs), stream.flow, plain)
     for layer, end in enumerate(stream.flow.ends[:-1], 1):
         state = seen.states[layer]
         if end is not None and not torch.equal(seen.exits[layer].reshape(state.shape), state):
             raise RankfallError(f"the state is changed between layers {layer} and {layer + 1}")
-
-
-def repeat_batch(value: Any, count: int) -> Any:
-    """Repeat every tensor of the inputs `count` times along the batch."""
-    if isinstance(value, Tensor):
-        return value.repeat(count, *[1] * (value.dim() - 1))
-    if isinstance(value, dict):
-        return {key: repeat_batch(item, count) for key, item in value.items()}
-    return value

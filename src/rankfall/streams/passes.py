@@ -7,8 +7,8 @@ original operation then computes. The model does not change: a mode intercepts t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from traceback import clear_frames
 from typing import Any
 
 import torch
@@ -20,7 +20,17 @@ from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.flow import Branch, BranchPart, End, Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.frames import Call, Frames, Operation
-from rankfall.streams.record import ADDS, FUSED_ATTENTION, IN_PLACE, PRODUCTS, SOFTMAX, put, summands_of, tensors_in
+from rankfall.streams.record import (
+    ADDS,
+    FUSED_ATTENTION,
+    IN_PLACE,
+    PRODUCTS,
+    SOFTMAX,
+    map_tensors,
+    put,
+    summands_of,
+    tensors_in,
+)
 from rankfall.streams.trace import ADD, ANY, ATTEND, PRODUCT, addition
 
 Edit = Callable[[Branch, Tensor, Tensor], Tensor | None]
@@ -51,7 +61,10 @@ class Edits:
 
 
 class Enough(Exception):
-    """The signal that ends a pass after its last branch. What follows may depend on the state in other ways, as a number of frames."""
+    """The signal that ends a pass after its last branch, or where it enters the stream.
+
+    What follows the last branch may depend on the state in other ways, as a number of frames.
+    """
 
 
 @dataclass
@@ -136,16 +149,14 @@ class Editor(TorchFunctionMode):
         given, enter = self._given, self._edits.enter
         assert given is not None and enter is not None
 
-        def change(value: Any) -> Any:
-            if value is given:
-                if self._replaced is None:
-                    self._replaced = enter(given)
-                return self._replaced
-            if type(value) in (tuple, list):
-                return type(value)(change(one) for one in value)
-            return value
+        def change(tensor: Tensor) -> Tensor:
+            if tensor is not given:
+                return tensor
+            if self._replaced is None:
+                self._replaced = enter(given)
+            return self._replaced
 
-        return tuple(change(one) for one in args), {key: change(one) for key, one in kwargs.items()}
+        return map_tensors(tuple(args), change), map_tensors(kwargs, change)
 
     def _addition(self, branch: Branch, func: Any, args: Any, kwargs: Any) -> Any:
         pair = summands_of(args, kwargs)
@@ -299,9 +310,12 @@ def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits
         Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames,
     ):
         holder.append(Editor(flow, edits, frames))
-        output = None
-        with holder[0], suppress(Enough):
-            output = call_model(model, arguments)
+        try:
+            with holder[0]:
+                output = call_model(model, arguments)
+        except Enough as end:
+            clear_frames(end.__traceback__)  # or the pass's tensors stay in memory until Python looks for cycles
+            return PassSeen(holder[0].finish() if holder[0].met else [], None, holder[0].exits)
     return PassSeen(holder[0].finish(), output, holder[0].exits)
 
 

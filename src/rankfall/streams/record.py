@@ -6,7 +6,7 @@ A `TorchFunctionMode` records a small batch. All tensors are kept until the grap
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,6 +143,17 @@ def tensors_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[A
     elif isinstance(value, (tuple, list)):
         for key, item in enumerate(value):
             yield from tensors_in(item, (*path, key))
+
+
+def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    """Return nested tuples, lists and dicts with every tensor changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: map_tensors(item, change) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map_tensors(item, change) for item in value)
+    return value
 
 
 def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:

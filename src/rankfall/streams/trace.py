@@ -40,12 +40,14 @@ def addition(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 class Tracer(Recorder):
-    """Recorder that counts every operation by kind and keeps the first input of every call."""
+    """Recorder that counts every operation by kind and keeps the first input of every call.
 
-    shaped = True  # whether the name of an addition includes its shape, so that it is known in passes of the same inputs only
+    If `shaped`, the name of an addition includes its shape, so that it holds for inputs of the same shape only.
+    """
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: Frames, shaped: bool = True) -> None:
         super().__init__(frames)
+        self.shaped = shaped
         self.inputs: dict[Call, int] = {}  # node of the first input of each call
         self.weights: set[int] = set()
 
@@ -85,10 +87,8 @@ class ModelTracer(Tracer):
     Weights may exceed memory, so they share one leaf. A router may have a softmax, too, so only one over the tokens is attention.
     """
 
-    shaped = False
-
     def __init__(self, frames: Frames) -> None:
-        super().__init__(frames)
+        super().__init__(frames, shaped=False)
         self.nodes.append(Node(0, "weight", (), (), (), leaf=True))
         self.tensors.append(None)
         self.weights.add(0)

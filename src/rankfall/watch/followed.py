@@ -27,21 +27,12 @@ Keep = Callable[[int, Tensor, dict[str, Tensor] | None], None]
 def find_flows(model: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> list[Flow]:
     """Return the residual streams of a model, the longest first, found on a copy of it and the first samples of a batch."""
     arguments = Arguments(tuple(args), dict(kwargs))
-    flows = examine(model, first_samples(arguments, first_size(arguments)), shaped=False).flows
+    batch = first_size(arguments)
+    few = arguments.map(lambda one: one[:SAMPLES] if one.dim() and one.shape[0] == batch else one)
+    flows = examine(model, few, shaped=False).flows
     if flows[0].around:  # what its layers return is no state
         raise NoStream(flows[0].missing[0])
     return flows
-
-
-def first_samples(value: Any, batch: int) -> Any:
-    """Return the arguments of a call with the first samples of every tensor of the batch."""
-    if isinstance(value, Arguments):
-        return Arguments(first_samples(value.args, batch), first_samples(value.kwargs, batch))
-    if isinstance(value, Tensor):
-        return value[:SAMPLES] if value.dim() and value.shape[0] == batch else value
-    if isinstance(value, dict):
-        return {key: first_samples(one, batch) for key, one in value.items()}
-    return type(value)(first_samples(one, batch) for one in value) if type(value) in (list, tuple) else value
 
 
 class FollowedPass:

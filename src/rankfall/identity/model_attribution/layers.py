@@ -10,7 +10,7 @@ from rankfall.identity.ablation import ablation
 from rankfall.identity.attribution.layers import ABLATION, compute_layers, ratio_rows, share_rows
 from rankfall.identity.jacobian import blocks_of
 from rankfall.identity.model_views import model_views
-from rankfall.models.restart import entering, layers_from
+from rankfall.models.restart import first_states, layers_from
 from rankfall.models.subject import Request, Subject, subjects
 from rankfall.random_streams import stream
 
@@ -44,7 +44,7 @@ def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -
     ratios: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.layers)]
     missing: list[dict[str, str]] = []
     for sample in range(samples):
-        x, layers = entering(subject, sample, sample + 1)[0], layers_from(subject, sample)
+        x, layers = first_states(subject, sample, sample + 1)[0], layers_from(subject, sample)
         for name, value in blocks_of(layers, x, chosen[sample], directions, rng, apart).items():
             squares.setdefault(name, []).append(value)  # (M, L, N, T)
         if sample < ablated:

@@ -11,7 +11,7 @@ from rankfall.errors import RankfallError
 from rankfall.identity.recovery import Recipe
 from rankfall.identity.sentences import FEWEST, Sentences, spread
 from rankfall.identity.tokens import token_rates
-from rankfall.models.embeddings import vocabulary
+from rankfall.models.restart import vocabulary
 from rankfall.models.subject import Request, Subject, subjects
 from rankfall.random_streams import stream
 from rankfall.streams.variants import Variant

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.models.convert import as_network, convertible, first_states
+from rankfall.models.convert import as_network, convertible
+from rankfall.models.restart import first_states
 from rankfall.models.subject import Request, Subject, subjects
 from rankfall.nets.norms.none import none as no_norm
 from rankfall.rank import residual as res
@@ -32,7 +33,7 @@ def law(request: Request, seeds: Sequence[int], samples: int) -> list[dict[str, 
     for subject in subjects(request, seeds):
         if not convertible(subject):
             return []
-        start = first_states(subject, 0, min(samples, subject.batch.samples))
+        start = first_states(subject, 0, min(samples, subject.batch.samples)).double()[None]
         for variant in subject.variants:
             rows += [{**subject.labels(), "variant": variant.name, **row} for row in _variant(subject, variant, start)]
         del subject
