@@ -35,7 +35,7 @@ def test_a_model_continues_from_its_first_states(family: str) -> None:
     with torch.no_grad():
         found = run(passed[0])
         moved = run(torch.stack([passed[0], 1.1 * passed[0] + 0.1]))
-    assert len(found) == it.anatomy.layers
+    assert len(found) == it.layers
     for state, expected in zip(found, passed[1:], strict=True):
         assert torch.equal(state, expected)
     for pair, expected in zip(moved, passed[1:], strict=True):

@@ -12,7 +12,7 @@ from tiny_models import CONFIGS, VOCABULARY
 from rankfall.errors import RankfallError
 from rankfall.identity.model_token_identity.measure import collect_states, model_token_identity
 from rankfall.measure.context import Context
-from rankfall.models.embeddings import entering, vocabulary
+from rankfall.models.restart import entering, vocabulary
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, subject
 from rankfall.models.texts import Texts

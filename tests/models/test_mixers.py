@@ -7,11 +7,10 @@ from tiny_models import CONFIGS, PICTURES, TOKENS, VOCABULARY
 from rankfall import residuals
 from rankfall.check.library import small_example
 from rankfall.errors import RankfallError
-from rankfall.models.dissect import watch
 from rankfall.models.families.small import HEADS, LAYERS, WIDTH, small_config
 from rankfall.models.load import load
 from rankfall.models.source import ModelSource
-from rankfall.models.surgery import cut
+from rankfall.models.surgery import cut, find_stream
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.examine import examine
 from rankfall.streams.flow import CROSS, MIXES
@@ -56,11 +55,11 @@ def test_both_ways_to_cut_a_model_give_the_same_states(kind):
     )
     found = residuals(loaded.model, inputs)
     model = loaded.model.double()
-    anatomy, _ = watch(model, inputs, width=loaded.width, layers=loaded.layers)
+    stream, _ = find_stream(model, inputs, width=loaded.width, layers=loaded.layers)
     for name, values in found.items():
-        states = cut(model, anatomy, inputs, [VARIANTS[name]])
+        states = cut(model, stream, inputs, [VARIANTS[name]])
         assert values == pytest.approx([relative_residual(state[0]).mean().item() for state in states], rel=1e-6)
-    assert len(found) == (4 if anatomy.parallel else 5)
+    assert len(found) == (4 if stream.flow.parallel else 5)
 
 
 @pytest.mark.slow

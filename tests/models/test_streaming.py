@@ -9,11 +9,10 @@ from safetensors.torch import load_file, save_file
 from tiny_models import CONFIGS, tiny
 
 from rankfall.errors import RankfallError
-from rankfall.models.dissect import study
 from rankfall.models.load import load
 from rankfall.models.source import ModelSource
 from rankfall.models.streaming import units
-from rankfall.models.surgery import cut
+from rankfall.models.surgery import cut, find_stream
 from rankfall.streams.forward import run_model
 from rankfall.streams.variants import VARIANTS
 
@@ -32,10 +31,10 @@ def test_streamed_weights_give_the_same_bits(family, tmp_path):
     assert torch.equal(
         run_model(whole, small.inputs).last_hidden_state, run_model(streamed, small.inputs).last_hidden_state
     )
-    anatomy = study(streamed, small.inputs, width=24, layers=3)
+    stream, _ = find_stream(streamed, small.inputs, width=24, layers=3)
     variants = list(VARIANTS.values())
-    theirs = cut(whole, study(whole, small.inputs, width=24, layers=3), small.inputs, variants)
-    assert all(torch.equal(a, b) for a, b in zip(theirs, cut(streamed, anatomy, small.inputs, variants), strict=True))
+    theirs = cut(whole, find_stream(whole, small.inputs, width=24, layers=3)[0], small.inputs, variants)
+    assert all(torch.equal(a, b) for a, b in zip(theirs, cut(streamed, stream, small.inputs, variants), strict=True))
 
 
 @pytest.mark.parametrize("family", CONFIGS)

@@ -9,8 +9,8 @@ pytest.importorskip("transformers")
 from tiny_models import CONFIGS, LAYERS, PARALLEL, TOKENS, WIDTH, WRITTEN_OUT, layer, tiny
 
 from rankfall.errors import RankfallError
-from rankfall.models.dissect import study
-from rankfall.models.surgery import cut, verify
+from rankfall.models.surgery import cut, find_stream, verify
+from rankfall.streams.flow import MIXES, TOKENWISE
 from rankfall.streams.forward import Wide, run_model
 from rankfall.streams.variants import VARIANTS
 
@@ -19,29 +19,32 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 def dissected(family):
     subject = tiny(family)
-    return subject, study(subject.model, subject.inputs, width=WIDTH, layers=LAYERS)
+    return subject, find_stream(subject.model, subject.inputs, width=WIDTH, layers=LAYERS)[0]
 
 
 @pytest.mark.parametrize("family", CONFIGS)
 def test_two_additions_a_layer_and_an_untouched_run_is_bit_identical(family):
-    subject, anatomy = dissected(family)
-    kinds = [(site.layer, site.kind) for site in anatomy.sites.values()]
-    second = "join" if family in PARALLEL else "mlp"
-    assert sorted(kinds) == sorted((number, kind) for number in range(1, LAYERS + 1) for kind in ("attention", second))
-    assert anatomy.parallel == (family in PARALLEL)
-    verify(subject.model, anatomy, subject.inputs)
+    subject, stream = dissected(family)
+    kinds = [
+        (branch.layer, kind)
+        for branch in stream.flow.branches
+        for kind in (branch.kind, *(TOKENWISE for part in branch.parts))
+    ]
+    assert sorted(kinds) == sorted((number, kind) for number in range(1, LAYERS + 1) for kind in (MIXES, TOKENWISE))
+    assert stream.flow.parallel == (family in PARALLEL)
+    verify(subject.model, stream, subject.inputs)
 
 
 @pytest.mark.parametrize("family", WRITTEN_OUT)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_cut_layer_equals_the_layer_written_out(family, name):
     """Every layer of every variant, from the state that entered it, in float64 to rounding."""
-    subject, anatomy = dissected(family)
+    subject, stream = dissected(family)
     subject.model.double()
     inputs = {key: value.double() if value.is_floating_point() else value for key, value in subject.inputs.items()}
     subject.inputs = inputs
     variant = VARIANTS[name]
-    states = [state[0] for state in cut(subject.model, anatomy, inputs, [variant])]
+    states = [state[0] for state in cut(subject.model, stream, inputs, [variant])]
     assert len(states) == LAYERS + 1
     options = {"attention_skip": variant.attention_skip, "mlp": variant.mlp, "mlp_skip": variant.mlp_skip}
     with torch.no_grad(), Wide():
@@ -54,28 +57,28 @@ def test_a_cut_layer_equals_the_layer_written_out(family, name):
 @pytest.mark.parametrize("family", ["bert", "xlnet", "opt", "gptj"])
 def test_variants_in_one_pass_equal_variants_alone(family):
     """Layouts (B, T, D), (T, B, D) and (B*T, D), and blocks in parallel: each variant has its own part of the batch."""
-    subject, anatomy = dissected(family)
-    variants = [variant for variant in VARIANTS.values() if not (anatomy.parallel and not variant.mlp_skip)]
-    together = cut(subject.model, anatomy, subject.inputs, variants)
+    subject, stream = dissected(family)
+    variants = [variant for variant in VARIANTS.values() if not (stream.flow.parallel and not variant.mlp_skip)]
+    together = cut(subject.model, stream, subject.inputs, variants)
     for index, variant in enumerate(variants):
-        alone = cut(subject.model, anatomy, subject.inputs, [variant])
+        alone = cut(subject.model, stream, subject.inputs, [variant])
         for number in range(LAYERS + 1):
             torch.testing.assert_close(together[number][index], alone[number][0], rtol=1e-5, atol=1e-5)
 
 
 def test_cutting_leaves_no_trace():
     """After surgery the model gives the same bits as before, and no hook is left behind."""
-    subject, anatomy = dissected("bert")
+    subject, stream = dissected("bert")
     before = run_model(subject.model, subject.inputs).last_hidden_state
-    cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN"]])
+    cut(subject.model, stream, subject.inputs, [VARIANTS["SAN"]])
     assert torch.equal(run_model(subject.model, subject.inputs).last_hidden_state, before)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in subject.model.modules())
 
 
 def test_states_of_the_whole_model_are_the_model_s_own():
     """Layer states of BERT agree, bit by bit, with the library's `hidden_states`."""
-    subject, anatomy = dissected("bert")
-    states = cut(subject.model, anatomy, subject.inputs, [VARIANTS["transformer"]])
+    subject, stream = dissected("bert")
+    states = cut(subject.model, stream, subject.inputs, [VARIANTS["transformer"]])
     with torch.no_grad():
         theirs = subject.model(**subject.inputs, output_hidden_states=True).hidden_states
     assert all(torch.equal(ours[0], other) for ours, other in zip(states, theirs, strict=True))
@@ -83,21 +86,21 @@ def test_states_of_the_whole_model_are_the_model_s_own():
 
 def test_a_removed_mlp_is_not_computed_but_a_kept_one_is():
     """The linear maps of the MLP are skipped only where their result is thrown away."""
-    subject, anatomy = dissected("bert")
+    subject, stream = dissected("bert")
     with torch.no_grad():
         for block in subject.model.encoder.layer:
             block.intermediate.dense.weight.fill_(float("nan"))
-    clean = cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN+skip"]])[-1]
+    clean = cut(subject.model, stream, subject.inputs, [VARIANTS["SAN+skip"]])[-1]
     assert bool(clean.isfinite().all())
-    assert bool(cut(subject.model, anatomy, subject.inputs, [VARIANTS["SAN+MLP"]])[-1].isnan().any())
+    assert bool(cut(subject.model, stream, subject.inputs, [VARIANTS["SAN+MLP"]])[-1].isnan().any())
 
 
 def test_float64_is_not_narrowed_inside():
     """Llama computes softmax and norms in float32 unless stopped. Identical tokens then differ by float32 noise; here by float64's."""
-    subject, anatomy = dissected("llama")
+    subject, stream = dissected("llama")
     subject.model.double()
     inputs = {"input_ids": torch.full((2, TOKENS), 9)}
-    state = cut(subject.model, anatomy, inputs, [VARIANTS["transformer"]])[-1][0]
+    state = cut(subject.model, stream, inputs, [VARIANTS["transformer"]])[-1][0]
     spread = (state - state[:, :1]).abs().amax() / state.abs().amax()
     assert state.dtype == torch.float64
     assert float(spread) < 1e-13
@@ -110,4 +113,4 @@ def test_a_model_without_attention_is_refused_with_what_was_found():
     config = {"vocab_size": 99, "hidden_size": WIDTH, "num_hidden_layers": LAYERS}
     model = load(ModelSource("mamba", config=config)).model
     with pytest.raises(RankfallError, match=r"3 mlp.*layers\.0"):
-        study(model, {"input_ids": torch.randint(5, 99, (2, TOKENS))}, width=WIDTH, layers=LAYERS)
+        find_stream(model, {"input_ids": torch.randint(5, 99, (2, TOKENS))}, width=WIDTH, layers=LAYERS)

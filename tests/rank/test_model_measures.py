@@ -10,6 +10,7 @@ from tiny_models import CONFIGS, tiny
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.models import convert
+from rankfall.models.restart import first_states
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, subject
 from rankfall.models.texts import Texts
@@ -159,7 +160,7 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
         conform("model_law", rows)
         first = [row for row in rows if row["layer"] == 1 and row["variant"] == "SAN"]
         it = on_table(ModelSource("bert", config=config))
-        network, start = convert.as_network(it, VARIANTS["SAN"]), convert.first_states(it, 0, 3)
+        network, start = convert.as_network(it, VARIANTS["SAN"]), first_states(it, 0, 3).double()[None]
         left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
         size = res.matrix_norm(res.residual(start), "composite").log10()
         terms = theory.bounds(theory.attention_alone(network.blocks[0]), theory.begin(network, start))

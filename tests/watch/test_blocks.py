@@ -88,7 +88,7 @@ def test_blocks_can_be_named(wanted):
     [
         (nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)), None, r"no blocks .* 2 x Linear \(0\), 1 x ReLU.*blocks="),
         (Gpt(2), "layers.*", "names no module of the model; there are"),
-        (Gpt(2), ["h.0"], "'h.0' is not a module inside"),
+        (Gpt(2), ["h.0"], "'h.0' names no module of the model; there are"),
         ("gpt2", None, "takes a torch.nn.Module, not str"),
     ],
 )  # fmt: skip

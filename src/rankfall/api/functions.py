@@ -9,14 +9,10 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import random
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-import torch
 from torch import nn
 
 from rankfall.errors import RankfallError
@@ -24,21 +20,6 @@ from rankfall.errors import RankfallError
 Function = Callable[..., Any]
 DEPTH = 6
 AS_ONE = "; each child of a Sequential is a layer: to measure it as one layer, give a list of it, [module]"
-
-
-@contextmanager
-def keep_random_state() -> Iterator[None]:
-    """Restore the random state of Python, NumPy and torch, from which users' functions may draw."""
-    python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)
-        torch.set_rng_state(here)
-        if gpus:
-            torch.cuda.set_rng_state_all(gpus)
 
 
 def functions_of(given: Any, depth: int | None) -> tuple[list[Any], bool, str]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rankfall.api.functions import keep_random_state
 from rankfall.api.layers import (
     Layers,
     architecture,
@@ -31,6 +30,7 @@ from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.exponent import OUT
 from rankfall.rank.residual import at_floor, matrix_norm, relative_residual, residual
 from rankfall.rank.rounding import NOISE, relative_difference
+from rankfall.streams.arguments import keep_random_state
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -15,6 +15,7 @@ from rankfall.measure.models import make_request
 from rankfall.models.source import MINILM, ModelSource
 from rankfall.models.subject import Request
 from rankfall.models.texts import Texts
+from rankfall.streams.arguments import NoStream
 
 
 @contextmanager
@@ -72,21 +73,14 @@ def residuals_of(
     with request(given, samples, length, text, phase, variants, config, seed) as made:
         try:
             rows = profile(made, drawn, norms=(norm,), best_samples=0, spectrum_samples=0, say=lambda line: None)
-        except RankfallError as error:
-            if variants is not None or seeds != 1 or not any(said in str(error) for said in OTHERWISE_BUILT):
+        except NoStream:
+            if variants is not None or seeds != 1:
                 raise
             return of_any_build(given, config or {}, norm, length, check_seed(seed))
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
     return {name: mean([rows for _, rows in sorted(by.items())]) for name, by in found.items()}
-
-
-# Errors of models that do not have one attention and one MLP in each layer that their configuration counts.
-OTHERWISE_BUILT = (
-    "cannot identify this model's residual additions", "no residual addition of width", "so additions cannot be counted",
-    "an encoder-decoder with cross-attention", "no module returns the state after",
-)  # fmt: skip
 
 
 def of_any_build(given: Any, config: dict[str, Any], norm: str, length: int, seed: int) -> dict[str, Residuals]:

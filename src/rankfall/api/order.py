@@ -9,7 +9,6 @@ from typing import Any, overload
 
 import torch
 
-from rankfall.api.functions import keep_random_state
 from rankfall.api.layers import (
     architecture,
     arguments,
@@ -21,6 +20,7 @@ from rankfall.api.layers import (
     steady,
 )
 from rankfall.errors import RankfallError
+from rankfall.streams.arguments import keep_random_state
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,6 @@ def order_of_contraction(
     that are moved close together; the result is a dict. `blocks` names its layers if they cannot be detected.
     """
     if inputs is not None or blocks is not None or hasattr(getattr(attention, "config", None), "model_type"):
-        from rankfall.api.order_of_module import orders_of_module
-
         refuse_unused(
             "a module with inputs has its own", draws=draws, tokens=tokens, width=width, heads=heads, seed=seed
         )
@@ -120,3 +118,22 @@ def order_from(found: Mapping[str, Any], note: str) -> Order:
     """Convert the result of a fit to an `Order`."""
     reason = "; ".join(filter(None, [found["reason"], note]))
     return Order(**{name: found[name] for name in ("order", "uncertainty", "decades", "method")}, reason=reason)
+
+
+def orders_of_module(given: Any, inputs: Any, blocks: Any = None) -> dict[str, dict[str, Any]]:
+    """Return layer and branch -> result of the fit, in order of computation."""
+    from rankfall.api.modules import examine_given, name_of
+    from rankfall.check.slopes import slopes
+
+    examined = examine_given(given, inputs, blocks)
+    found: dict[str, dict[str, Any]] = {}
+    with keep_random_state(), torch.no_grad():
+        for flow in examined.flows:
+            for number, fitted in slopes(examined, flow).items():
+                branch = flow.branches[number]
+                place = flow.layers[branch.layer - 1] or f"layer {branch.layer}"
+                name = name_of(flow.name if len(examined.flows) > 1 else "", f"{place} {branch.name}".strip())
+                found[f"{name} ({number})" if name in found else name] = fitted
+    if not found:
+        raise RankfallError(f"{examined.name}: no branch of it mixes tokens, so none has an order of contraction")
+    return found

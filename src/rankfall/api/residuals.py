@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor
 
-from rankfall.api.functions import keep_random_state, original
+from rankfall.api.functions import original
 from rankfall.api.layers import (
     Layers,
     check_finite,
@@ -26,6 +26,7 @@ from rankfall.rank.carried import again, begin, through
 from rankfall.rank.powers import reason_of
 from rankfall.rank.residual import NORMS, at_floor, relative_residual, residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
+from rankfall.streams.arguments import keep_random_state
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

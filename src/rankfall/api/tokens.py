@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rankfall.api.layers import check_seed, check_whole_numbers
-from rankfall.api.streams import examine_given, stream_of
+from rankfall.api.modules import examine_given, stream_of
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import keep_random_state
 from rankfall.streams.examine import FAILURES

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 from rankfall.check.layer import LayerReport
+from rankfall.rank.effective_rank import effective_rank
 from rankfall.rank.residual import relative_residual
 
 LARGEST = 3  # channels
@@ -21,7 +21,7 @@ def of_state(state: Tensor, into: LayerReport) -> None:
     if state.shape[-1] > 2 * LARGEST:
         into.without_largest = mean(relative_residual(without_largest(state)))
     into.norm = length(state)
-    into.effective_rank = mean(effective_rank(state))
+    into.effective_rank = mean(effective_rank(state.double()))
 
 
 def length(state: Tensor) -> float | None:
@@ -34,18 +34,6 @@ def without_largest(state: Tensor) -> Tensor:
     size = state.pow(2).mean((0, 1))
     kept = size.argsort()[:-LARGEST].sort().values
     return state[..., kept]
-
-
-def effective_rank(state: Tensor) -> Tensor:
-    """Return exp of the entropy of the singular values as shares of their sum, (S, T, D) -> (S).
-
-    k equal singular values give k, and equal rows give 1.
-    """
-    if not bool(state.isfinite().all()):
-        return torch.full(state.shape[:1], math.nan)
-    values = torch.linalg.svdvals(state)
-    shares = values / values.sum(-1, keepdim=True)
-    return torch.special.entr(shares).sum(-1).exp()
 
 
 def mean(values: Tensor) -> float | None:

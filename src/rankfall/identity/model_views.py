@@ -35,16 +35,16 @@ def model_views(subject: Subject, start: int, stop: int) -> Iterator[AttentionVi
         failing(subject.request, "while its attention is read"),
         Frames(subject.loaded.model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames,
     ):
-        holder.append(Follower(subject.anatomy, frames, subject.loaded.heads))
+        holder.append(Follower(subject.stream.flow, frames, subject.loaded.heads))
         with holder[0]:
             run_model(subject.loaded.model, subject.inputs(start, stop))
     layers = holder[0].layers
-    if len(layers) != subject.anatomy.layers:
+    if len(layers) != subject.layers:
         raise RankfallError(
-            f"model {subject.request.source.name!r}: attention found in {len(layers)} of {subject.anatomy.layers} layers"
+            f"model {subject.request.source.name!r}: attention found in {len(layers)} of {subject.layers} layers"
         )
     ids, kinds = _tokens(subject, start, stop)
-    for number in range(1, subject.anatomy.layers + 1):
+    for number in range(1, subject.layers + 1):
         yield _view(subject, number, layers.pop(number), ids, kinds)
 
 
@@ -59,7 +59,7 @@ def _view(subject: Subject, layer: int, found: Followed, ids: Tensor | None, kin
 
     def states(x: Tensor) -> Tensor:
         """Return (B, T, D), (T, B, D) or (B*T, D) as (B, T, D) in float64."""
-        turned = x.dim() == 3 and subject.anatomy.batch_axis == 1
+        turned = x.dim() == 3 and subject.stream.batch_axis == 1
         return (x.transpose(0, 1) if turned else x).reshape(batch, tokens, -1).double()
 
     weight, bias = found.output

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rankfall.design import Component
 from rankfall.errors import RankfallError
@@ -111,10 +111,3 @@ def _linear(ours: Any, theirs: Any) -> None:
 def _norm(ours: Any, theirs: Any) -> None:
     shape = (1, 1, 1, -1)
     ours.gain.data, ours.bias.data = (value.detach().double().view(shape) for value in (theirs.weight, theirs.bias))
-
-
-def first_states(subject: Subject, start: int, stop: int) -> Tensor:
-    """Return the states that enter the first layer, (1, B, T, D) in float64."""
-    found: dict[int, Tensor] = {}
-    subject.run([subject.variants[0]], start, stop, found.__setitem__)
-    return found[0].double()

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from rankfall.models.anatomy import ATTENTION, MLP, Anatomy
+from rankfall.streams.flow import Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.frames import Call, Frames
-from rankfall.streams.record import ADDS, PRODUCTS, SAME_STATE, SOFTMAX, over_tokens, tensors_in
+from rankfall.streams.record import ADDS, PRODUCTS, SAME_STATE, SOFTMAX, over_tokens, summands_of, tensors_in
+from rankfall.streams.trace import ADD
 
 MOVES = SAME_STATE | {
     "__getitem__", "split", "chunk", "unbind", "narrow", "select", "split_with_sizes", "repeat_interleave", "dropout_",
@@ -64,10 +65,11 @@ class Softmaxed:
 class Follower(TorchFunctionMode):
     """Mode that fills `layers` while it is active."""
 
-    def __init__(self, anatomy: Anatomy, frames: Frames, heads: int) -> None:
+    def __init__(self, flow: Flow, frames: Frames, heads: int) -> None:
         super().__init__()
         self.layers: dict[int, Followed] = {}
-        self._anatomy, self._frames, self._heads = anatomy, frames, heads
+        self._frames, self._heads = frames, heads
+        self._branches = {branch.operation: branch for branch in flow.branches}
         self._origin: dict[int, LinearMap | Softmaxed | Followed] = {}
         self._kept: list[Any] = []
         self._open: Followed | None = None
@@ -78,15 +80,13 @@ class Follower(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if func in ADDS:
-            operation = self._frames.operation("add")
-            site = self._anatomy.sites.get(operation) if operation is not None else None
-            if site is not None and site.residual_stream == 0:
-                if site.kind == ATTENTION:
-                    return self._join(site.layer, site.skip, func, args, kwargs)
-                if self._last is not None and site.kind == MLP:
-                    self._last.state = _operands(args, kwargs)[site.skip].clone()
-        elif func in PRODUCTS:
-            self._frames.operation("product")
+            operation = self._frames.operation(ADD)
+            branch = self._branches.get(operation) if operation is not None else None
+            if branch is not None:
+                if branch.mixes:
+                    return self._join(branch.layer, branch.skip, func, args, kwargs)
+                if self._last is not None and not branch.parallel:
+                    self._last.state = _pair(args, kwargs)[branch.skip].clone()
         result = in_float64(func, args, kwargs)
         if func in PRODUCTS:
             self._linear(func, args, kwargs, result)
@@ -184,7 +184,7 @@ class Follower(TorchFunctionMode):
         self._remember(result, self._open)
 
     def _join(self, layer: int, skip: int, func: Any, args: Any, kwargs: Any) -> Any:
-        pair = _operands(args, kwargs)
+        pair = _pair(args, kwargs)
         state, branch = pair[skip], pair[1 - skip]
         state, branch = (x.clone() if func.__name__ in ("add_", "__iadd__") else x for x in (state, branch))
         result = func(*args, **kwargs)
@@ -197,5 +197,7 @@ class Follower(TorchFunctionMode):
         return result
 
 
-def _operands(args: Any, kwargs: Any) -> tuple[Tensor, Tensor]:
-    return args[0] if args else kwargs["input"], args[1] if len(args) > 1 else kwargs["other"]
+def _pair(args: Any, kwargs: Any) -> tuple[Tensor, Tensor]:
+    pair = summands_of(args, kwargs)
+    assert pair is not None
+    return pair

@@ -21,6 +21,7 @@ from rankfall.models.hub import hub_reachable, one_line
 from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of
 from rankfall.models.streaming import Streamer
 from rankfall.models.weights import initialise, load_pretrained, stream_model
+from rankfall.streams.arguments import NoStream
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -116,7 +117,7 @@ def describe(
     sizes = {name: getattr(text, name, None) for name in ("num_hidden_layers", "hidden_size")}
     for name, size in sizes.items():
         if not isinstance(size, int):
-            raise RankfallError(
+            raise NoStream(
                 f"model {source.name!r} ({text.model_type}): its config gives no {name}, so additions cannot be counted"
             )
     layers = int(text.num_hidden_layers) * int(getattr(text, "inner_group_num", 1) or 1)

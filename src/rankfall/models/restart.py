@@ -1,25 +1,24 @@
-"""A model as a differentiable function of the states that enter its first layer, computed by the model's own code.
+"""The states that enter the first layer of a model, and the model as a differentiable function of them.
 
-The embedding runs as usual, and its result is replaced on entering the module of the first layer. The state after a layer is what leaves
-its module.
+The embedding and the layers are the model's own code. A pass replaces the tensor with which the residual stream begins.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.models.subject import Subject, failing
-from rankfall.streams.forward import Wide
-from rankfall.streams.frames import Call, Frames
+from rankfall.streams.arguments import Arguments
+from rankfall.streams.passes import Edits, Enough, run_through
+
+TOKENS = 2**14  # in one pass
 
 
-def entering(subject: Subject, start: int, stop: int) -> Tensor:
+def first_states(subject: Subject, start: int, stop: int) -> Tensor:
     """Return the states that enter the first layer, (B, T, D), behind the embedding's positions and norm."""
     found: dict[int, Tensor] = {}
     subject.run([subject.variants[0]], start, stop, found.__setitem__)
@@ -31,70 +30,55 @@ def layers_from(subject: Subject, sample: int) -> Callable[[Tensor], list[Tensor
 
     The layers' other inputs (masks, rotary angles) are those of one sample of the batch. Samples have no padding.
     """
-    model, anatomy = subject.loaded.model, subject.anatomy
+    model, stream = subject.loaded.model, subject.stream
     if subject.loaded.streamer is not None:
         raise RankfallError(
             f"model {subject.request.source.name!r} is streamed: it cannot be differentiated; load it whole"
         )
-    exits = {exit_.call: exit_ for exit_ in anatomy.exits if exit_.residual_stream == 0}
-    first = next(call for call, exit_ in exits.items() if exit_.layer == 1)
-    module = dict(model.named_modules())[first.module]
     model.requires_grad_(False)  # only states are differentiated
-    plain = entering(subject, sample, sample + 1)
-    accepted = inspect.signature(model.forward).parameters
-    off: dict[str, Any] = {name: False for name in ("use_cache", "use_mems") if name in accepted}
 
     def run(states: Tensor) -> list[Tensor]:
-        batch = states if states.dim() == 3 else states[None]
-        swapped = _laid_out(batch, anatomy.batch_axis)
-        original = _laid_out(plain.expand(len(batch), -1, -1), anatomy.batch_axis)
-        found: dict[int, Tensor] = {}
-        calls = 0
-
-        def replace(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-            nonlocal calls
-            calls += 1
-            if calls > 1:  # the module serves further layers
-                return args, kwargs
-            given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
-            name = next((key for key, value in given.items() if _same(value, original)), None)
-            if name is None:
-                raise RankfallError(
-                    f"model {subject.request.source.name!r}: its first layer does not receive the state that the other layers continue"
-                )
-            given[name] = swapped
-            return tuple(given.pop(place) for place in range(len(args))), given
-
-        def leave(call: Call, inputs: Any, output: Any) -> None:
-            if call in exits:
-                value = output
-                for key in exits[call].path:
-                    value = value[key]
-                state = value.transpose(0, 1) if anatomy.batch_axis == 1 else value
-                found[exits[call].layer] = state.reshape(*states.shape)
-
+        batch = stream.turn(states if states.dim() == 3 else states[None])
         inputs = {
-            name: value.expand(len(batch), *value.shape[1:])
+            name: value.expand(batch.shape[stream.batch_axis], *value.shape[1:])
             for name, value in subject.inputs(sample, sample + 1).items()
         }
-        handle = module.register_forward_pre_hook(replace, with_kwargs=True)
-        try:
-            with failing(subject.request, "as a function of its first states"), Frames(model, on_exit=leave), Wide():
-                model(**inputs, **off)
-        finally:
-            handle.remove()
-        return [found[layer] for layer in range(1, anatomy.layers + 1)]
+        entered = Edits(enter=lambda first: batch.reshape(first.shape))
+        with failing(subject.request, "as a function of its first states"):
+            seen = run_through(model, Arguments((), inputs), stream.flow, entered, grad=True)
+        return [stream.turn(state).reshape(states.shape) for state in seen.states[1:]]
 
     return run
 
 
-def _laid_out(states: Tensor, batch_axis: int) -> Tensor:
-    return states.transpose(0, 1) if batch_axis == 1 else states
+def entering(subject: Subject, words: Tensor) -> Tensor:
+    """Return the states (B, T, D) that enter the first layer, for words (B, T). No layer is computed."""
+    found: list[Tensor] = []
+
+    def stop(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        raise Enough
+
+    model, stream = subject.loaded.model, subject.stream
+    run_through(model, Arguments((), {"input_ids": words}), stream.flow, Edits(enter=stop))
+    if not found:
+        raise RankfallError(f"model {subject.request.source.name!r}: the states before its first layer are not known")
+    return stream.turn(found[0]).reshape(*words.shape, -1)
 
 
-def _same(value: Any, states: Tensor) -> bool:
-    """Return whether a value equals the states up to rounding. Products of another batch size are summed in another order."""
-    if not isinstance(value, Tensor) or value.numel() != states.numel() or not value.is_floating_point():
-        return False
-    limit = 1e3 * torch.finfo(states.dtype).eps * float(states.abs().max())
-    return float((value.reshape(states.shape) - states).abs().max()) <= limit
+def vocabulary(subject: Subject, places: Sequence[int], known: Tensor, states: Tensor) -> list[Tensor]:
+    """Return, for each position, the states (V, D) that enter the first layer if the token there is each word in turn.
+
+    A word's embedding depends on its position, not on the words around it. As a check, the `known` words (B, T) must give
+    their states (B, T, D) of a whole pass again.
+    """
+    words, length = int(subject.loaded.config.get_text_config().vocab_size), max(places) + 1
+    if not torch.allclose(entering(subject, known), states, rtol=1e-4, atol=1e-5):
+        raise RankfallError(
+            f"model {subject.request.source.name!r}: its first layer does not receive the states of layer 0"
+        )
+    # Allocated at once: small tensors kept among large ones that are freed would fragment the heap.
+    everywhere = torch.empty(words, len(places), subject.loaded.width)
+    for part in torch.arange(words).split(max(1, TOKENS // length)):
+        everywhere[part] = entering(subject, part.unsqueeze(1).expand(-1, length))[:, list(places)].float()
+    return list(everywhere.unbind(1))

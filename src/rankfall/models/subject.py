@@ -1,4 +1,4 @@
-"""A model ready to be measured: loaded, its anatomy read and verified, with its batch of text, in the dtype of the measurement."""
+"""A model ready to be measured: loaded, its stream found and verified, with its batch of text, in the dtype of the measurement."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ import torch
 from torch import Tensor
 
 from rankfall.errors import RankfallError
-from rankfall.models.anatomy import Anatomy
-from rankfall.models.dissect import watch
 from rankfall.models.families.published import published
 from rankfall.models.load import Loaded, load
 from rankfall.models.source import ModelSource
-from rankfall.models.surgery import cut, verify
+from rankfall.models.surgery import ModelStream, cut, find_stream, verify
 from rankfall.models.texts import Batch, Texts, batch_for
 from rankfall.streams.variants import VARIANTS, Variant
 
@@ -51,12 +49,12 @@ class Request:
 
 @dataclass
 class Subject:
-    """A loaded model with its anatomy, batch and variants."""
+    """A loaded model with its stream, batch and variants."""
 
     request: Request
     seed: int | None
     loaded: Loaded
-    anatomy: Anatomy
+    stream: ModelStream
     batch: Batch
     variants: list[Variant]
     left_out: list[str]  # variants that this model or definition does not have
@@ -64,6 +62,10 @@ class Subject:
     @property
     def dtype(self) -> torch.dtype:
         return torch.float64 if self.request.dtype == "float64" else torch.float32
+
+    @property
+    def layers(self) -> int:
+        return self.stream.flow.depth
 
     def labels(self) -> dict[str, Any]:
         """Return the columns that identify a measurement."""
@@ -77,7 +79,7 @@ class Subject:
             "text": self.batch.source,
             "tokenizer": self.batch.tokenizer,
             "length": self.tokens,
-            "layers": self.anatomy.layers,
+            "layers": self.layers,
             "heads": self.loaded.heads,
             "width": self.loaded.width,
             "dtype": self.request.dtype,
@@ -86,11 +88,11 @@ class Subject:
     @property
     def tokens(self) -> int:
         """Number of tokens per sample that the network reads. For a picture these are patches."""
-        site = next(iter(self.anatomy.sites.values()))
-        inputs = self.batch.inputs
+        inputs, entry = self.batch.inputs, self.stream.flow.entry
         if "input_ids" in inputs:
             return int(inputs["input_ids"].shape[1])
-        return int(site.shape[-2])
+        assert entry is not None
+        return int(entry.shape[-2])
 
     def parts(self, budget: int = PART_BYTES) -> Iterator[tuple[int, int]]:
         """Yield parts of the batch that fit the budget: (start, stop)."""
@@ -125,7 +127,7 @@ class Subject:
         with failing(
             self.request, f"in {self.request.dtype} with variants {', '.join(variant.name for variant in variants)}"
         ):
-            cut(self.loaded.model, self.anatomy, self.inputs(start, stop), variants, sink=sink)
+            cut(self.loaded.model, self.stream, self.inputs(start, stop), variants, sink=sink)
 
 
 @contextmanager
@@ -139,7 +141,7 @@ def failing(request: Request, where: str) -> Iterator[None]:
 
 
 def subject(request: Request, seed: int | None) -> Subject:
-    """Load a model, read its anatomy in float32, verify it bit by bit, then convert to the dtype of the measurement."""
+    """Load a model, find its stream in float32, verify it bit by bit, then convert to the dtype of the measurement."""
     request.check()
     loaded = load(request.source, seed=seed or 0)
     batch = batch_for(loaded, request.texts)
@@ -150,10 +152,10 @@ def subject(request: Request, seed: int | None) -> Subject:
     )
     few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
     with failing(request, "in a plain forward pass"):
-        anatomy, seen = watch(loaded.model, few, width=loaded.width, layers=loaded.layers)
+        stream, seen = find_stream(loaded.model, few, width=loaded.width, layers=loaded.layers)
         # A streamed model does not run again for this: every pass fetches all weights.
-        verify(loaded.model, anatomy, few, None if loaded.streamer is None else seen)
-    variants, left_out = _variants(request, anatomy, str(loaded.config.model_type))
+        verify(loaded.model, stream, few, None if loaded.streamer is None else seen)
+    variants, left_out = _variants(request, stream.flow.parallel, str(loaded.config.model_type))
     if loaded.streamer is not None:
         loaded.streamer.switch(torch.float64 if request.dtype == "float64" else torch.float32)
     elif request.dtype == "float64":
@@ -161,7 +163,7 @@ def subject(request: Request, seed: int | None) -> Subject:
             for name, value in (*module._parameters.items(), *module._buffers.items()):
                 if value is not None and value.is_floating_point():
                     _widen(module, name, value)
-    return Subject(request, seed, loaded, anatomy, batch, variants, left_out)
+    return Subject(request, seed, loaded, stream, batch, variants, left_out)
 
 
 def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
@@ -171,13 +173,13 @@ def _widen(module: torch.nn.Module, name: str, value: Tensor) -> None:
         value.data = value.data.double()  # in place of the data, so that tied weights stay tied
 
 
-def _variants(request: Request, anatomy: Anatomy, model_type: str) -> tuple[list[Variant], list[str]]:
+def _variants(request: Request, parallel: bool, model_type: str) -> tuple[list[Variant], list[str]]:
     """Return the requested variants, and the names of those that this model or definition does not have."""
     chosen, left_out = [], []
     for name in request.variants:
         variant = VARIANTS[name]
         bare = variant.mlp and not variant.mlp_skip
-        if bare and (anatomy.parallel or request.definition == "published"):
+        if bare and (parallel or request.definition == "published"):
             left_out.append(name)
             continue
         chosen.append(published(variant, model_type) if request.definition == "published" else variant)

@@ -1,227 +1,176 @@
-"""A forward pass of an unchanged model that leaves out some additions of the residual stream.
+"""The layers of a model of the library, and passes that leave out parts of them.
 
-If a skip connection is cut, the addition X + f(X) returns the tensor f(X) itself; nothing is subtracted afterwards. If the
-MLP is removed, the layer returns the state that would have entered the MLP's addition, so that the MLP, its skip connection and a
-norm after them are gone. Several variants may share one pass, each on its part of the batch, so that streamed weights are
-fetched once.
+One recorded pass of two samples gives the residual stream, which must agree with the config: an attention and an MLP in each layer. If a
+skip connection is cut, the addition X + f(X) returns the tensor f(X) itself; nothing is subtracted afterwards. If the MLP is removed,
+the layer returns the state that would have entered the MLP's addition, so that the MLP, its skip connection and a norm after them are
+gone. Several variants may share one pass, each on its part of the batch, so that streamed weights are fetched once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
-from rankfall.models.anatomy import ATTENTION, JOIN, MLP, Anatomy, Exit, Site
-from rankfall.streams.forward import batch_of, in_float64, run_model
-from rankfall.streams.frames import Call, Frames, Operation
-from rankfall.streams.record import ADDS, IN_PLACE, PRODUCTS, put, tensors_in
-from rankfall.streams.repeats import once
-from rankfall.streams.variants import VARIANTS, Variant
+from rankfall.streams.arguments import Arguments, NoStream
+from rankfall.streams.branches import attends, draft, finish_flow, one_sided
+from rankfall.streams.examine import trace_pass, verify_pass
+from rankfall.streams.flow import MIXES, TOKENWISE, Branch, Flow
+from rankfall.streams.forward import batch_of, run_model
+from rankfall.streams.frames import Operation
+from rankfall.streams.graph import Graph
+from rankfall.streams.layers import Group, group_layers
+from rankfall.streams.mixing import TokenMixing
+from rankfall.streams.passes import Edits, mix_variants, run_through
+from rankfall.streams.sums import Summand, chains, residual_sums
+from rankfall.streams.trace import PRODUCT, ModelTracer
+from rankfall.streams.variants import Variant
 
 
-@dataclass(eq=False)
-class PassEditor(TorchFunctionMode):
-    """Mode that leaves out additions and collects the state of every layer. The batch has `len(variants)` equal parts, one
-    for each variant.
-    """
+@dataclass(frozen=True)
+class ModelStream:
+    """The residual stream of a model. Which tokens a branch mixes is not tested, so the directions in `flow` are not known."""
 
-    anatomy: Anatomy
-    variants: Sequence[Variant]
-    frames: Frames
-    sink: Callable[[int, int, Tensor], None] | None = (
-        None  # receives (residual_stream, layer, state); None: keep the states
+    flow: Flow
+    batch_axis: int  # of a state: 0, or 1 where it is (T, B, D)
+    unused: frozenset[Operation]  # products that feed MLPs alone
+
+    def turn(self, state: Tensor) -> Tensor:
+        """Turn a state (B, T, D) to the model's layout, or back."""
+        return state.transpose(0, 1) if self.batch_axis == 1 else state
+
+
+def find_stream(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> tuple[ModelStream, Any]:
+    """Return the stream of a model from one pass on a small batch (two samples or more), and the model's output."""
+    batch = batch_of(inputs)
+    if batch < 2:
+        raise ValueError("the stream is read from two samples or more: one could be mistaken for a missing axis")
+    tracer, output = trace_pass(model, Arguments((), inputs), ModelTracer)
+    graph = Graph(tracer.nodes)
+    chosen = [chain for chain in chains(graph, residual_sums(graph)) if chain[0].node.shape[-1] == width]
+    if not chosen:
+        raise NoStream(
+            f"no residual addition of width {width} found in {len(graph.nodes)} operations; the model hides its "
+            "residual stream (fused kernels?) or has none"
+        )
+    chain = chosen[0]
+    mixes = {item.node.index: attends(graph, item) for item in chain}
+    grouped = group_layers(graph, chain, model, mixes)
+    sides = {number: TokenMixing(parts=mixing_sides(graph, item)) for number, item in enumerate(chain)}
+    flow = finish_flow(graph, tracer, chain, grouped, sides, draft(graph, tracer, chain), batch)
+    check_layers(flow, layers, len(chosen))
+    state = graph.nodes[chain[0].state].shape
+    axis = 1 if len(state) == 3 and state[0] != batch and state[1] == batch else 0
+    return ModelStream(flow, axis, unused_products(graph, chain)), output
+
+
+def mixing_sides(graph: Graph, item: Summand) -> dict[int, list[bool]]:
+    """Return, for each addition that joins two parts of a branch, whether its operands attend."""
+    return {
+        number: [graph.attends_between(item.source, operand) for operand in graph.nodes[term].operands or ()]
+        for number, term in enumerate(item.terms)
+    }
+
+
+def check_layers(flow: Flow, layers: int, streams: int) -> None:
+    """Raise an error unless the config's number of layers have an attention and an MLP, one after the other or side by side."""
+    shapes = [
+        [branch.kind for branch in group] + [TOKENWISE] * sum(len(branch.parts) for branch in group)
+        for group in map(flow.of_layer, range(1, flow.depth + 1))
+    ]
+    if shapes == [[MIXES, TOKENWISE]] * layers and not flow.outside:
+        return
+    kinds = ["attention" if branch.kind == MIXES else "mlp" for branch in flow.branches]
+    tally = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("attention", "mlp") if kind in kinds)
+    places = [f"{kind} in {branch.operation.call}" for kind, branch in zip(kinds[:6], flow.branches)]
+    raise NoStream(
+        f"cannot identify this model's residual additions: expected an attention and an MLP addition in each of {layers} layers, found "
+        f"{len(kinds)} ({tally}) in {flow.depth} layers of {streams} residual stream(s): {'; '.join(places)}{' ...' * (len(kinds) > 6)}"
     )
-    check: bool = False  # whether the state leaving a layer must equal, bit by bit, the state entering the next
-    states: dict[tuple[int, int], Tensor] = field(
-        default_factory=dict
-    )  # (residual_stream, layer 0..L) -> the model's layout
-    visited: dict[Operation, tuple[int, ...]] = field(default_factory=dict)
-    _before_mlp: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        super().__init__()
-        self._exits: dict[Call, list[Exit]] = {}
-        for exit_ in self.anatomy.exits:
-            self._exits.setdefault(exit_.call, []).append(exit_)
-        self._no_mlp = all(not variant.mlp for variant in self.variants)
-        self._whole = all(variant.whole for variant in self.variants)
-        self._identity = self.variants[0].identity
-        if any(variant.identity != self._identity for variant in self.variants):
-            raise ValueError("variants that replace modules by the identity cannot share a pass with others")
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func in ADDS:
-            operation = self.frames.operation("add")
-            site = self.anatomy.sites.get(operation) if operation is not None else None
-            if site is not None:
-                return self._addition(site, func, args, kwargs)
-        elif func in PRODUCTS:
-            operation = self.frames.operation("product")
-            if operation is not None and operation.call.module.rpartition(".")[2] in self._identity:
-                return args[0]
-            if self._no_mlp and operation in self.anatomy.removable:
-                return _nothing(func, args, kwargs)
-        # A pass without cuts must equal the untouched model bit by bit, so it computes the same products.
-        return in_float64(func, args, kwargs) if self._whole else once(func, args, kwargs)
+def unused_products(graph: Graph, chain: Group) -> frozenset[Operation]:
+    """Return the products between a state and an MLP that nothing else in the layer needs. A pass without MLPs skips them."""
+    unused: set[Operation] = set()
+    for item in chain:
+        cuts = [] if attends(graph, item) else [(item.branch, item.state, item.parallel)]
+        for term in item.terms:
+            operands = graph.nodes[term].operands or ()
+            side = one_sided([graph.attends_between(item.source, operand) for operand in operands])
+            if side is not None:
+                cuts.append((operands[side], operands[1 - side], True))
+        for branch, state, beside in cuts:
+            source = graph.source(state)
+            for node in graph.nodes:
+                if node.operation is None or node.operation.kind != PRODUCT or not graph.above(node.index, branch):
+                    continue
+                if not graph.above(node.index, state) and (beside or graph.above(source, node.index)):
+                    unused.add(node.operation)
+    return frozenset(unused)
 
-    def _addition(self, site: Site, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        left, right = args[0] if args else kwargs["input"], args[1] if len(args) > 1 else kwargs["other"]
-        state, branch = (left, right) if site.skip == 0 else (right, left)
-        in_place = func.__name__ in IN_PLACE
-        self.visited[site.operation] = tuple(left.shape)
-        if site.kind == ATTENTION:
-            before = self.states.get((site.residual_stream, site.layer - 1))
-            if self.check and before is not None and not torch.equal(before.reshape(state.shape), state):
-                raise RankfallError(f"the state is changed between layers {site.layer - 1} and {site.layer}")
-            self._keep(site.residual_stream, site.layer - 1, state.clone() if in_place else state)
-            keep = [variant.attention_skip for variant in self.variants]
-            dropped = branch
-        elif site.kind == MLP:
-            keep = [variant.mlp_skip or not variant.mlp for variant in self.variants]
-            dropped = branch
-            self._before_mlp[site.residual_stream, site.layer] = state.clone() if in_place else state
-        else:
-            assert site.kind == JOIN
-            keep = [variant.mlp for variant in self.variants]
-            dropped = state  # the operand that is not the MLP
-        if all(keep):
-            return func(*args, **kwargs)
-        if not any(keep):
-            return left.copy_(dropped) if in_place and left is not dropped else dropped
-        dropped = dropped.clone() if in_place else dropped
-        total = func(*args, **kwargs)
-        return self._mix(total if in_place else total.clone(), dropped, keep)
 
-    def _mix(self, total: Tensor, dropped: Tensor, keep: list[bool]) -> Tensor:
-        """Return `total`, with `dropped` in the parts of the batch whose variant leaves out the addition."""
-        axis = self.anatomy.batch_axis if total.dim() == 3 else 0
-        part = total.shape[axis] // len(keep)
-        for number, kept in enumerate(keep):
-            if not kept:
-                total.narrow(axis, number * part, part).copy_(dropped.narrow(axis, number * part, part))
-        return total
+def edits_of(stream: ModelStream, variants: Sequence[Variant]) -> Edits:
+    """Return the edits of a pass whose batch has a part for each of these variants."""
+    identity = variants[0].identity
+    if any(variant.identity != identity for variant in variants):
+        raise ValueError("variants that replace modules by the identity cannot share a pass with others")
+    gone = [not variant.mlp for variant in variants]
 
-    def leave(self, call: Call, inputs: Any, output: Any) -> Any:
-        """Remove the MLP and keep the state after each layer; `Frames` calls this. Its own arithmetic is not intercepted."""
-        with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
-            return self._leave(call, output)
+    def edit(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
+        cut_skips = [not (one.attention_skip if branch.mixes else one.mlp_skip or not one.mlp) for one in variants]
+        if not any(cut_skips):
+            return None
+        return value if all(cut_skips) else mix_variants(state + value, value, cut_skips, stream.batch_axis)
 
-    def _leave(self, call: Call, output: Any) -> Any:
-        for exit_ in self._exits.get(call, ()):
-            value = _at(output, exit_.path)
-            before = self._before_mlp.pop((exit_.residual_stream, exit_.layer), None)
-            gone = [not variant.mlp for variant in self.variants]
-            if before is not None and any(gone):
-                before = before.reshape(value.shape)
-                value = before if all(gone) else self._mix(value.clone(), before, [not g for g in gone])
-                output = put(output, exit_.path, value)
-            if self.check or exit_.layer == self.anatomy.layers:  # otherwise the next layer's addition keeps it
-                self._keep(exit_.residual_stream, exit_.layer, value)
-        return output
-
-    def _keep(self, residual_stream: int, layer: int, state: Tensor) -> None:
-        if self.sink is None:
-            self.states[residual_stream, layer] = state
-        else:
-            self.sink(residual_stream, layer, state)
-
-    def finish(self) -> None:
-        """Raise an error unless every addition of the anatomy took place, with the recorded width and number of axes."""
-        missing = [site for operation, site in self.anatomy.sites.items() if operation not in self.visited]
-        if missing:
-            raise RankfallError(
-                f"{len(missing)} of {len(self.anatomy.sites)} residual additions did not happen in this pass; first: "
-                f"{missing[0].kind} of layer {missing[0].layer} in {missing[0].operation.call}"
-            )
-        for operation, shape in self.visited.items():
-            traced = self.anatomy.sites[operation].shape
-            if len(shape) != len(traced) or shape[-1] != self.anatomy.width:
-                raise RankfallError(f"addition in {operation.call}: traced with shape {traced}, now {shape}")
+    return Edits(
+        edit=edit,
+        drop=lambda branch: () if branch.mixes else gone,
+        drop_parts=gone,
+        axis=stream.batch_axis,
+        unused=stream.unused if all(gone) else frozenset(),
+        identity=frozenset(identity),
+    )
 
 
 def cut(
     model: nn.Module,
-    anatomy: Anatomy,
+    stream: ModelStream,
     inputs: dict[str, Any],
     variants: Sequence[Variant],
     *,
-    residual_stream: int = 0,
     sink: Callable[[int, Tensor], None] | None = None,
 ) -> list[Tensor]:
     """Return the states of layers 0..L, each (V, B, T, D), of all variants in one pass over the weights.
 
     A `sink` receives each (layer, state) as soon as it exists, and nothing is kept.
     """
-    if anatomy.parallel and any(variant.mlp and not variant.mlp_skip for variant in variants):
+    flow = stream.flow
+    if flow.parallel and any(variant.mlp and not variant.mlp_skip for variant in variants):
         raise RankfallError("attention and MLP share one skip in this model: there is no MLP without its own skip")
     batch, count = batch_of(inputs), len(variants)
-    repeated = _repeat(inputs, count) if count > 1 else inputs
-    holder: list[PassEditor] = []
 
-    def hand_over(of: int, layer: int, state: Tensor) -> None:
-        if of == residual_stream and sink is not None:
-            sink(layer, _tidy(state, anatomy, count, batch))
+    def tidy(state: Tensor) -> Tensor:
+        """Reshape (V*B, T, D), (T, V*B, D) or (V*B*T, D) to (V, B, T, D)."""
+        return stream.turn(state).reshape(count, batch, -1, flow.width)
 
-    with Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames:
-        holder.append(PassEditor(anatomy, variants, frames, sink=None if sink is None else hand_over))
-        with holder[0]:
-            run_model(model, repeated)
-    holder[0].finish()
+    edits = edits_of(stream, variants)
     if sink is not None:
-        return []
-    return [
-        _tidy(holder[0].states[residual_stream, layer], anatomy, count, batch) for layer in range(anatomy.layers + 1)
-    ]
+        edits.sink = lambda layer, state: sink(layer, tidy(state))
+    arguments = Arguments((), inputs)
+    if count > 1:
+        arguments = arguments.map(lambda one: one.repeat(count, *[1] * (one.dim() - 1)))
+    return [tidy(state) for state in run_through(model, arguments, flow, edits).states]
 
 
-def verify(model: nn.Module, anatomy: Anatomy, inputs: dict[str, Any], plain: Any = None) -> None:
+def verify(model: nn.Module, stream: ModelStream, inputs: dict[str, Any], plain: Any = None) -> None:
     """Raise an error unless the intercepted pass without cuts equals the plain pass bit by bit (`plain`, if it is known)."""
     plain = run_model(model, inputs) if plain is None else plain
-    holder: list[PassEditor] = []
-    with Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames:
-        holder.append(PassEditor(anatomy, [VARIANTS["transformer"]], frames, check=True))
-        with holder[0]:
-            intercepted = run_model(model, inputs)
-    holder[0].finish()
-    before, after = dict(tensors_in(plain)), dict(tensors_in(intercepted))
-    wrong = [path for path in before if path not in after or not torch.equal(before[path], after[path])]
-    if wrong or not before:
-        raise RankfallError(f"the intercepted model is not bit-identical to the untouched one: {wrong[:1]}")
-
-
-def _repeat(value: Any, count: int) -> Any:
-    """Repeat every tensor of the inputs `count` times along the batch."""
-    if isinstance(value, Tensor):
-        return value.repeat(count, *[1] * (value.dim() - 1))
-    if isinstance(value, dict):
-        return {key: _repeat(item, count) for key, item in value.items()}
-    return value
-
-
-def _tidy(state: Tensor, anatomy: Anatomy, count: int, batch: int) -> Tensor:
-    """Reshape (V*B, T, D), (T, V*B, D) or (V*B*T, D) to (V, B, T, D)."""
-    if anatomy.batch_axis == 1:
-        state = state.transpose(0, 1)
-    return state.reshape(count, batch, -1, anatomy.width)
-
-
-def _nothing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    """Return zeros in the shape of a product whose result is not used."""
-    if func is torch.addmm:
-        return args[1].new_zeros(args[1].shape[0], args[2].shape[1])
-    value = args[0] if args else kwargs["input"]
-    weight = args[1] if len(args) > 1 else kwargs["weight"]
-    return value.new_zeros(*value.shape[:-1], weight.shape[0])
-
-
-def _at(value: Any, path: tuple[Any, ...]) -> Any:
-    for key in path:
-        value = value[key]
-    return value
+    seen = verify_pass(model, Arguments((), inputs), stream.flow, plain)
+    for layer, end in enumerate(stream.flow.ends[:-1], 1):
+        state = seen.states[layer]
+        if end is not None and not torch.equal(seen.exits[layer].reshape(state.shape), state):
+            raise RankfallError(f"the state is changed between layers {layer} and {layer + 1}")

@@ -16,6 +16,7 @@ from rankfall.models.hub import hub_reachable, one_line, quiet
 from rankfall.models.source import ModelSource, folder_of
 from rankfall.models.streaming import Streamer, draw_weights, load_weights
 from rankfall.random_streams import words
+from rankfall.streams.arguments import NoStream
 
 
 def model_class(config: Any) -> Any:
@@ -27,7 +28,7 @@ def model_class(config: Any) -> Any:
             config.model_type, getattr(transformers, "UMT5EncoderModel", None)
         )
     if getattr(config, "is_encoder_decoder", False):
-        raise RankfallError(
+        raise NoStream(
             f"model type {config.model_type!r} is an encoder-decoder with cross-attention; of these only T5 is supported, by its encoder"
         )
     return transformers.AutoModel

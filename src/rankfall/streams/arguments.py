@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.streams.record import tensors_in
+from rankfall.streams.forward import caches_off
+from rankfall.streams.names import unwrap
+from rankfall.streams.record import map_tensors, tensors_in
 
-CACHES = ("use_cache", "use_mems")
 PASS = "pass an example of its inputs: a tensor, a tuple of arguments, or a dict of keyword arguments"
 
 
 class NoStream(RankfallError):
-    """An error for a module without a residual stream."""
+    """An error for a module without a residual stream, or without one that has the expected layers."""
 
 
 class ChangesWidth(RankfallError):
@@ -43,6 +43,10 @@ class Arguments:
     def tensors(self) -> list[Tensor]:
         return [tensor for _, tensor in tensors_in((self.args, self.kwargs))]
 
+    def map(self, change: Callable[[Tensor], Any]) -> Arguments:
+        """Return the arguments with every tensor changed."""
+        return Arguments(*map_tensors((self.args, self.kwargs), change))
+
     def show_shapes(self) -> str:
         """Return dtypes and shapes in one line, for errors."""
         shown = [f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}" for one in self.tensors()]
@@ -51,7 +55,9 @@ class Arguments:
 
 def arguments_of(inputs: Any) -> Arguments:
     """Convert a tensor, a tuple or list of arguments, or a dict of keyword arguments to the arguments of a call."""
-    if isinstance(inputs, Tensor):
+    if isinstance(inputs, Arguments):
+        found = inputs
+    elif isinstance(inputs, Tensor):
         found = Arguments((inputs,), {})
     elif isinstance(inputs, Mapping):
         found = Arguments((), dict(inputs))
@@ -83,29 +89,16 @@ def first_size(arguments: Arguments) -> int:
 def as_format(arguments: Arguments, dtype: torch.dtype) -> Arguments:
     """Return the arguments on the CPU, with floating-point tensors in this dtype. The original is not changed."""
 
-    def change(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            value = value.detach().cpu()
-            return value.to(dtype) if value.is_floating_point() else value
-        if isinstance(value, dict):
-            return {key: change(item) for key, item in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(change(item) for item in value)
-        return value
+    def change(value: Tensor) -> Tensor:
+        value = value.detach().cpu()
+        return value.to(dtype) if value.is_floating_point() else value
 
-    return Arguments(tuple(change(one) for one in arguments.args), change(arguments.kwargs))
-
-
-def strip_compiled(model: Any) -> Any:
-    """Return the module that `torch.compile` wrapped, or the module itself."""
-    while isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
-        model = inner
-    return model
+    return arguments.map(change)
 
 
 def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     """Return a copy in evaluation mode on the CPU, in this dtype. Tied weights stay tied."""
-    model = strip_compiled(model)
+    model = unwrap(model)
     for name, value in (*model.named_parameters(), *model.named_buffers()):
         if value.device.type == "meta":
             raise RankfallError(f"{name} is on the device meta, which holds no numbers: create the model on the CPU")
@@ -131,8 +124,8 @@ def strip_children(model: nn.Module) -> nn.Module:
     """Replace compiled children by the modules that they wrap."""
     for parent in list(model.modules()):
         for name, child in list(parent._modules.items()):
-            if child is not None and strip_compiled(child) is not child:
-                parent._modules[name] = strip_compiled(child)
+            if child is not None and unwrap(child) is not child:
+                parent._modules[name] = unwrap(child)
         if getattr(parent, "_compiled_call_impl", None) is not None:  # module.compile()
             parent._compiled_call_impl = None
     return model
@@ -140,15 +133,14 @@ def strip_children(model: nn.Module) -> nn.Module:
 
 def call_model(model: nn.Module, arguments: Arguments) -> Any:
     """Call the model without its caches."""
-    accepted = inspect.signature(model.forward).parameters
-    off = {name: False for name in CACHES if name in accepted and name not in arguments.kwargs}
-    return model(*arguments.args, **arguments.kwargs, **off)
+    return model(*arguments.args, **{**caches_off(model), **arguments.kwargs})
 
 
 @contextmanager
 def keep_random_state() -> Iterator[None]:
-    """Restore the random states afterwards. Meanwhile PyTorch's encoder layer runs operation by operation."""
+    """Restore the random states of Python, NumPy and PyTorch afterwards. Meanwhile PyTorch's encoder layer runs operation by operation."""
     python, numpy, here = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -158,3 +150,5 @@ def keep_random_state() -> Iterator[None]:
         random.setstate(python)
         np.random.set_state(numpy)
         torch.set_rng_state(here)
+        if gpus:
+            torch.cuda.set_rng_state_all(gpus)

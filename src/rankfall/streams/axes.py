@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -96,17 +95,7 @@ def entered(model: nn.Module, arguments: Arguments, flow: Flow, place: float = P
 def exchanged(arguments: Arguments, number: int, place: float) -> Arguments:
     """Return the arguments with one number of one tensor changed. An integer becomes another integer of that tensor."""
     count = iter(range(len(arguments.tensors())))
-
-    def change(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return change_number(value, place) if next(count) == number else value
-        if isinstance(value, dict):
-            return {key: change(item) for key, item in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(change(item) for item in value)
-        return value
-
-    return Arguments(change(arguments.args), change(arguments.kwargs))
+    return arguments.map(lambda tensor: change_number(tensor, place) if next(count) == number else tensor)
 
 
 def change_number(tensor: Tensor, place: float = PLACE) -> Tensor:

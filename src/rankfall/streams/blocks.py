@@ -54,7 +54,7 @@ def stream_of_blocks(
         entry, attends, scores = flow.entry, flow.attends, flow.scores
         found_around = say_around(graph, tracer, stack)
         return Flow(
-            "", flow.layers, flow.width, tuple(branches), entry, flow.ends, layout, attends, scores, skips=False,
+            "", flow.layers, flow.width, tuple(branches), entry, flow.ends, layout, attends, scores, skips=False, shaped=tracer.shaped,
             missing=(found_around,) * bool(found_around), around=bool(found_around),
         )  # fmt: skip
     return None
@@ -162,4 +162,6 @@ def draft(model: nn.Module, graph: Graph, tracer: Tracer, stack: list[Step]) -> 
         if product is not None:
             scores.setdefault(product, number)
     layout = Layout(-1, (), tuple(range(len(shape) - 1)))
-    return Flow("", layers, shape[-1], branches, entry, ends, layout, attends, scores, skips=False)
+    return Flow(
+        "", layers, shape[-1], branches, entry, ends, layout, attends, scores, skips=False, shaped=tracer.shaped
+    )

@@ -55,7 +55,9 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
     if not source.leaf and (source.operation is None or not same_size):
         entry = None  # type: ignore[assignment]
     layout = Layout(feature, (), tuple(range(len(state.shape) - 1)))
-    return Flow("", ("",) * len(chain), state.shape[feature], tuple(branches), entry, (), layout, {}, {})
+    return Flow(
+        "", ("",) * len(chain), state.shape[feature], tuple(branches), entry, (), layout, {}, {}, shaped=tracer.shaped
+    )
 
 
 def entry_of(graph: Graph, first: Summand) -> int:
@@ -160,8 +162,9 @@ def finish_flow(
     )
     post = post_norm(graph, chain)
     return Flow(
-        "", depth_names, shape[feature], tuple(branches), entry, ends, layout, heads, scores, post, outside=outside
-    )
+        "", depth_names, shape[feature], tuple(branches), entry, ends, layout, heads, scores, post,
+        outside=outside, shaped=tracer.shaped,
+    )  # fmt: skip
 
 
 def product_above(graph: Graph, softmax: int) -> Operation | None:

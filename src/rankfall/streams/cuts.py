@@ -44,10 +44,10 @@ def cut_by(variant: Variant) -> Edits:
             return None if variant.attention_skip else value
         return value if branch.kind == TOKENWISE and not variant.mlp_skip else None
 
-    def drop(branch: Branch) -> bool:
-        return branch.kind == TOKENWISE and not variant.mlp
+    def drop(branch: Branch) -> tuple[bool]:
+        return (branch.kind == TOKENWISE and not variant.mlp,)
 
-    return Edits() if variant.whole else Edits(edit=edit, drop=drop, keep_parts=variant.mlp)
+    return Edits() if variant.whole else Edits(edit=edit, drop=drop, drop_parts=(not variant.mlp,))
 
 
 def states_of(examined: Examined, flow: Flow, edits: Edits | None = None) -> list[Tensor]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,9 +13,10 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.streams.flow import Flow
+from rankfall.streams.forward import Wide
 from rankfall.streams.frames import Frames
-from rankfall.streams.layers import named_blocks
-from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.names import find_named, unwrap
+from rankfall.streams.passes import Edits, PassSeen, run_through
 from rankfall.streams.reading import streams_of
 from rankfall.streams.record import tensors_in
 from rankfall.streams.trace import Tracer
@@ -42,15 +45,19 @@ class Examined:
     notes: list[str]
 
 
-def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "") -> Examined:
-    """Copy, run and record a module, find its streams, test what mixes tokens, and verify. The module itself is not changed."""
+def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = "", shaped: bool = True) -> Examined:
+    """Copy, run and record a module, find its streams, test what mixes tokens, and verify. The module itself is not changed.
+
+    Without `shaped` the streams hold for inputs of other shapes, too, unless a module adds up another number of tensors for them.
+    """
+    model = unwrap(model)
     name = name or type(model).__name__
     given = arguments_of(inputs)
-    names = None if blocks is None else named_blocks(model, blocks)
+    names = None if blocks is None else list(find_named(model, blocks))
     with keep_random_state():
         copied, arguments, output, dtype, notes = in_some_format(model, given, name)
         try:
-            tracer = trace_pass(copied, arguments)
+            tracer, _ = trace_pass(copied, arguments, partial(Tracer, shaped=shaped))
             flows = streams_of(copied, arguments, tracer, names, name)
             for flow in flows:
                 verify_pass(copied, arguments, flow, output)
@@ -89,8 +96,6 @@ def in_some_format(
 
 def plain(model: nn.Module, arguments: Arguments) -> Any:
     """Run the model without a recorder and return its output."""
-    from rankfall.streams.forward import Wide
-
     with Wide():
         return call_model(model, arguments)
 
@@ -113,19 +118,23 @@ def same(one: Tensor, other: Tensor) -> bool:
     return bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
-def trace_pass(model: nn.Module, arguments: Arguments) -> Tracer:
+def trace_pass(
+    model: nn.Module, arguments: Arguments, make_tracer: Callable[[Frames], Tracer] = Tracer
+) -> tuple[Tracer, Any]:
+    """Record a pass. Return the recorder and the model's output, which is that of an untouched pass."""
     holder: list[Tracer] = []
     with torch.no_grad(), Frames(model, on_exit=lambda *exit_: holder[0].left(*exit_)) as frames:
-        holder.append(Tracer(frames))
+        holder.append(make_tracer(frames))
         with holder[0]:
-            call_model(model, arguments)
-    return holder[0]
+            output = call_model(model, arguments)
+    return holder[0], output
 
 
-def verify_pass(model: nn.Module, arguments: Arguments, flow: Flow, output: Any) -> None:
-    """Raise an error unless a watched pass without edits equals the untouched pass bit by bit."""
+def verify_pass(model: nn.Module, arguments: Arguments, flow: Flow, output: Any) -> PassSeen:
+    """Return a watched pass without edits. Raise an error unless it equals the untouched pass bit by bit."""
     seen = run_through(model, arguments, flow, Edits())
     if not alike_outputs(output, seen.output):
         raise RankfallError(
             "the pass that is watched is not equal, bit by bit, to the untouched one: is something computed anew each time?"
         )
+    return seen

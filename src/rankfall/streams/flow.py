@@ -122,6 +122,7 @@ class Flow:
     missing: tuple[str, ...] = ()  # what the stream should hold and does not, a sentence each
     follows: str | None = None  # name of the stream whose last state enters this one through maps without a skip
     joins: tuple[str, ...] = ()  # modules of these maps
+    shaped: bool = True  # whether the names of additions include their shapes
     touching: str = ""  # the first layer at which one sample affects another; empty: none
 
     @property

@@ -18,10 +18,14 @@ from rankfall.streams.record import tensors_in
 
 def run_model(model: nn.Module, inputs: dict[str, Any]) -> Any:
     """Run one pass without gradients and without the model's caches."""
-    accepted = inspect.signature(model.forward).parameters
-    off = {name: False for name in ("use_cache", "use_mems") if name in accepted}
     with torch.no_grad():
-        return model(**inputs, **off)
+        return model(**inputs, **caches_off(model))
+
+
+def caches_off(model: nn.Module) -> dict[str, bool]:
+    """Return the keyword arguments that switch off the caches of a model."""
+    accepted = inspect.signature(model.forward).parameters
+    return {name: False for name in ("use_cache", "use_mems") if name in accepted}
 
 
 def batch_of(inputs: dict[str, Any]) -> int:

@@ -72,8 +72,15 @@ class Frames:
         return enter
 
     def _leaving(self, module: nn.Module, inputs: Any, output: Any) -> Any:
+        if not self._stack:  # the call began before the hooks, or ends after them
+            return None
         call = self._stack.pop().call
         return self._on_exit(call, inputs, output) if self._on_exit is not None else None
+
+    def resume(self, name: str) -> None:
+        """Enter the call of a module that began before the hooks."""
+        self._stack.append(_Frame(Call(name, self._calls[name])))
+        self._calls[name] += 1
 
     @property
     def stack(self) -> tuple[Call, ...]:

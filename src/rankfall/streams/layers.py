@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from itertools import groupby
-from typing import Any
 
 from torch import nn
 
-from rankfall.errors import RankfallError
 from rankfall.streams.frames import Call
 from rankfall.streams.graph import Graph
 from rankfall.streams.sums import Summand
@@ -150,40 +147,6 @@ def periods(chain: Group, mixes: dict[int, bool]) -> list[tuple[str, Group]]:
     starts = starts if starts and starts[0] == 0 else [0, *starts]
     ends = [*starts[1:], len(chain)]
     return [(f"addition {a + 1}" + (f" to {b}" if b > a + 1 else ""), chain[a:b]) for a, b in zip(starts, ends)]
-
-
-def named_blocks(model: nn.Module, blocks: Any) -> list[str]:
-    """Return the names of the blocks. Each is specified by its name, the name of a list of modules, a class or its name, or as a module."""
-    names = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}
-    known = dict(model.named_modules(remove_duplicate=False))
-    wanted = [blocks] if isinstance(blocks, str | nn.Module | type) else list(blocks)
-    found: list[str] = []
-    for one in wanted:
-        if isinstance(one, nn.Module):
-            if id(one) not in names:
-                raise RankfallError(
-                    f"blocks: {type(one).__name__} is not a module of this model; pass names or modules of it"
-                )
-            found += children_of(names[id(one)], known)
-        elif isinstance(one, str) and one in known:
-            found += children_of(one, known)
-        else:
-            kind = one if isinstance(one, str) else getattr(one, "__name__", str(one))
-            alike = [name for name, module in known.items() if type(module).__name__ == kind]
-            if not alike:
-                near = get_close_matches(kind, [*known, *{type(module).__name__ for module in known.values()}], n=1)
-                hint = f"; the nearest is {near[0]!r}" if near and near[0] else ""
-                raise RankfallError(f"blocks: there is no module or class {kind!r} in this model{hint}")
-            found += alike
-    return found
-
-
-def children_of(name: str, known: dict[str, nn.Module]) -> list[str]:
-    """Return the names of the modules in a list of modules, or the name itself for any other module."""
-    module = known[name]
-    if isinstance(module, nn.ModuleList | nn.Sequential):
-        return [f"{name}.{key}" if name else key for key in module._modules]
-    return [name]
 
 
 def in_blocks(graph: Graph, chain: Group, model: nn.Module, blocks: Iterable[str]) -> list[tuple[str, Group]]:

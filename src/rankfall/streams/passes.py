@@ -6,9 +6,9 @@ original operation then computes. The model does not change: a mode intercepts t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from traceback import clear_frames
 from typing import Any
 
 import torch
@@ -20,22 +20,39 @@ from rankfall.streams.arguments import Arguments, call_model
 from rankfall.streams.flow import Branch, BranchPart, End, Flow
 from rankfall.streams.forward import in_float64
 from rankfall.streams.frames import Call, Frames, Operation
-from rankfall.streams.record import ADDS, FUSED_ATTENTION, IN_PLACE, SOFTMAX, put, summands_of, tensors_in
-from rankfall.streams.trace import ANY, ATTEND, addition
+from rankfall.streams.record import (
+    ADDS,
+    FUSED_ATTENTION,
+    IN_PLACE,
+    PRODUCTS,
+    SOFTMAX,
+    map_tensors,
+    put,
+    summands_of,
+    tensors_in,
+)
+from rankfall.streams.trace import ADD, ANY, ATTEND, PRODUCT, addition
 
 Edit = Callable[[Branch, Tensor, Tensor], Tensor | None]
 
 
 @dataclass
 class Edits:
-    """The edits of a pass; all are optional."""
+    """The edits of a pass; all are optional.
+
+    A batch may hold several variants of the same samples, one after the other. `drop` and `drop_parts` have a flag for each.
+    """
 
     edit: Edit | None = None
     enter: Callable[[Tensor], Tensor] | None = None  # replaces the tensor that the stream begins with
-    drop: Callable[[Branch], bool] | None = (
-        None  # whether to leave out a branch, with a norm that follows it in its layer
-    )
-    keep_parts: bool = True  # False: parts of branches that mix no tokens are left out
+    # whether to leave out a branch, with a norm that follows it in its layer
+    drop: Callable[[Branch], Sequence[bool]] | None = None
+    drop_parts: Sequence[bool] = ()  # whether to leave out the parts of branches that mix no tokens
+    axis: int = 0  # of the samples, in a state of three axes
+    unused: frozenset[Operation] = frozenset()  # products whose results are not used
+    identity: frozenset[str] = frozenset()  # last names of linear modules that return their input
+    compute: Callable[..., Any] = in_float64
+    sink: Callable[[int, Tensor], None] | None = None  # receives (layer, state), and no state is kept
     join: Callable[[BranchPart, Tensor, Tensor], None] | None = None  # sees the parts of a branch
     attend: Callable[[int, Any, tuple[Any, ...], dict[str, Any]], Any] | None = None  # may compute attention itself
     score: Callable[[int, list[Tensor]], None] | None = None  # sees queries and keys
@@ -44,7 +61,10 @@ class Edits:
 
 
 class Enough(Exception):
-    """The signal that ends a pass after its last branch. What follows may depend on the state in other ways, as a number of frames."""
+    """The signal that ends a pass after its last branch, or where it enters the stream.
+
+    What follows the last branch may depend on the state in other ways, as a number of frames.
+    """
 
 
 @dataclass
@@ -73,12 +93,14 @@ class Editor(TorchFunctionMode):
         self._gated: dict[int, Tensor] = {}  # number of a branch -> the state before its gate
         self._parts = {part.operation: part for one in flow.branches for part in one.parts}
         self._last: Tensor | None = None
-        self._without: dict[int, Tensor] = {}  # layer -> the state without its last branch, which is left out
+        # layer -> the state without its last branch, and for each variant whether it is left out
+        self._without: dict[int, tuple[Tensor, Sequence[bool]]] = {}
         self._ends = {end.call: (layer, end) for layer, end in enumerate(flow.ends, 1) if end is not None}
         entry = flow.entry
         self._entry = entry.operation if entry is not None else None
         self._given = entry.tensor if entry is not None and entry.operation is None else None
         self._replaced: Tensor | None = None
+        self._sunk = -1  # the last layer whose state went to the sink
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -86,7 +108,7 @@ class Editor(TorchFunctionMode):
         if self._given is not None and self._edits.enter is not None:
             args, kwargs = self._exchanged(args, kwargs)
         if func in ADDS:
-            operation = self._frames.operation(addition(args, kwargs))
+            operation = self._frames.operation(addition(args, kwargs) if self._flow.shaped else ADD)
             here.append(operation)
             branch = self._branches.get(operation) if operation is not None else None
             if branch is not None:
@@ -100,13 +122,20 @@ class Editor(TorchFunctionMode):
             number = self._flow.attends.get(operation) if operation is not None else None
             if number is not None and self._edits.attend is not None:
                 return self._edits.attend(number, func, args, kwargs)
+        elif func in PRODUCTS:
+            operation = self._frames.operation(PRODUCT)
+            here.append(operation)
+            if operation is not None and operation.call.module.rpartition(".")[2] in self._edits.identity:
+                return args[0]
+            if operation in self._edits.unused:
+                return zero_product(func, args, kwargs)
         if here[0] is not None and here[0] in self._gates:
             branch = self._gates[here[0]]
             factors = [one for _, one in tensors_in((args, kwargs))]
             self._gated[branch.number] = factors[branch.factor]
         if self._edits.score is not None and here[0] is not None and here[0] in self._flow.scores:
             self._edits.score(self._flow.scores[here[0]], [one for _, one in tensors_in((args, kwargs))][-2:])
-        result = in_float64(func, args, kwargs)
+        result = self._edits.compute(func, args, kwargs)
         if (
             self._entry is not None
             and self._entry in here
@@ -120,16 +149,14 @@ class Editor(TorchFunctionMode):
         given, enter = self._given, self._edits.enter
         assert given is not None and enter is not None
 
-        def change(value: Any) -> Any:
-            if value is given:
-                if self._replaced is None:
-                    self._replaced = enter(given)
-                return self._replaced
-            if type(value) in (tuple, list):
-                return type(value)(change(one) for one in value)
-            return value
+        def change(tensor: Tensor) -> Tensor:
+            if tensor is not given:
+                return tensor
+            if self._replaced is None:
+                self._replaced = enter(given)
+            return self._replaced
 
-        return tuple(change(one) for one in args), {key: change(one) for key, one in kwargs.items()}
+        return map_tensors(tuple(args), change), map_tensors(kwargs, change)
 
     def _addition(self, branch: Branch, func: Any, args: Any, kwargs: Any) -> Any:
         pair = summands_of(args, kwargs)
@@ -142,24 +169,29 @@ class Editor(TorchFunctionMode):
         if in_place:
             state, value = state.clone(), value.clone()
         if self._first[branch.layer] == branch.number:
-            self.states[branch.layer - 1] = self._gated.get(branch.number, state)
+            self._keep(branch.layer - 1, self._gated.get(branch.number, state))
         self.met.add(branch.number)
         alpha = kwargs.get("alpha", 1)
         # `alpha` multiplies the second operand: the branch, or the state
         weighted = value * alpha if alpha != 1 and branch.skip == 0 else value
         self._without.pop(branch.layer, None)
-        if self._edits.drop is not None and self._edits.drop(branch):
-            total: Tensor | None = state
-            self._without[branch.layer] = state
-        else:
-            total = self._edits.edit(branch, state, weighted) if self._edits.edit is not None else None
+        dropped = self._edits.drop(branch) if self._edits.drop is not None else ()
+        total = state if dropped and all(dropped) else None
+        if total is None and self._edits.edit is not None:
+            total = self._edits.edit(branch, state, weighted)
+        if any(dropped):
+            self._without[branch.layer] = (state, dropped)
+            if total is None:
+                total = state + weighted
+            total = mix_variants(total, state, dropped, self._edits.axis)
         if total is not None and not total.is_contiguous() and pair[0].is_contiguous():
             total = total.contiguous()  # like a sum: later operations may view it in another shape
         if total is None:
             total = func(*args, **kwargs)
         elif in_place and not (self._edits.copies and func.__name__ == "__iadd__"):
             total = pair[0].copy_(total)
-        self._last = self.exits[branch.layer] = total
+        self._last = total
+        self._leave_layer(branch.layer, total)
         self._perhaps_enough()
         return total
 
@@ -172,10 +204,14 @@ class Editor(TorchFunctionMode):
         assert pair is not None
         if self._edits.join is not None:
             self._edits.join(part, *pair)
-        if part.drop is None or self._edits.keep_parts:
+        dropped = self._edits.drop_parts
+        if part.drop is None or not any(dropped):
             return func(*args, **kwargs)
-        kept = pair[1 - part.drop]
-        return pair[0].copy_(kept) if func.__name__ in IN_PLACE and kept is not pair[0] else kept
+        kept, in_place = pair[1 - part.drop], func.__name__ in IN_PLACE
+        if all(dropped):
+            return pair[0].copy_(kept) if in_place and kept is not pair[0] else kept
+        total = mix_variants(pair[0] + pair[1], kept, dropped, self._edits.axis)
+        return pair[0].copy_(total) if in_place else total
 
     def leave(self, call: Call, inputs: Any, output: Any) -> Any:
         """Record or replace the state that leaves a layer; `Frames` calls this. Its own arithmetic is not intercepted."""
@@ -186,15 +222,27 @@ class Editor(TorchFunctionMode):
             if not self._flow.skips:
                 output = self._block(self._flow.branches[layer - 1], end, inputs, output)
             found = dict(tensors_in(output))
-            without = self._without.pop(layer, None)
-            if without is not None and end.path in found and found[end.path].shape == without.shape:
-                output = put(output, end.path, without)
-                found[end.path] = without
+            without, dropped = self._without.pop(layer, (None, ()))
+            if without is not None and end.path in found and alike_rows(without, found[end.path]):
+                without = without.reshape(found[end.path].shape)
+                found[end.path] = mix_variants(found[end.path], without, dropped, self._edits.axis)
+                output = put(output, end.path, found[end.path])
             if end.path in found:
-                self.exits[layer] = found[end.path]
+                self._leave_layer(layer, found[end.path])
                 if layer == self._flow.depth:
-                    self.states[layer] = found[end.path]
+                    self._keep(layer, found[end.path])
             return output
+
+    def _keep(self, layer: int, state: Tensor) -> None:
+        if self._edits.sink is None:
+            self.states[layer] = state
+        else:
+            self._edits.sink(layer, state)
+            self._sunk = layer
+
+    def _leave_layer(self, layer: int, state: Tensor) -> None:
+        if self._edits.sink is None:
+            self.exits[layer] = state
 
     def _block(self, branch: Branch, end: End, inputs: Any, output: Any) -> Any:
         """Edit a layer without additions: its input is the state, its output the branch."""
@@ -205,7 +253,7 @@ class Editor(TorchFunctionMode):
         if state is self._given and self._replaced is not None:
             state = self._replaced  # the layer received the input, but its operations read the replacement
         self.met.add(branch.number)
-        self.states[branch.layer - 1] = state
+        self._keep(branch.layer - 1, state)
         total = self._edits.edit(branch, state, value) if self._edits.edit is not None else None
         self._last = value if total is None else total
         self._perhaps_enough()
@@ -219,10 +267,39 @@ class Editor(TorchFunctionMode):
                 f"{len(missing)} of {len(self._flow.branches)} residual additions did not happen in this pass; first: "
                 f"{missing[0].name} of layer {missing[0].layer}: does the model do something else each time?"
             )
-        if self._flow.depth not in self.states:
+        if self._flow.depth not in (*self.states, self._sunk):
             assert self._last is not None
-            self.states[self._flow.depth] = self._last
+            self._keep(self._flow.depth, self._last)
+        if self._edits.sink is not None:
+            return []
         return [self.states[layer] for layer in range(self._flow.depth + 1)]
+
+
+def mix_variants(total: Tensor, other: Tensor, flags: Sequence[bool], axis: int) -> Tensor:
+    """Return `total`, with `other` for those variants of the batch whose flag is set."""
+    if all(flags):
+        return other
+    mixed, axis = total.clone(), axis if total.dim() == 3 else 0
+    size = total.shape[axis] // len(flags)
+    for number, flag in enumerate(flags):
+        if flag:
+            mixed.narrow(axis, number * size, size).copy_(other.narrow(axis, number * size, size))
+    return mixed
+
+
+def alike_rows(state: Tensor, output: Tensor) -> bool:
+    """Return whether two tensors have the same shape, or the same rows with fewer axes in one of them."""
+    rows = state.dim() != output.dim() and state.numel() == output.numel() and state.shape[-1] == output.shape[-1]
+    return state.shape == output.shape or rows
+
+
+def zero_product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """Return zeros in the shape of a product whose result is not used."""
+    if func is torch.addmm:
+        return args[1].new_zeros(args[1].shape[0], args[2].shape[1])
+    value = args[0] if args else kwargs["input"]
+    weight = args[1] if len(args) > 1 else kwargs["weight"]
+    return value.new_zeros(*value.shape[:-1], weight.shape[0])
 
 
 def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits, *, grad: bool = False) -> PassSeen:
@@ -233,9 +310,12 @@ def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits
         Frames(model, on_exit=lambda *exit_: holder[0].leave(*exit_)) as frames,
     ):
         holder.append(Editor(flow, edits, frames))
-        output = None
-        with holder[0], suppress(Enough):
-            output = call_model(model, arguments)
+        try:
+            with holder[0]:
+                output = call_model(model, arguments)
+        except Enough as end:
+            clear_frames(end.__traceback__)  # or the pass's tensors stay in memory until Python looks for cycles
+            return PassSeen(holder[0].finish() if holder[0].met else [], None, holder[0].exits)
     return PassSeen(holder[0].finish(), output, holder[0].exits)
 
 

@@ -1,18 +1,17 @@
 """Recorders of one forward pass as a graph: the tensors, the operations that computed them, and the modules around these.
 
 A `TorchFunctionMode` records a small batch. All tensors are kept until the graph is read, so that no id() is used twice.
-Residual connections are found elsewhere (additions.py).
+`sums.py` finds the residual additions in the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
 from rankfall.streams.frames import Call, Frames, Operation
@@ -119,30 +118,6 @@ class Recorder(TorchFunctionMode):
         return index
 
 
-class ModelRecorder(Recorder):
-    """Recorder for models of the library: additions and products count, and only unweighted additions have summands."""
-
-    def __init__(self, frames: Frames) -> None:
-        super().__init__(frames)
-        self.nodes.append(Node(0, "weight", (), (), (), leaf=True))
-        self.tensors.append(None)
-
-    def node_of(self, tensor: Tensor) -> int:
-        # All weights share one leaf, and none is kept alive: they may exceed memory.
-        return 0 if isinstance(tensor, Parameter) else super().node_of(tensor)
-
-    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
-        kind = "add" if func in ADDS else "product" if func in PRODUCTS else None
-        return self._frames.operation(kind) if kind else None
-
-    def summands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
-        plain = kwargs.get("alpha", 1) == 1 and kwargs.get("out") is None
-        return summands_of(args, kwargs) if plain else None
-
-    def attends(self, func: Any, result: Tensor) -> bool:
-        return (func in SOFTMAX and over_tokens(result)) or func in FUSED_ATTENTION
-
-
 def over_tokens(weights: Tensor) -> bool:
     """Return whether a softmax is over the tokens of a sequence: (..., T, T), or a few more columns for sinks that are no tokens."""
     if weights.dim() < 3:
@@ -168,6 +143,17 @@ def tensors_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[A
     elif isinstance(value, (tuple, list)):
         for key, item in enumerate(value):
             yield from tensors_in(item, (*path, key))
+
+
+def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    """Return nested tuples, lists and dicts with every tensor changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: map_tensors(item, change) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map_tensors(item, change) for item in value)
+    return value
 
 
 def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:

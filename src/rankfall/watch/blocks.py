@@ -7,23 +7,19 @@ experts) have fewer parameters than all blocks.
 
 from __future__ import annotations
 
-import fnmatch
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import nn
 
 from rankfall.errors import RankfallError
+from rankfall.streams.names import Wanted, describe_classes, find_named, named_children, plain, unwrap
 
-WRAPPERS = (
-    "module",
-    "_orig_mod",
-    "_fsdp_wrapped_module",
-    "_checkpoint_wrapped_module",
-)  # of DDP, torch.compile and FSDP
 NEVER_CALLED = (nn.ModuleList, nn.ModuleDict)
-Wanted = str | re.Pattern[str] | Sequence["str | nn.Module"]
+
+
+class NoBlocks(RankfallError):
+    """An error for a model without modules that can be blocks."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +30,15 @@ class Blocks:
     modules: tuple[nn.Module, ...]
     ancestors: tuple[nn.Module, ...]
     others: tuple[str, ...] = ()  # other candidates, such as an encoder's blocks beside the decoder's
+    missing: str = ""  # why no module is known to be a block; then the layers are found in the first pass
 
     def summary(self) -> str:
-        kinds = sorted({type(unwrap(one)).__name__ for one in self.modules})
+        if not self.names:
+            return "layers to be found in the first pass"
+        kinds = sorted({type(unwrap(one)).__name__ for one in self.modules} or {"residual layer"})
         ends = f"{self.names[0]} .. {self.names[-1]}" if len(self.names) > 1 else self.names[0]
         others = f"; not watched: {', '.join(self.others)}" if self.others else ""
-        return f"{len(self.modules)} x {' / '.join(kinds)} ({ends}{others})"
+        return f"{len(self.names)} x {' / '.join(kinds)} ({ends}{others})"
 
 
 def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
@@ -48,11 +47,12 @@ def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
         raise RankfallError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
     every = dict(model.named_modules())
     named = {plain(name): one for name, one in every.items()}  # a wrapped module replaces its wrapper
-    found = (
-        search_run(named)
-        if wanted is None
-        else choose(named, wanted, {id(m): plain(name) for name, m in every.items()})
-    )
+    try:
+        found = search_run(named) if wanted is None else called(find_named(model, wanted))
+    except NoBlocks as error:  # additions may stand in the code of a module, as x = x + self.attention(x) in a loop
+        if all(type(one).__module__.startswith("torch.nn.") for one in every.values()):
+            raise
+        return Blocks((), (), (model,), missing=str(error))
     inside = {id(part) for one in found.values() for part in one.modules()}
     members = set(map(id, found.values()))
     above = [
@@ -66,6 +66,17 @@ def find_blocks(model: nn.Module, wanted: Wanted | None = None) -> Blocks:
     return Blocks(tuple(found), tuple(found.values()), tuple(above), others)
 
 
+def called(found: dict[str, nn.Module]) -> dict[str, nn.Module]:
+    """Return the named blocks. Raise an error if one of them is never called by itself."""
+    loose = next((name for name, one in found.items() if isinstance(one, NEVER_CALLED) or not name), None)
+    if loose is not None:
+        raise RankfallError(
+            f"blocks: {loose or 'the model'} is a {type(found[loose]).__name__}, which is no block: name what is in it that returns the "
+            f"states, such as blocks='{f'{loose}.*'.strip('.')}'"
+        )
+    return found
+
+
 def other_lists(named: dict[str, nn.Module], found: dict[str, nn.Module]) -> tuple[str, ...]:
     """Return further lists of two or more candidates that neither contain nor lie in the chosen blocks."""
     runs = [list(run) for run in lists(named)]
@@ -77,16 +88,6 @@ def other_lists(named: dict[str, nn.Module], found: dict[str, nn.Module]) -> tup
         )
     ]
     return tuple(one for one in apart if one and not any(one.startswith(f"{other}.") for other in apart))
-
-
-def plain(name: str) -> str:
-    """Return a module's name without the parts of wrappers."""
-    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
-
-
-def unwrap(module: nn.Module) -> nn.Module:
-    inner = next((module._modules[name] for name in WRAPPERS if module._modules.get(name) is not None), None)
-    return module if inner is None or len(module._modules) > 1 else unwrap(inner)
 
 
 def search_run(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
@@ -106,7 +107,7 @@ def search_run(named: dict[str, nn.Module]) -> dict[str, nn.Module]:
     if short:
         return max(short, key=weights_of)
     pieces = f"; {split[0]} holds lists, of which no module returns the state of a layer" if split else ""
-    raise RankfallError(
+    raise NoBlocks(
         f"no blocks were found in {type(named['']).__name__}: blocks are two or more modules of one kind, with parts of their own, that "
         f"map states (batch, tokens, width) to states; there are {describe_classes(named)}{pieces}. Name them: blocks='layers.*', or a "
         "list of names or modules"
@@ -164,67 +165,6 @@ def longest(children: dict[str, nn.Module]) -> dict[str, nn.Module]:
     return best
 
 
-def named_children(name: str, module: nn.Module) -> dict[str, nn.Module]:
-    """Return the children of a module by full name. A module that occurs twice (tied) counts once."""
-    found = {plain(f"{name}.{child}").strip("."): one for child, one in module.named_children()}
-    return {child: one for child, one in found.items() if child}
-
-
 def weights_of(run: dict[str, nn.Module]) -> tuple[int, int]:
     distinct = {id(weight): weight.numel() for one in run.values() for weight in one.parameters()}
     return sum(distinct.values()), len(run)
-
-
-def choose(named: dict[str, nn.Module], wanted: Wanted, of: dict[int, str]) -> dict[str, nn.Module]:
-    """Return the modules that `wanted` names or contains. `of` maps the id of each module to its name."""
-    if isinstance(wanted, (str, re.Pattern)):
-        found = {name: one for name, one in named.items() if name and fits(name, wanted)}
-        if isinstance(wanted, str) and len(found) == 1:  # the name of a list stands for its members
-            ((name, one),) = found.items()
-            if isinstance(one, (nn.ModuleList, nn.Sequential)):
-                found = named_children(name, one)
-    elif isinstance(wanted, Iterable):
-        found = {}
-        for asked in wanted:
-            name = of.get(id(asked), "") if isinstance(asked, nn.Module) else asked
-            if not isinstance(name, str) or not name or name not in named:
-                said = repr(asked) if isinstance(asked, str) else type(asked).__name__
-                raise RankfallError(
-                    f"blocks: {said} is not a module inside the model; there are {describe_classes(named)}"
-                )
-            found[name] = named[name]
-    else:
-        raise RankfallError(
-            f"blocks is {wanted!r}: it must be a glob such as 'layers.*', a compiled pattern, or names or modules"
-        )
-    if not found:
-        shown = wanted.pattern if isinstance(wanted, re.Pattern) else wanted
-        raise RankfallError(f"blocks={shown!r} names no module of the model; there are {describe_classes(named)}")
-    loose = [name for name, one in found.items() if isinstance(one, NEVER_CALLED)]
-    if loose:
-        raise RankfallError(
-            f"blocks: {loose[0]} is a {type(found[loose[0]]).__name__}, which is never called: name what is in it that returns the states, "
-            f"such as blocks='{loose[0]}.*'"
-        )
-    return found
-
-
-def fits(name: str, wanted: str | re.Pattern[str]) -> bool:
-    """Return whether a name matches a pattern, or a glob in which a star does not cross a dot."""
-    if isinstance(wanted, re.Pattern):
-        return wanted.fullmatch(name) is not None
-    parts, asked = name.split("."), wanted.split(".")
-    return len(parts) == len(asked) and all(map(fnmatch.fnmatchcase, parts, asked))
-
-
-def describe_classes(named: dict[str, nn.Module], most: int = 5) -> str:
-    """Describe the most frequent classes of modules, with their counts and first members."""
-    groups: dict[str, list[str]] = {}
-    for name, one in named.items():
-        if name:
-            groups.setdefault(type(one).__name__, []).append(name)
-    order = sorted(groups.items(), key=lambda group: -len(group[1]))
-    said = [f"{len(names)} x {kind} ({names[0]})" for kind, names in order[:most]]
-    return (", ".join(said) or "no modules inside") + (
-        f" and {len(order) - most} more classes" if len(order) > most else ""
-    )

@@ -9,61 +9,47 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
+from rankfall.streams.flow import Flow
+from rankfall.streams.names import unwrap
 from rankfall.watch.attention import AttentionListener
 from rankfall.watch.blocks import Blocks
+from rankfall.watch.followed import FollowedPass, find_flows
+from rankfall.watch.gradients import QueryKeyWeights
 from rankfall.watch.hooks import Attached
 from rankfall.watch.numbers import state_numbers
-from rankfall.watch.padding import MaskFunction, call_mask_function, find_given_mask
-from rankfall.watch.states import StatesFunction, check_not_turned, input_states, states_of
+from rankfall.watch.padding import call_mask_function, find_given_mask
+from rankfall.watch.records import CaptureOptions, LayerRecord, PassRecord
+from rankfall.watch.states import check_not_turned, input_states, states_of
 
-
-@dataclass(frozen=True)
-class CaptureOptions:
-    """Options of the measurement of a pass."""
-
-    samples: int = 8
-    batch_axis: int = 0
-    mask: MaskFunction | bool | None = None
-    states: StatesFunction | None = None
-    passes: str = "training"
-    turned: bool = False  # whether to check that states have batch and tokens in the same order as the input
-
-
-@dataclass
-class LayerRecord:
-    """The measurement of one layer in a pass: numbers (S,), and notes on them."""
-
-    block: int | None  # None: the input of the first
-    numbers: dict[str, Tensor] | None
-    attention: dict[str, Tensor] | None
-    samples: int = 0
-    tokens: int = 0
-    padding: str = "none"
-    dtype: torch.dtype = torch.float32
-
-
-@dataclass
-class PassRecord:
-    """The measurement of a pass. `kind` is 2 for a pass in training mode with gradients, 1 with gradients in eval mode, 0 without."""
-
-    kind: int
-    real: Tensor | None = None  # (B, T), from the mask of the call
-    given: list[torch.Size] = field(default_factory=list)  # first two axes of the model's input tensors
-    layers: list[LayerRecord] = field(default_factory=list)
+MOST_WEIGHTS = 2**27  # of a model that is copied without need
 
 
 class Capture:
     """Hooks that measure the first pass in training mode, or a pass in eval mode if there is none, until they are removed."""
 
-    def __init__(self, blocks: Blocks, options: CaptureOptions, give_up: Callable[[], None]) -> None:
-        self.blocks, self.options, self.give_up = blocks, options, give_up
+    def __init__(
+        self,
+        model: nn.Module,
+        blocks: Blocks,
+        weights_of: Callable[[nn.Module | None], QueryKeyWeights],
+        options: CaptureOptions,
+        give_up: Callable[[], None],
+    ) -> None:
+        self.model, self.blocks, self.options, self.give_up = model, blocks, options, give_up
+        self.weights_of = weights_of
+        self.weights = [weights_of(one) for one in blocks.modules]
+        self.flow: Flow | None = None  # of a model whose blocks do not return their states
+        self.following: FollowedPass | None = None
+        self.called: tuple[Any, Mapping[str, Any]] | None = None  # arguments of the pass in progress
+        self.last_output = 0  # address of the states that the last block returned
+        self.apart = False  # whether a block was given another tensor than the block before it returned
         self.place = {id(one): number for number, one in enumerate(blocks.modules)}
         self.outer, self.inner = Attached(), Attached()
         self.loose = False  # whether blocks are called outside all modules that contain them
@@ -85,6 +71,9 @@ class Capture:
     def detach(self) -> None:
         self.outer.remove()
         self.inner.remove()
+        if self.following is not None:
+            self.following.end(complete=False)
+            self.following = None
 
     def attach_blocks(self) -> None:
         for one in self.blocks.modules:
@@ -114,12 +103,17 @@ class Capture:
             return
         self.depth += 1
         if self.depth == 1:
+            self.called = (args, kwargs)
             self.begin()
-        record, asked = self.now, self.options.mask
-        if record is None or asked is False:
-            return
-        if callable(asked):
-            record.real = call_mask_function(asked, args, kwargs) if self.depth == 1 else record.real
+        if self.now is not None and self.options.mask is not False:
+            self.read_mask(self.now, module, args, kwargs)
+        if self.depth == 1 and self.following is not None:
+            self.following.begin(module, args, kwargs)
+
+    def read_mask(self, record: PassRecord, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
+        """Read the padding of a pass, and the shapes of its inputs."""
+        if callable(self.options.mask):
+            record.real = call_mask_function(self.options.mask, args, kwargs) if self.depth == 1 else record.real
         else:  # the innermost mask is the one for these blocks: an encoder's mask is not its decoder's
             says, real = find_given_mask(module, args, kwargs)
             record.real = real if says else record.real
@@ -136,19 +130,29 @@ class Capture:
             self.now = None
         if self.depth == 0:
             self.end()
+            self.called = None
 
     def begin(self) -> None:
-        kind = int(torch.is_grad_enabled()) * (1 + any(one.training for one in self.blocks.modules))
+        modules = self.blocks.modules or self.blocks.ancestors
+        kind = int(torch.is_grad_enabled()) * (1 + any(one.training for one in modules))
         self.passes[kind] += 1
         wanted = kind > 0 or self.options.passes == "all"
         if wanted and (self.best is None or kind > self.best.kind):
             self.now = PassRecord(kind)
-            if not self.inner:
+            if self.flow is None and not self.blocks.names:
+                self.find_layers(RankfallError(self.blocks.missing))
+            if self.flow is not None and self.called is not None:
+                samples = self.options.samples
+                self.following = FollowedPass(unwrap(self.model), self.flow, samples, self.real_of, self.keep_layer)
+            elif not self.inner:
                 self.attach_blocks()
 
     def end(self) -> None:
         """End a pass. A pass without a call of a block does not count."""
-        if self.now is not None and self.now.layers:
+        if self.following is not None:
+            following, self.following = self.following, None
+            following.end(complete=self.now is not None)
+        if self.now is not None and not self.layers_are_elsewhere(self.now) and self.now.layers:
             self.best = self.now
         self.now = None
         if not self.loose:
@@ -168,6 +172,8 @@ class Capture:
         given = input_states(args, kwargs, self.options.states, self.options.batch_axis)
         if not self.now.layers:
             self.now.layers.append(self.record(None, given))
+        elif given is not None:
+            self.apart |= given.data_ptr() != self.last_output
         listener = None
         if given is not None:
             real, _ = self.real_of(given)
@@ -190,10 +196,62 @@ class Capture:
             self.now = None
             return
         block = self.place[id(module)]
-        states = states_of(output, self.blocks.names[block], module, self.options.states, self.options.batch_axis)
+        try:
+            states = states_of(output, self.blocks.names[block], module, self.options.states, self.options.batch_axis)
+        except RankfallError as error:
+            if not self.options.automatic or self.called is None:
+                raise
+            self.find_layers(error)
+            self.now = None  # the next pass is measured
+            return
+        self.last_output = states.data_ptr()
         if self.options.turned:
             check_not_turned(states, self.now.given, self.blocks.names[block])
         self.now.layers.append(self.record(block, states, listener.mean_over_maps() if listener is not None else None))
+
+    def find_layers(self, error: RankfallError) -> None:
+        """Find the layers by the additions of the model, or raise the error that says why blocks do not serve."""
+        assert self.called is not None
+        try:
+            self.follow(find_flows(unwrap(self.model), *self.called)[0])
+        except RankfallError:
+            raise error from None
+
+    def layers_are_elsewhere(self, record: PassRecord) -> bool:
+        """Return whether the blocks are parts of layers, as where their model adds what they return, or only hold such parts.
+
+        Blocks that are given what the one before returns are layers. Others are compared with the layers of the residual streams, once, and
+        not in a large model, of which a copy on the CPU would take too long. So are blocks that two steps in a row have not called.
+        """
+        doubtful = self.apart or (self.loose and not record.layers)
+        if self.called is None or not doubtful or not self.options.automatic or self.following is not None:
+            return False
+        if sum(weight.numel() for weight in self.model.parameters()) > MOST_WEIGHTS:
+            return False
+        self.apart = False
+        self.options = replace(self.options, automatic=False)
+        try:
+            flows = find_flows(unwrap(self.model), *self.called)
+        except RankfallError:
+            return False
+        if any(set(flow.layers) & set(self.blocks.names) for flow in flows):
+            return False
+        self.follow(flows[0])
+        return True
+
+    def follow(self, flow: Flow) -> None:
+        """Measure the layers of this stream from now on."""
+        self.flow, self.loose = flow, False
+        self.inner.remove()
+        self.listeners.clear()
+        self.place.clear()
+        named = dict(unwrap(self.model).named_modules())
+        self.blocks = Blocks(flow.layers, (), self.blocks.ancestors)
+        self.weights = [self.weights_of(named.get(name)) for name in flow.layers]
+
+    def keep_layer(self, layer: int, states: Tensor, attention: dict[str, Tensor] | None) -> None:
+        if self.now is not None:
+            self.now.layers.append(self.record(layer - 1 if layer else None, states, attention))
 
     def record(
         self, block: int | None, states: Tensor | None, attention: dict[str, Tensor] | None = None

@@ -46,7 +46,12 @@ class QueryKeyWeights:
     reason: str  # why there are none
 
 
-def query_key_weights(block: nn.Module, queries: Wanted | None = None, keys: Wanted | None = None) -> QueryKeyWeights:
+def query_key_weights(
+    block: nn.Module | None, queries: Wanted | None = None, keys: Wanted | None = None
+) -> QueryKeyWeights:
+    """Return the weights of queries and keys in a block; none for a layer that is no module."""
+    if block is None:
+        return QueryKeyWeights((), (), "the layer is no module, so that its weights are not known")
     named = [(name, weight) for name, weight in block.named_parameters() if weight.ndim >= 2]
     *found, reason = by_name(block, named)
     asked = [choose(block, named, wanted) if wanted is not None else own for wanted, own in zip((queries, keys), found)]

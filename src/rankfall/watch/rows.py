@@ -13,9 +13,9 @@ from torch import Tensor
 from rankfall.rank.powers import NOT_FINITE, outside
 from rankfall.rank.residual import at_floor
 from rankfall.watch.blocks import Blocks
-from rankfall.watch.capture import LayerRecord, PassRecord
 from rankfall.watch.columns import ATTENTION, COLUMNS, GRADIENT, STATE
 from rankfall.watch.gradients import QueryKeyWeights, gradient_norm
+from rankfall.watch.records import LayerRecord, PassRecord
 
 NO_INPUT = "the first block is given no tensor (batch, tokens, width)"
 NO_TOKEN = "all tokens are padding"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from torch import nn
 
 from rankfall.errors import RankfallError
-from rankfall.watch import blocks as found_blocks
+from rankfall.streams.names import Wanted
 from rankfall.watch import gradients
-from rankfall.watch.capture import CaptureOptions
+from rankfall.watch.blocks import find_blocks
 from rankfall.watch.condition import conditions
 from rankfall.watch.padding import MaskFunction
+from rankfall.watch.records import CaptureOptions
 from rankfall.watch.sinks.open import RowSink, open_sinks
 from rankfall.watch.states import StatesFunction, axis_of_batch
 from rankfall.watch.watcher import Watcher, process_number
@@ -22,7 +24,7 @@ def watch(
     every: int = 100,
     to: Any = "run.parquet",
     *,
-    blocks: found_blocks.Wanted | None = None,
+    blocks: Wanted | None = None,
     samples: int = 8,
     mask: MaskFunction | bool | None = None,
     states: StatesFunction | None = None,
@@ -52,10 +54,12 @@ def watch(
     for name, function in (("mask", mask), ("states", states)):
         if function is not None and not callable(function) and not (name == "mask" and function is False):
             raise RankfallError(f"{name} is {function!r}: it must be a function")
-    found = found_blocks.find_blocks(model, blocks)
-    weights = [gradients.query_key_weights(one, queries, keys) for one in found.modules]
+    found = find_blocks(model, blocks)
     axis = axis_of_batch(found.modules, found.names, batch_axis)
-    options = CaptureOptions(samples, axis, mask, states, passes, turned=batch_axis is None and axis == 0)
+    options = CaptureOptions(
+        samples, axis, mask, states, passes, blocks is None and states is None, batch_axis is None and axis == 0
+    )
+    weights_of = partial(gradients.query_key_weights, queries=queries, keys=keys)
     stop = conditions(raise_if)
     sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
-    return Watcher(model, found, weights, sinks, stop, options, every, start, automatic)
+    return Watcher(model, found, weights_of, sinks, stop, options, every, start, automatic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -14,11 +14,12 @@ from torch.optim import Optimizer
 
 from rankfall.errors import RankfallError
 from rankfall.watch.blocks import Blocks
-from rankfall.watch.capture import Capture, CaptureOptions, PassRecord
+from rankfall.watch.capture import Capture
 from rankfall.watch.clock import OptimizerClock
 from rankfall.watch.compiled import EagerSteps
 from rankfall.watch.condition import StopCondition
 from rankfall.watch.gradients import QueryKeyWeights
+from rankfall.watch.records import CaptureOptions, PassRecord
 from rankfall.watch.rows import rows_of
 from rankfall.watch.sinks.open import RowSink
 
@@ -32,7 +33,7 @@ class Watcher:
         self,
         model: nn.Module,
         blocks: Blocks,
-        weights: Sequence[QueryKeyWeights],
+        weights_of: Callable[[nn.Module | None], QueryKeyWeights],
         sinks: list[RowSink],
         stop: list[StopCondition],
         options: CaptureOptions,
@@ -40,10 +41,10 @@ class Watcher:
         start: int,
         automatic: bool,
     ) -> None:
-        self.model, self.blocks, self.weights = model, blocks, list(weights)
+        self.model = model
         self.sinks, self.stop, self.every = sinks, stop, every
         self.steps, self.first, self.logs = start, start + 1, 0
-        self.capture = Capture(blocks, options, self.remove)
+        self.capture = Capture(model, blocks, weights_of, options, self.remove)
         self.eager = EagerSteps()
         self.armed = self.closed = self.counted = False
         self.misses = 0
@@ -55,7 +56,7 @@ class Watcher:
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"every {self.every} steps"
-        return f"Watcher({self.blocks.summary()}, {state}, step {self.steps}, {self.logs} logs)"
+        return f"Watcher({self.capture.blocks.summary()}, {state}, step {self.steps}, {self.logs} logs)"
 
     def __enter__(self) -> Watcher:
         return self
@@ -125,9 +126,9 @@ class Watcher:
         self.eager.end()
 
     def log(self, record: PassRecord, scale: float) -> None:
-        rows = rows_of(record, self.blocks, self.weights, self.steps, 0, scale)
+        rows = rows_of(record, self.capture.blocks, self.capture.weights, self.steps, 0, scale)
         if not self.logs:
-            refuse(rows, record, self.blocks)
+            refuse(rows, record, self.capture.blocks)
         self.logs += 1
         for sink in self.sinks:
             sink.write(rows)
@@ -149,7 +150,7 @@ class Watcher:
                 )
             if not with_gradients or self.capture.loose:
                 raise RankfallError(
-                    f"step {self.steps}: the blocks {self.blocks.summary()} were not called in {self.misses} steps "
+                    f"step {self.steps}: the blocks {self.capture.blocks.summary()} were not called in {self.misses} steps "
                     f"({with_gradients} calls of what "
                     "contains them): watch the model that is trained, not a copy, and name blocks that it uses, blocks="
                 )

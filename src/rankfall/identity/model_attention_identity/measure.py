@@ -77,8 +77,8 @@ def rows_by_length(
         for length in (subject.tokens,) if subject.loaded.images else lengths:
             at = _at_length(subject, length)
             labels = at.labels()
-            layers = [LayerNumbers(number, options, at.seed or 0) for number in range(1, at.anatomy.layers + 1)]
-            for start, stop in at.parts(BYTES // at.anatomy.layers):
+            layers = [LayerNumbers(number, options, at.seed or 0) for number in range(1, at.layers + 1)]
+            for start, stop in at.parts(BYTES // at.layers):
                 for view in model_views(at, start, stop):
                     layers[view.layer - 1].add(view)
             rows += [{**labels, **row} for layer in layers for row in layer.summarise_heads()]

@@ -18,7 +18,7 @@ from rankfall.identity.jacobian import blocks_of
 from rankfall.identity.model_views import model_views
 from rankfall.measure.context import Context
 from rankfall.measure.models import by_seed, make_request
-from rankfall.models.restart import entering, layers_from
+from rankfall.models.restart import first_states, layers_from
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subjects
 from rankfall.models.texts import Texts
@@ -88,24 +88,24 @@ def _rows(subject: Subject, tokens: int, directions: int | None, ablated: int) -
     apart = outlier_features(subject)
     squares: dict[str, list[Tensor]] = {}
     effects: list[Tensor] = []
-    matrices: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.anatomy.layers)]
-    ratios: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.anatomy.layers)]
+    matrices: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.layers)]
+    ratios: list[dict[str, list[Tensor]]] = [{} for _ in range(subject.layers)]
     missing: list[dict[str, str]] = []
     for sample in range(samples):
-        x, layers = entering(subject, sample, sample + 1)[0], layers_from(subject, sample)
+        x, layers = first_states(subject, sample, sample + 1)[0], layers_from(subject, sample)
         for name, value in blocks_of(layers, x, chosen[sample], directions, rng, apart).items():
             squares.setdefault(name, []).append(value)  # (M, L, N, T)
         if sample < ablated:
             effects.append(ablation(layers, x[None])[:, 0][:, chosen[sample]])  # (L, N, T)
         found, missing, of_layer = compute_layers(list(model_views(subject, sample, sample + 1)))
-        for layer in range(subject.anatomy.layers):
+        for layer in range(subject.layers):
             for name, matrix in found[layer].items():
                 matrices[layer].setdefault(name, []).append(matrix[0, chosen[sample]])
             for name, ratio in of_layer[layer].items():
                 ratios[layer].setdefault(name, []).append(ratio[0])
     blocks = {name: torch.stack(values, 2) for name, values in squares.items()}  # (M, L, S, N, T)
     rows: list[dict[str, Any]] = []
-    for layer in range(subject.anatomy.layers):
+    for layer in range(subject.layers):
         about = {"outliers": len(apart[layer])}
         by_method = {name: value[:, layer] for name, value in blocks.items()}
         by_method |= {name: torch.stack(values).square()[None] for name, values in matrices[layer].items()}
@@ -132,7 +132,7 @@ def outlier_features(subject: Subject) -> list[Tensor]:
             lambda layer, state: sizes.__setitem__(layer, sizes.get(layer, 0) + state.double().abs().sum((0, 1, 2))),
         )
     found = []
-    for layer in range(1, subject.anatomy.layers + 1):
+    for layer in range(1, subject.layers + 1):
         size = sizes[layer]
         largest = size.topk(min(OUTLIERS, len(size) - 1))
         found.append(largest.indices[largest.values > TIMES * size.median()].sort().values)

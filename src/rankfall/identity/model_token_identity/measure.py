@@ -13,7 +13,7 @@ from rankfall.identity.sentences import FEWEST, Sentences, spread
 from rankfall.identity.tokens import token_rates
 from rankfall.measure.context import Context
 from rankfall.measure.models import by_seed, make_request
-from rankfall.models.embeddings import vocabulary
+from rankfall.models.restart import vocabulary
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subjects
 from rankfall.models.texts import Texts
@@ -96,10 +96,10 @@ def identities(
     for subject in subjects(request, seeds):
         if "input_ids" not in subject.batch.inputs:
             raise RankfallError(f"model {request.source.name!r} reads images, so it has no words to identify")
-        every = range(1, subject.anatomy.layers + 1)
+        every = range(1, subject.layers + 1)
         chosen = [0, *(every if layers is None else sorted(set(layers)))]
         if not set(chosen[1:]) <= set(every):
-            raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.anatomy.layers}")
+            raise RankfallError(f"layers: {layers} are asked for; the model has 1 to {subject.layers}")
         labels, networks = subject.labels(), list(sentences(subject, chosen, places))
         seed = "" if subject.seed is None else f"seed {subject.seed}, "
         say(

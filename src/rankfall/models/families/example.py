@@ -31,6 +31,7 @@ from rankfall.models.families.drawn import (
 from rankfall.models.families.fitted import fit_inputs, guess_input
 from rankfall.models.families.joined import joined_inputs
 from rankfall.models.families.steady import draws, without_draws
+from rankfall.streams.forward import caches_off
 
 FAILURES = (
     RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError, KeyError, AssertionError, ImportError,
@@ -47,7 +48,7 @@ def example_inputs(model: nn.Module, config: Any, *, tokens: int = 16, seed: int
     """Return keyword arguments on which the model runs; the error lists the failures. `thorough`: also try optional inputs."""
     generator = torch.Generator().manual_seed(seed)
     accepted = inspect.signature(model.forward).parameters
-    off = {name: False for name in ("use_cache", "use_mems") if name in accepted}
+    off = caches_off(model)
     errors: list[str] = []
     tried: list[Inputs] = []
     for plain in candidates(accepted, config, tokens, generator):

@@ -41,9 +41,9 @@ def attention_maps(subject: Subject, start: int, stop: int) -> list[Tensor]:
     catch = _Catch()
     with catch, Wide():  # the inner mode sees a call first and passes it on
         run_model(subject.loaded.model, subject.inputs(start, stop))
-    if len(catch.found) != subject.anatomy.layers:
+    if len(catch.found) != subject.layers:
         raise RankfallError(
-            f"model {subject.request.source.name!r}: {len(catch.found)} attention matrices found in {subject.anatomy.layers} layers"
+            f"model {subject.request.source.name!r}: {len(catch.found)} attention matrices found in {subject.layers} layers"
         )
     return catch.found
 
@@ -85,10 +85,10 @@ def chains(request: Request, seeds: Sequence[int], repeats: int) -> list[dict[st
 def _paths(subject: Subject, repeats: int) -> list[tuple[int, int, int, list[tuple[int, int]]]]:
     rng = stream(subject.seed or 0, "chains")
     drawn = []
-    for length in range(1, subject.anatomy.layers + 1):
+    for length in range(1, subject.layers + 1):
         for repeat in range(repeats):
             sample = int(rng.integers(subject.batch.samples))
-            layers = np.sort(rng.choice(subject.anatomy.layers, length, replace=False))
+            layers = np.sort(rng.choice(subject.layers, length, replace=False))
             heads = rng.integers(subject.loaded.heads, size=length)
             drawn.append((length, repeat, sample, [(int(layer), int(head)) for layer, head in zip(layers, heads)]))
     return drawn

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from rankfall.measure.context import Context
 from rankfall.measure.models import by_seed, make_request
-from rankfall.models.convert import as_network, convertible, first_states
+from rankfall.models.convert import as_network, convertible
+from rankfall.models.restart import first_states
 from rankfall.models.source import ModelSource
 from rankfall.models.subject import Request, Subject, subjects
 from rankfall.models.texts import Texts
@@ -78,7 +79,7 @@ def law_rows(request: Request, seeds: Sequence[int], samples: int) -> list[dict[
     for subject in subjects(request, seeds):
         if not convertible(subject):
             return []
-        start = first_states(subject, 0, min(samples, subject.batch.samples))
+        start = first_states(subject, 0, min(samples, subject.batch.samples)).double()[None]
         for variant in subject.variants:
             rows += [{**subject.labels(), "variant": variant.name, **row} for row in _variant(subject, variant, start)]
         del subject

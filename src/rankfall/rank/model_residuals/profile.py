@@ -35,7 +35,7 @@ def profile(
     for subject in subjects(request, seeds):
         labels = subject.labels()
         if not rows:
-            say(f"{request.source.name}: {subject.anatomy.summary()}; untouched run bit-identical")
+            say(f"{request.source.name}: {subject.stream.flow.summary()}; untouched run bit-identical")
             if subject.left_out:
                 say(f"{request.source.name}: left out: {', '.join(subject.left_out)}")
         seed = "" if subject.seed is None else f"seed {subject.seed}, "

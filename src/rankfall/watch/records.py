@@ -1,0 +1,47 @@
+"""The measurement of a pass, and its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from rankfall.watch.padding import MaskFunction
+from rankfall.watch.states import StatesFunction
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """Options of the measurement of a pass."""
+
+    samples: int = 8
+    batch_axis: int = 0
+    mask: MaskFunction | bool | None = None
+    states: StatesFunction | None = None
+    passes: str = "training"
+    automatic: bool = False  # whether layers are found where blocks do not return their states
+    turned: bool = False  # whether to check that states have batch and tokens in the same order as the input
+
+
+@dataclass
+class LayerRecord:
+    """The measurement of one layer in a pass: numbers (S,), and notes on them."""
+
+    block: int | None  # None: the input of the first
+    numbers: dict[str, Tensor] | None
+    attention: dict[str, Tensor] | None
+    samples: int = 0
+    tokens: int = 0
+    padding: str = "none"
+    dtype: torch.dtype = torch.float32
+
+
+@dataclass
+class PassRecord:
+    """The measurement of a pass. `kind` is 2 for a pass in training mode with gradients, 1 with gradients in eval mode, 0 without."""
+
+    kind: int
+    real: Tensor | None = None  # (B, T), from the mask of the call
+    given: list[torch.Size] = field(default_factory=list)  # first two axes of the model's input tensors
+    layers: list[LayerRecord] = field(default_factory=list)
