@@ -1,4 +1,4 @@
-"""The plan, the folder of results and the check for changes that all commands of jobs share.
+"""The plan, the folder of results, the check for changes and the handling of signals that all commands of jobs share.
 
 A job reads its part of the written plan, which is beside its configuration, and plans this part again from the current configuration and
 sources. If the digest equals the one in the names of its files, nothing has changed. Otherwise (no plan, a damaged file, an edit, or no
@@ -7,16 +7,18 @@ expected digest) the job plans the whole grid, which reports any error.
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rankfall.run.jobs.engine import Settings
     from rankfall.run.plan import Plan
     from rankfall.run.plan.slices import Slice
     from rankfall.run.plan.written import WrittenPlan
     from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
+    from rankfall.run.store import Store
 
 
 @dataclass(frozen=True)
@@ -104,3 +106,28 @@ def _plan_own_part(
         return Planned(plan, args.results or Path(plan.config.results), jobs, job)
     print(f"planning the whole grid instead of this job's part: {why}", file=sys.stderr)
     return None
+
+
+def run_job(
+    planned: Planned,
+    codes: Iterable[Mapping[str, str]],
+    work: "Callable[[Store, Settings], None]",
+    insist: bool = True,
+) -> int:
+    """Run `work` on the configured device and return the exit code. Users' components may read only the files in `codes`. With `insist`, a
+    missing GPU is an error; without, the CPU replaces it. A signal stops the work after a checkpoint."""
+    from rankfall.run.guards.unchanged import prove_code
+
+    compute = planned.plan.config.compute
+    with prove_code(codes, planned.results):
+        from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
+        from rankfall.run.store import Store
+        from rankfall.train.device import prepare
+
+        device = prepare(compute.device, compute.threads, insist=insist)
+        try:
+            work(Store(planned.results / "store"), Settings(device, compute.stack, compute.checkpoint_seconds))
+        except Interrupted as reason:
+            print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
+            return INTERRUPTED
+    return 0
