@@ -70,16 +70,16 @@ class Driver:
                 live.update(view(self.state, self.reached, now, shown), refresh=True)
 
     def print_lines(self) -> int:
-        from rankfall.run.screen import lines
+        from rankfall.run.screen.screen import describe_start, say_ended
 
         said = False
         while True:
             code = self.child.code(PAUSE)
             for job in self.look(code is not None):
-                say(lines.say_ended(self.state, job, self.reached, time.time()))
+                say(say_ended(self.state, job, self.reached, time.time()))
             if self.began and not said:
                 said = True
-                say(lines.describe_start(self.state, self.title))
+                say(describe_start(self.state, self.title))
             if code is not None:
                 return code
 
