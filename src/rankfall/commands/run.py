@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     child = Child(command, {**driver.environment(Path.cwd()), PLAN: str(planned.folder)})
     try:
         # Import and estimate while Snakemake starts.
-        from rankfall.run.screen.record import RunRecord
+        from rankfall.run.screen.watch import RunRecord
 
         again = driver.command_line(args.config, args.profile, args.snakemake)
         costs = estimates(plan, missing, store)
@@ -119,7 +119,8 @@ def publish_again(planned: "RunPlan", config: Path) -> int:
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
     """Print the last lines of a run and return its exit code."""
     from rankfall.commands.status import print_brief
-    from rankfall.run.screen import cluster, ending, record
+    from rankfall.run.screen import cluster, ending
+    from rankfall.run.screen.watch import read_record
 
     if own.signals:
         name = cluster.name_in(own.child.text())
@@ -129,7 +130,7 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         tell(ending.say_stopped(own.state, again, seconds))
         return code
     if code and not own.began:
-        other = record.read(own.results) if own.results else None
+        other = read_record(own.results) if own.results else None
         tell(ending.say_refused(own.state, own.child.text(), other, again, unlock_command(again)), sys.stderr)
         return code
     assert own.results is not None

@@ -14,8 +14,8 @@ from types import FrameType
 from rankfall.disk import silence
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.logs import Reached, read_reached
-from rankfall.run.screen.record import RunRecord
 from rankfall.run.screen.state import Job, RunState
+from rankfall.run.screen.watch import RunRecord
 
 PAUSE = 0.1  # seconds between two polls of the child
 LOOK = 1.0  # seconds between two reads of the running jobs' logs
