@@ -111,8 +111,8 @@ def publish_again(planned: "RunPlan", config: Path) -> int:
     from rankfall.run.screen import ending
     from rankfall.run.snakemake.publish import publish
 
-    tell(ending.say_nothing_to_do(planned.results, config, publish(planned)))
-    tell(ending.say_where(planned.results))
+    print_lines(ending.say_nothing_to_do(planned.results, config, publish(planned)))
+    print_lines(ending.say_where(planned.results))
     return print_brief(planned.results, config)
 
 
@@ -126,23 +126,23 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         name = cluster.name_in(own.child.text())
         left = cluster.cancel_left(name) if name else []
         if left:
-            tell([f"==> cancelled {len(left)} of its jobs that were still in the queue: {', '.join(left)}"])
-        tell(ending.say_stopped(own.state, again, seconds))
+            print_lines([f"==> cancelled {len(left)} of its jobs that were still in the queue: {', '.join(left)}"])
+        print_lines(ending.say_stopped(own.state, again, seconds))
         return code
     if code and not own.began:
         other = read_record(own.results) if own.results else None
-        tell(ending.say_refused(own.state, own.child.text(), other, again, unlock_command(again)), sys.stderr)
+        print_lines(ending.say_refused(own.state, own.child.text(), other, again, unlock_command(again)), sys.stderr)
         return code
     assert own.results is not None
     if code:
-        tell(ending.say_failed(own.state, again, own.log))
-        tell(ending.describe_missing_page(own.state, own.results))
+        print_lines(ending.say_failed(own.state, again, own.log))
+        print_lines(ending.describe_missing_page(own.state, own.results))
         print_brief(own.results, args.config)
         return code
-    tell(ending.say_finished(own.state, own.results, args.config, seconds))
+    print_lines(ending.say_finished(own.state, own.results, args.config, seconds))
     if own.began and ending.page_of(own.results).is_file():
-        tell(read_findings(own.results))
-    tell(ending.say_where(own.results))
+        print_lines(read_findings(own.results))
+    print_lines(ending.say_where(own.results))
     return print_brief(own.results, args.config)
 
 
@@ -164,11 +164,11 @@ def unlock_command(again: str) -> str:
     return f"{again.partition(' ARGS=')[0]} ARGS=--unlock"
 
 
-def tell(lines: Iterable[str], file: TextIO | None = None) -> None:
-    from rankfall.run.screen.driver import say
+def print_lines(lines: Iterable[str], file: TextIO | None = None) -> None:
+    from rankfall.run.screen.driver import print_line
 
     for line in lines:
         if file is None:
-            say(line)
+            print_line(line)
         else:
             print(line, file=file, flush=True)

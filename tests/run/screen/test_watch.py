@@ -54,7 +54,7 @@ def test_a_run_is_shown_until_it_ends(
     """From another folder than its own: logs are found where the results are."""
     results = tmp_path / "elsewhere"
     made, state = begun(results, os.getpid())
-    seen = watch.look(results)
+    seen = watch.read_state(results)
     assert seen.reached["1"].cells == 8 and seen.reached["1"].rate == 60
     finish = {"event": "job_finished", "time": 1030.0, "job_id": 1}
     on_each_pause(monkeypatch, [lambda: None, lambda: (state.take(finish), made.write(state, "ended"))])

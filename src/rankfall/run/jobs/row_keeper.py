@@ -44,7 +44,7 @@ class RowKeeper:
     def add(self, key: str, cell: "Cell", rows: Rows) -> None:
         check_numbers(cell, rows, self.job)
         self.unsaved[key] = rows
-        self.repeats.look(cell, rows)
+        self.repeats.take(cell, rows)
         due = time.monotonic() - self.saved >= self.job.settings.checkpoint_seconds  # limits what a killed job loses
         if due and self.repeats.over:
             self.save()
@@ -108,7 +108,7 @@ class Repeats:
         self.over = self.store.has_passed(self.key)
         self.seen: list[tuple[Cell, Rows]] = []  # the first two
 
-    def look(self, cell: "Cell", rows: Rows) -> None:
+    def take(self, cell: "Cell", rows: Rows) -> None:
         """Take the rows of a cell that was just measured. The trial runs after the second cell of a job."""
         if len(self.seen) < 2:
             self.seen.append((cell, rows))
@@ -124,7 +124,7 @@ class Repeats:
         candidate.load()
         when = "when a cell is measured again"
         try:
-            after = self.job.rows(cell, Uninterrupted())
+            after = self.job.measure_cell(cell, Uninterrupted())
         except (StoreError, Unproved):
             raise
         except Exception as error:  # a component may raise anything

@@ -22,7 +22,7 @@ LOOK = 1.0  # seconds between two reads of the running jobs' logs
 INTERRUPTED = 130  # exit code after Ctrl-C
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print one line. If the reader has closed the pipe (`make run | head`), discard the output and let the run continue."""
     try:
         print(line, flush=True)
@@ -62,7 +62,7 @@ class Driver:
         with Live(console=console(), refresh_per_second=8, transient=True, auto_refresh=False) as live:
             while True:
                 code = self.child.code(PAUSE)
-                self.look(code is not None)
+                self.update(code is not None)
                 now = time.time()
                 if code is not None:
                     return code
@@ -72,18 +72,18 @@ class Driver:
     def print_lines(self) -> int:
         from rankfall.run.screen.screen import describe_start, say_ended
 
-        said = False
+        started = False
         while True:
             code = self.child.code(PAUSE)
-            for job in self.look(code is not None):
-                say(say_ended(self.state, job, self.reached, time.time()))
-            if self.began and not said:
-                said = True
-                say(describe_start(self.state, self.title))
+            for job in self.update(code is not None):
+                print_line(say_ended(self.state, job, self.reached, time.time()))
+            if self.began and not started:
+                started = True
+                print_line(describe_start(self.state, self.title))
             if code is not None:
                 return code
 
-    def look(self, last: bool = False) -> list[Job]:
+    def update(self, last: bool = False) -> list[Job]:
         """Process new events and return the jobs that have ended since the last call."""
         ended = []
         if self.signals:

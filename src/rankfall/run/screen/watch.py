@@ -1,4 +1,4 @@
-"""The record of a run, and the display of a run that was started elsewhere: in another terminal or on another machine that sees its results.
+"""The record of a run, and the display of a run that another terminal or another machine has started and whose results it sees.
 
 The record is a small file beside the run's logs. It describes the run's state every two seconds.
 """
@@ -82,7 +82,7 @@ class Seen:
         return f"{self.about['command']} on {self.about['host']} (process {self.about['pid']})"
 
 
-def look(results: Path) -> Seen:
+def read_state(results: Path) -> Seen:
     """Read the current record and the progress of the running jobs from their logs."""
     about = read_record(results)
     if about is None and not record_file(results).exists():
@@ -129,7 +129,7 @@ def show_view(results: Path) -> int:
     silence = Silence()
     with Live(console=console(), transient=True, auto_refresh=False) as live:
         while True:
-            seen = look(results)
+            seen = read_state(results)
             if is_over(seen, silence):
                 break
             live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
@@ -140,7 +140,7 @@ def show_view(results: Path) -> int:
 def print_lines(results: Path) -> int:
     silence, said = Silence(), -SAY
     while True:
-        seen = look(results)
+        seen = read_state(results)
         if is_over(seen, silence):
             return print_end(seen)
         if time.monotonic() - said >= SAY:
