@@ -12,9 +12,9 @@ import torch
 from helpers import config
 
 from rankfall import components
-from rankfall.run.jobs.again import text
 from rankfall.run.jobs.engine import Settings
 from rankfall.run.jobs.measuring import MeasuringWork, measure_cells
+from rankfall.run.jobs.row_keeper import text
 from rankfall.run.jobs.training import train_cells
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store

@@ -1,22 +1,24 @@
-"""The plan, the folder of results and the check for changes that all commands of jobs share.
+"""The plan, the folder of results, the check for changes and the handling of signals that all commands of jobs share.
 
 A job reads its part of the written plan, which is beside its configuration, and plans this part again from the current configuration and
-sources. If the digest equals the one in the names of its files, nothing has changed. Otherwise (no plan, a damaged file, an edit, or no
-expected digest) the job plans the whole grid, which reports any error.
+sources. If the digest equals the one in the names of its files, nothing has changed. Without a written plan, or if it is damaged, the job
+plans the whole grid.
 """
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rankfall.run.jobs.engine import Settings
     from rankfall.run.plan import Plan
     from rankfall.run.plan.slices import Slice
     from rankfall.run.plan.written import WrittenPlan
     from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
+    from rankfall.run.store import Store
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def plan_job(
     import rankfall
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
+    from rankfall.run.plan.written import DamagedPlan, WrittenPlan
     from rankfall.run.snakemake.jobs import PlanJobs
 
     here = Path(rankfall.__file__).parent
@@ -65,42 +68,50 @@ def plan_job(
             f"this job runs the package in {here}, and was planned by the one in {args.package}: another `rankfall` is first on "
             f"Python's path (from a folder of that name where Snakemake was started, or PYTHONPATH in the job's start-up files)"
         )
-    if args.expect is not None and read is not None:
-        own = _plan_own_part(args, kind, names, read)
-        if own is not None:
-            return own
-    plan = make_plan(args.config)
-    jobs = PlanJobs(plan)
+    written = WrittenPlan.load_beside(args.config) if args.expect is not None and read is not None else None
+    cells, inputs = None, None
+    if written is not None and read is not None:
+        try:
+            cells, inputs = read(written), read_inputs(written, kind, *names)
+        except (DamagedPlan, LookupError, TypeError, ValueError) as error:
+            print(f"planning the whole grid instead of this job's part: {error}", file=sys.stderr)
+    plan = make_plan(args.config, cells)
+    jobs = PlanJobs(plan, inputs)
     job = jobs.job(kind, *names)
     job.check(args.expect)
     return Planned(plan, args.results or Path(plan.config.results), jobs, job)
 
 
-def _plan_own_part(
-    args: argparse.Namespace, kind: str, names: tuple[str, ...], read: "Callable[[WrittenPlan], Slice]"
-) -> Planned | None:
-    """Plan only the cells of a job. Return None if the written plan cannot be read or the digest is not the expected one."""
-    from rankfall.errors import RankfallError
-    from rankfall.run.plan import make_plan
-    from rankfall.run.plan.written import WrittenPlan
-    from rankfall.run.snakemake.jobs import PlanJobs
+def read_inputs(written: "WrittenPlan", kind: str, *names: str) -> "list[PlannedJob]":
+    """Return the jobs whose files a job reads, if its digest depends on theirs."""
     from rankfall.run.snakemake.run_plan import RunPlan
 
-    written = WrittenPlan.load_beside(args.config)
-    if written is None:
-        return None
-    try:
-        plan = make_plan(args.config, read(written))
-        inputs = []
-        if kind == "table" or (len(names) == 1 and kind in ("figure", "measure")):  # reads files of other jobs
-            run = RunPlan.load(written.folder)
-            inputs = run.inputs_of("/".join((kind, *names))) if run else []
-        jobs = PlanJobs(plan, inputs)
-        job = jobs.job(kind, *names)
-        why = "" if job.digest == args.expect else "its digest is not the planned one"
-    except (RankfallError, LookupError, TypeError, ValueError) as error:
-        why = str(error)
-    if not why:
-        return Planned(plan, args.results or Path(plan.config.results), jobs, job)
-    print(f"planning the whole grid instead of this job's part: {why}", file=sys.stderr)
-    return None
+    if kind != "table" and (len(names) > 1 or kind not in ("figure", "measure")):
+        return []
+    run = RunPlan.load(written.folder)
+    return run.inputs_of("/".join((kind, *names))) if run else []
+
+
+def run_job(
+    planned: Planned,
+    codes: Iterable[Mapping[str, str]],
+    work: "Callable[[Store, Settings], None]",
+    insist: bool = True,
+) -> int:
+    """Run `work` on the configured device and return the exit code. Users' components may read only the files in `codes`. With `insist`, a
+    missing GPU is an error; without, the CPU replaces it. A signal stops the work after a checkpoint."""
+    from rankfall.run.guards.unchanged import prove_code
+
+    compute = planned.plan.config.compute
+    with prove_code(codes, planned.results):
+        from rankfall.run.jobs.engine import INTERRUPTED, Interrupted, Settings
+        from rankfall.run.store import Store
+        from rankfall.train.device import prepare
+
+        device = prepare(compute.device, compute.threads, insist=insist)
+        try:
+            work(Store(planned.results / "store"), Settings(device, compute.stack, compute.checkpoint_seconds))
+        except Interrupted as reason:
+            print(f"checkpointed on {reason}; run again to go on", file=sys.stderr)
+            return INTERRUPTED
+    return 0

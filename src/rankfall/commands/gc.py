@@ -36,15 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rankfall.run.plan import make_plan
     from rankfall.run.store import Store
-    from rankfall.run.store.inventory import DAY, find_removable, remove
+    from rankfall.run.store.inventory import DAY, remove
 
     plans = [make_plan(config) for config in args.config]
     results = args.results or choose_results(plans)
-    store, needed = Store(results / "store"), find_needed(plans)
-    running = add_needed_by_running(store, needed)
-    useless = [*find_removable(store, needed), *find_old_files(results, plans, running)]
-    items = [one for one in useless if one.kind in AT_ONCE or one.age >= args.keep_days * DAY]
-    young = len(useless) - len(items)
+    store = Store(results / "store")
+    running, unneeded = find_unneeded(store, results, plans)
+    items = [item for item in unneeded if item.kind in AT_ONCE or item.age >= args.keep_days * DAY]
+    young = len(unneeded) - len(items)
     if running:
         print(
             f"{running} running process{'es need' if running > 1 else ' needs'} this store: the results that they need are kept"
@@ -56,14 +55,21 @@ def run(args: argparse.Namespace) -> int:
         for item in items:
             print(f"{item.path}: {item.reason}")
     if args.delete:
-        running = add_needed_by_running(store, needed)  # again, because a run may have started since
-        still = {item.path for item in find_removable(store, needed)}
-        remove([item for item in items if item.path in still])
-        unused = {item.path for item in find_old_files(results, plans, running) if item.age >= args.keep_days * DAY}
-        remove_files(sorted(unused.intersection(item.path for item in items)))
+        _, still = find_unneeded(store, results, plans)  # again, because a run may have started since
+        old = {item.path for item in still if item.kind in AT_ONCE or item.age >= args.keep_days * DAY}
+        remove([item for item in items if item.path in old])
     elif items:
         print("nothing was removed; add --delete to remove them")
     return 0
+
+
+def find_unneeded(store: "Store", results: Path, plans: "Iterable[Any]") -> "tuple[int, list[Item]]":
+    """Return the number of running processes that use these results, and the files that neither they nor the plans need."""
+    from rankfall.run.store.inventory import find_removable
+
+    needed = find_needed(plans)
+    running = add_needed_by_running(store, needed)
+    return running, [*find_removable(store, needed), *find_old_files(results, plans, running)]
 
 
 def find_old_files(results: Path, plans: "Iterable[Any]", running: int) -> "Iterator[Item]":
@@ -88,24 +94,6 @@ def find_old_files(results: Path, plans: "Iterable[Any]", running: int) -> "Iter
         files = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
         size = sum(file.lstat().st_size for file in files if not file.is_dir())
         yield Item("plan", path, size, time.time() - path.lstat().st_mtime, "the plan of a run that has ended")
-
-
-def remove_files(paths: "Iterable[Path]") -> None:
-    """Remove files and folders of plans. A folder is renamed first, so that a run that starts meanwhile finds a whole plan or none, and
-    then writes its own."""
-    import shutil
-
-    from rankfall.disk import cannot
-
-    for path in paths:
-        try:
-            if path.is_dir() and not path.is_symlink():
-                path = path.rename(path.with_name(f".{path.name}.gone"))
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-        except OSError as error:
-            raise cannot("remove", path, error) from error
 
 
 def choose_results(plans: "Iterable[Any]") -> Path:

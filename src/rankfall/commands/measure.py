@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rankfall.commands import _planned
 
 if TYPE_CHECKING:
-    from rankfall.commands._shards import Shards
+    from rankfall.run.jobs.engine import Settings
+    from rankfall.run.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,43 +23,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.commands._shards import Shards, run_job
-
-    own = plan_measure(args)
-    measure, place = own.plan.measure(args.measure), (args.task, args.shard)
-    if measure.needs != "cells":
-        return run_job(own, [measure.code], lambda shards: measure_freely(args, shards), insist=False)
-    cells = own.plan.measured_cells(args.measure, *place)
-
-    def measure_shard(shards: Shards) -> None:
-        shards.store.announce(cells, {measure.component.name: [measure.key]})
-        shards.measure(args.measure, *place, args.out)
-
-    return run_job(own, [measure.code, *(cell.code for cell in cells)], measure_shard, insist=False)
-
-
-def plan_measure(args: argparse.Namespace) -> _planned.Planned:
-    """Plan the measure of a shard, or a measure that needs no cells."""
     from rankfall.run.plan.slices import Slice
 
-    if args.task is None or args.shard is None:
-        return _planned.plan_job(args, "measure", args.measure, read=lambda written: Slice([]))
-    place = args.task, args.shard
-    return _planned.plan_job(args, "measure", args.measure, *place, read=lambda written: written.shard(*place))
+    place = () if args.task is None or args.shard is None else (args.task, args.shard)
+    planned = _planned.plan_job(
+        args, "measure", args.measure, *place, read=lambda written: written.shard(*place) if place else Slice([])
+    )
+    measure = planned.plan.measure(args.measure)
+    cells = planned.plan.measured_cells(args.measure, args.task, args.shard) if measure.needs == "cells" else []
+    codes = [measure.code, *(cell.code for cell in cells)]
+    return _planned.run_job(
+        planned, codes, lambda store, settings: measure_job(args, planned, store, settings), insist=False
+    )
 
 
-def measure_freely(args: argparse.Namespace, shards: "Shards") -> None:
-    """Run a measure that needs no cells and write its table."""
+def measure_job(args: argparse.Namespace, planned: _planned.Planned, store: "Store", settings: "Settings") -> None:
+    """Measure the cells of a shard, tables, or what needs neither, and write the table of rows."""
     from rankfall.report import tables
     from rankfall.run.jobs.engine import stop_signals
-    from rankfall.run.jobs.measuring import MeasuringWork, measure_tables, measure_without_cells
+    from rankfall.run.jobs.measuring import MeasuringWork, measure_cells, measure_tables, measure_without_cells
     from rankfall.run.jobs.processor import processor
 
-    own = shards.own
-    measure = own.plan.measure(args.measure)
-    files = {name: own.table_file(name, args.tables) for name in measure.tables}
+    measure = planned.plan.measure(args.measure)
+    about = tables.provenance(device=str(settings.device)) | {"processor": processor()}
     with stop_signals() as stopped:
-        job = MeasuringWork(own.plan, measure, shards.store, shards.settings, stopped)
-        rows = measure_tables(job, files) if measure.needs == "tables" else measure_without_cells(job)
-    about = tables.provenance(device=str(shards.settings.device)) | {"processor": processor()}
+        job = MeasuringWork(planned.plan, measure, store, settings, stopped)
+        if measure.needs == "cells":
+            cells = planned.plan.measured_cells(args.measure, args.task, args.shard)
+            store.announce(cells, {measure.component.name: [measure.key]})
+            rows = measure_cells(cells, job)
+            about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
+        elif measure.needs == "tables":
+            rows = measure_tables(job, {name: planned.table_file(name, args.tables) for name in measure.tables})
+        else:
+            rows = measure_without_cells(job)
     tables.write(measure.table, rows, args.out, about)

@@ -1,11 +1,13 @@
 """Measure one Hugging Face model and write a table by layer and a figure."""
 
 import argparse
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.commands import _model_identity
 from rankfall.report.written import AT_FLOOR, write_residual
+from rankfall.terminal import clean
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -77,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     config = dict(_parse_setting(text) for text in args.set)
     out = args.out or Path("results") / "models" / short(args.name)
     if args.study == "identity":
-        return _model_identity.measure(args, phase, config, out)
+        return measure_identity(args, phase, config, out)
     source, texts = (
         ModelSource(args.name, phase, args.revision, args.stream, config),
         Texts(args.text, args.samples, args.length),
@@ -122,7 +124,6 @@ def show(frame: "DataFrame", name: str) -> None:
     from rankfall.rank.model_residuals.shown import RESIDUAL
     from rankfall.rank.models import summary
     from rankfall.report.selection import select
-    from rankfall.terminal import clean
 
     chosen = select(frame, RESIDUAL)
     first = chosen.iloc[0]
@@ -174,3 +175,96 @@ def _cell(row: Any, spread: bool) -> str:
     if row.floor > 0.5 and value != AT_FLOOR:
         return f"~{value}"
     return f"{value} ± {row.seeds:.3f}" if spread and row.mean >= 0.01 else value
+
+
+def measure_identity(args: argparse.Namespace, phase: str, config: dict[str, Any], out: Path) -> int:
+    """Measure the parts of the study one after the other and write each as soon as it is measured."""
+    from rankfall import components
+    from rankfall.measure.context import Context
+    from rankfall.report import style, tables
+
+    given = {"phase": phase, "config": config, "model": args.name}
+    asked = ("revision", "seeds", "text", "samples", "sentences", "length", "tokens", "variants")
+    given |= {name: value for name in asked if (value := getattr(args, name)) is not None}
+    given |= {} if args.length is None else {"lengths": [args.length]}
+    for name, (show, figures) in PARTS.items():
+        found = components.load("measure", name)
+        accepted = inspect.signature(found).parameters
+        rows = found(Context(), **{option: value for option, value in given.items() if option in accepted})
+        tables.write(name, rows, out / f"{name}.parquet")
+        frame = tables.read_frame(out / f"{name}.parquet", name)
+        if show is not None:
+            show(frame, args.name)
+        for figure in figures:
+            with style.apply_style():
+                picture = components.load("figure", figure)(lambda _, frame=frame: frame)
+            style.save(picture, out / f"{figure}.png", out / f"{figure}.rst")
+            print(f"{picture.caption}\nwritten to {out}/: {name}.parquet, {figure}.png, .pdf, .svg, .csv")
+    return 0
+
+
+def show_tokens(frame: "DataFrame", name: str) -> None:
+    """Print the rates by layer within the sentence, by cosine."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from rankfall.identity.token_identity.figure import MAPS, select_own
+    from rankfall.identity.token_identity.shown import NEAREST
+    from rankfall.report.selection import select
+
+    part = select_own(select(frame, NEAREST))
+    title = f"{name}: share of tokens whose own embedding is the nearest in the sentence, by cosine"
+    table = Table(
+        title=clean(title), title_justify="left", caption="95% intervals over sentences", caption_justify="left"
+    )
+    variants = sorted(part.variant.unique())
+    for column in ("layer", *(f"{variant}: {kind}" for variant in variants for kind in MAPS)):
+        table.add_column(column, justify="right")
+    for layer, rows in part[part.layer.notna()].groupby("layer"):
+        mean = rows.groupby(["variant", "map"])[["rate", "low", "high"]].mean()
+        cells = [
+            f"{mean.rate[key]:.3f} ({mean.low[key]:.2f} to {mean.high[key]:.2f})" if key in mean.index else ""
+            for key in ((variant, kind) for variant in variants for kind in MAPS)
+        ]
+        table.add_row(str(layer), *cells)
+    Console().print(table)
+
+
+ATTENTION = {
+    "rank": "rank of T",
+    "null_simplex": "free directions",
+    "distance": "farthest distribution",
+    "width_largest": "interval of the largest",
+    "correlation": "raw and effective",
+}
+
+
+def show_attention(frame: "DataFrame", name: str) -> None:
+    """Print by layer, as means over heads and samples, the freedom of a row of weights and the first token's share, raw and effective."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from rankfall.identity.attention_identity.shown import WHOLE, exact
+    from rankfall.report.selection import select
+
+    part = exact(select(frame, WHOLE))
+    part = part[part.tokens == part.tokens.max()]
+    title = f"{name}: attention weights at {part.tokens.iloc[0]} tokens, mean over heads and samples"
+    note = "farthest distribution: half the sum of absolute differences; last two: share of weight on the first token"
+    table = Table(title=clean(title), title_justify="left", caption=note, caption_justify="left")
+    for column in ("layer", *ATTENTION.values(), "first, raw", "first, effective"):
+        table.add_column(column, justify="right")
+    for layer, rows in part.groupby("layer"):
+        mean = rows.groupby(["quantity", rows.kind.fillna("")]).value.mean()
+        keys = [*((quantity, "") for quantity in ATTENTION), ("share", "first"), ("effective_share", "first")]
+        values = [mean.get(key) for key in keys]
+        table.add_row(str(layer), *("" if value is None or value != value else f"{value:.3g}" for value in values))
+    Console().print(table)
+
+
+# Measure -> function that prints its table, and its figures. A measure receives those options of the command that it accepts.
+PARTS: "dict[str, tuple[Callable[[DataFrame, str], None] | None, tuple[str, ...]]]" = {
+    "model_attention_identity": (show_attention, ("model_attention_identity", "effective_attention")),
+    "model_token_identity": (show_tokens, ("model_token_identity",)),
+    "model_attribution": (None, ("model_attribution",)),  # its caption has the numbers
+}

@@ -67,10 +67,10 @@ def write(
 
 def write_incomplete(run: "RunPlan") -> dict[str, str]:
     """Write the page of the existing tables and figures after jobs failed. Return the missing ones with reasons."""
-    from rankfall.commands._lacking import explain_lacking
     from rankfall.errors import RankfallError
     from rankfall.run.plan import make_plan
     from rankfall.run.snakemake.jobs import PlanJobs
+    from rankfall.run.snakemake.publish import explain_lacking
 
     lacks = explain_lacking(run)
     if "table cells" in lacks:

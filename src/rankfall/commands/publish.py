@@ -10,11 +10,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.commands._lacking import explain_lacking
     from rankfall.run.config.types import read
     from rankfall.run.plan import make_plan
     from rankfall.run.plan.written import CONFIG
-    from rankfall.run.snakemake.publish import publish
+    from rankfall.run.snakemake.publish import explain_lacking, publish
     from rankfall.run.snakemake.run_plan import RunPlan
 
     plan = RunPlan.load(args.config.parent) if args.config.name == CONFIG else None

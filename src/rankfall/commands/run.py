@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
         check_folder(Path.cwd())
     if any(TALKS.fullmatch(word) for word in args.snakemake):
         if not ASKED.intersection(args.snakemake):
+            check_checkout(Path.cwd())
             from rankfall.run.config.types import read
 
             read(args.config)  # reports an unreadable file; Snakemake would print a traceback
@@ -68,12 +69,13 @@ def run(args: argparse.Namespace) -> int:
     missing = planned.find_missing()
     if not missing and not args.snakemake:
         return publish_again(planned, args.config)
+    check_checkout(Path.cwd())
     planned.write()
     command = driver.command(planned.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
     child = Child(command, {**os.environ, PLAN: str(planned.folder)})
     try:
         # Import and estimate while Snakemake starts.
-        from rankfall.run.screen.record import RunRecord
+        from rankfall.run.screen.watch import RunRecord
 
         again = driver.command_line(args.config, args.profile, args.snakemake)
         costs = estimates(plan, missing, store)
@@ -84,6 +86,17 @@ def run(args: argparse.Namespace) -> int:
         return finish(own, code, args, again, time.time() - began)
     finally:
         child.close()
+
+
+def check_checkout(folder: Path) -> None:
+    """Raise if a folder has no workflow to run."""
+    from rankfall.errors import RankfallError
+
+    if not (folder / "workflow" / "logger").is_dir():
+        raise RankfallError(
+            f"`rankfall run` expects a checkout of Rankfall as the working folder, and {folder} has no workflow/logger\n"
+            "  fix: cd to the checkout; or run all jobs without Snakemake: rankfall plan --config FILE --script > run.sh; bash run.sh"
+        )
 
 
 def forget_failed(planned: "RunPlan", store: "InStore") -> None:
@@ -101,37 +114,38 @@ def publish_again(planned: "RunPlan", config: Path) -> int:
     from rankfall.run.screen import ending
     from rankfall.run.snakemake.publish import publish
 
-    tell(ending.say_nothing_to_do(planned.results, config, publish(planned)))
-    tell(ending.say_where(planned.results))
+    print_lines(ending.say_nothing_to_do(planned.results, config, publish(planned)))
+    print_lines(ending.say_where(planned.results))
     return print_brief(planned.results, config)
 
 
 def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, seconds: float) -> int:
     """Print the last lines of a run and return its exit code."""
     from rankfall.commands.status import print_brief
-    from rankfall.run.screen import cluster, ending, record
+    from rankfall.run.screen import cluster, ending
+    from rankfall.run.screen.watch import read_record
 
     if own.signals:
         name = cluster.name_in(own.child.text())
         left = cluster.cancel_left(name) if name else []
         if left:
-            tell([f"==> cancelled {len(left)} of its jobs that were still in the queue: {', '.join(left)}"])
-        tell(ending.say_stopped(own.state, again, seconds))
+            print_lines([f"==> cancelled {len(left)} of its jobs that were still in the queue: {', '.join(left)}"])
+        print_lines(ending.say_stopped(own.state, again, seconds))
         return code
     if code and not own.began:
-        other = record.read(own.results) if own.results else None
-        tell(ending.say_refused(own.state, own.child.text(), other, again, unlock_command(again)), sys.stderr)
+        other = read_record(own.results) if own.results else None
+        print_lines(ending.say_refused(own.state, own.child.text(), other, again, unlock_command(again)), sys.stderr)
         return code
     assert own.results is not None
     if code:
-        tell(ending.say_failed(own.state, again, own.log))
-        tell(ending.describe_missing_page(own.state, own.results))
+        print_lines(ending.say_failed(own.state, again, own.log))
+        print_lines(ending.describe_missing_page(own.state, own.results))
         print_brief(own.results, args.config)
         return code
-    tell(ending.say_finished(own.state, own.results, args.config, seconds))
+    print_lines(ending.say_finished(own.state, own.results, args.config, seconds))
     if own.began and ending.page_of(own.results).is_file():
-        tell(read_findings(own.results))
-    tell(ending.say_where(own.results))
+        print_lines(read_findings(own.results))
+    print_lines(ending.say_where(own.results))
     return print_brief(own.results, args.config)
 
 
@@ -155,11 +169,11 @@ def unlock_command(again: str) -> str:
     return f"{again.partition(' -- ')[0]} -- --unlock"
 
 
-def tell(lines: Iterable[str], file: TextIO | None = None) -> None:
-    from rankfall.run.screen.driver import say
+def print_lines(lines: Iterable[str], file: TextIO | None = None) -> None:
+    from rankfall.run.screen.driver import print_line
 
     for line in lines:
         if file is None:
-            say(line)
+            print_line(line)
         else:
             print(line, file=file, flush=True)

@@ -1,9 +1,16 @@
 """Train the cells of one shard that the store does not have yet, in stacks."""
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rankfall.commands import _planned
+
+if TYPE_CHECKING:
+    from rankfall.run.jobs.engine import Settings
+    from rankfall.run.plan.cell import Cell
+    from rankfall.run.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,14 +22,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.commands._shards import Shards, run_job
-
     place = args.task, args.shard
-    own = _planned.plan_job(args, "train", *place, read=lambda written: written.shard(*place))
-    cells = own.plan.shard(*place)
+    planned = _planned.plan_job(args, "train", *place, read=lambda written: written.shard(*place))
+    cells = planned.plan.shard(*place)
+    return _planned.run_job(
+        planned, [cell.code for cell in cells], lambda store, settings: train(args, planned, cells, store, settings)
+    )
 
-    def train(shards: Shards) -> None:
-        shards.store.announce(cells)
-        shards.train(*place, args.out, args.training_out)
 
-    return run_job(own, [cell.code for cell in cells], train)
+def train(
+    args: argparse.Namespace,
+    planned: _planned.Planned,
+    cells: "Sequence[Cell]",
+    store: "Store",
+    settings: "Settings",
+) -> None:
+    """Train the cells and write the tables of cells and of epochs."""
+    from rankfall.position.attainable import attainable
+    from rankfall.report import tables
+    from rankfall.report.rows import cell_row
+    from rankfall.run.jobs.cells import find_records
+    from rankfall.run.jobs.training import train_cells
+    from rankfall.run.keys.commit import commit
+    from rankfall.train.progress import Progress
+
+    store.announce(cells)
+    about_code = {"commit": commit()}
+
+    def origin(cell: "Cell") -> dict[str, Any]:
+        return planned.plan.origin(cell) | about_code
+
+    def train_missing(missing: "Sequence[Cell]") -> None:
+        train_cells(missing, store, settings, Progress(), origin)
+
+    train_missing(cells)
+    epochs = course_rows(cells, store, train_missing) if args.training_out else []
+    about = tables.provenance(cell_keys=[cell.key for cell in cells], device=str(settings.device))
+    if args.out:
+        records = find_records(cells, store, train_missing)
+        rows = [
+            cell_row(cell, records[cell.key].record, attainable(cell.task.task, cell.architecture)) for cell in cells
+        ]
+        tables.write("cells", rows, args.out, about)
+    if args.training_out:
+        tables.write("training", epochs, args.training_out, about)
+
+
+def course_rows(
+    cells: "Sequence[Cell]", store: "Store", train_missing: "Callable[[Sequence[Cell]], None]"
+) -> list[dict[str, Any]]:
+    """Return a row for each epoch of each cell's training, read from the store."""
+    from rankfall.report.rows import epoch_rows
+    from rankfall.run.jobs.cells import load_stacks
+    from rankfall.train.history import means
+    from rankfall.train.resume import strip_prefix
+
+    by_key = {cell.key: cell for cell in cells}
+    rows = []
+    for group in sorted({cell.group for cell in cells}):
+        for part in load_stacks([cell for cell in cells if cell.group == group], store, train_missing):
+            course = strip_prefix("history", part.tensors)
+            for member, (key, record) in enumerate(zip(part.keys, part.records)):
+                rows += epoch_rows(by_key[key], record, means(course, member))
+    return rows

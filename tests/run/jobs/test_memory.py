@@ -6,8 +6,7 @@ from helpers import cells
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankfall.run.jobs.engine import Settings, stacks
-from rankfall.run.jobs.memory import SHARE, free_megabytes, members_at_once, members_that_fit
+from rankfall.run.jobs.engine import SHARE, Settings, free_megabytes, members_at_once, members_that_fit, stacks
 from rankfall.run.plan.cost import member_megabytes
 
 GPU = torch.device("cuda")
@@ -33,7 +32,7 @@ def test_free_is_also_what_is_kept_for_later(monkeypatch: pytest.MonkeyPatch) ->
 def test_stacks_of_a_gpu_follow_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     several = cells(grid={"seed": "0..39"})
     own = member_megabytes(several[0].task, several[0].architecture, several[0].training)
-    monkeypatch.setattr("rankfall.run.jobs.memory.free_megabytes", lambda device: 20 * own / SHARE)
+    monkeypatch.setattr("rankfall.run.jobs.engine.free_megabytes", lambda device: 20 * own / SHARE)
     sizes = {}
     for device in (GPU, torch.device("cpu")):
         for limit in (4096, 12):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from samples import seed_of
 
-from rankfall.run.jobs.agreement import check_agreement
+from rankfall.run.jobs.before import check_agreement
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.engines import MACHINE

@@ -8,10 +8,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from rankfall.run.screen import lines
 from rankfall.run.screen.left import TYPICAL, seconds_left
 from rankfall.run.screen.logs import Reached, parse_log, read_reached
-from rankfall.run.screen.screen import view
+from rankfall.run.screen.screen import describe_start, say_ended, view
 from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import error_in
 from rankfall.train.progress import Progress
@@ -117,11 +116,11 @@ def test_what_a_measuring_job_writes_is_understood(tmp_path: Path) -> None:
 
 def test_a_line_for_each_job_says_how_many_there_are_and_the_time_left() -> None:
     found = state(info(1, "train", "a/0"))
-    assert lines.describe_start(found, "tiny") == "==> tiny: 3 jobs (training 2, tables 1)"
+    assert describe_start(found, "tiny") == "==> tiny: 3 jobs (training 2, tables 1)"
     job = found.take(event("job_finished", 100.0, job_id=1))
     assert job is not None
     assert (
-        lines.say_ended(found, job, {}, 100.0)
+        say_ended(found, job, {}, 100.0)
         == "[1/3] train sorting 0: 1 min 40 s; 1 min 40 s so far, 30 s to 1 min 30 s left"
     )
 

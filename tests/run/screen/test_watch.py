@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rankfall import cli
-from rankfall.run.screen import record, watch
-from rankfall.run.screen.record import RunRecord
+from rankfall.run.screen import watch
 from rankfall.run.screen.state import RunState
+from rankfall.run.screen.watch import RunRecord
 
 LOG = (
     "12 cells: 4 in store, 8 to train\n8/12 cells; stack of 4: step 50/100, 60 member-steps/s, loss 1 to 2, 3 s left\n"
@@ -38,7 +38,7 @@ def begun(results: Path, pid: int) -> tuple[RunRecord, RunState]:
     log.parent.mkdir(parents=True)
     log.write_text(LOG)
     made = RunRecord(Path("results"), Path("config.yaml"), "make run", pid)
-    made.path = record.file_of(results)
+    made.path = watch.record_file(results)
     made.write(state)
     return made, state
 
@@ -54,7 +54,7 @@ def test_a_run_is_shown_until_it_ends(
     """From another folder than its own: logs are found where the results are."""
     results = tmp_path / "elsewhere"
     made, state = begun(results, os.getpid())
-    seen = watch.look(results)
+    seen = watch.read_state(results)
     assert seen.reached["1"].cells == 8 and seen.reached["1"].rate == 60
     finish = {"event": "job_finished", "time": 1030.0, "job_id": 1}
     on_each_pause(monkeypatch, [lambda: None, lambda: (state.take(finish), made.write(state, "ended"))])

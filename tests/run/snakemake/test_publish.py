@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from plans import changed
 
-from rankfall.commands._lacking import NOT_MADE, explain_lacking
 from rankfall.errors import RankfallError
 from rankfall.run.plan import make_plan
-from rankfall.run.snakemake.publish import is_published, publish
+from rankfall.run.snakemake.publish import NOT_MADE, explain_lacking, is_published, publish
 from rankfall.run.snakemake.run_plan import RunPlan
 
 CONFIG = changed("figures", {"paths": {}})

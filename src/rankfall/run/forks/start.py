@@ -2,12 +2,10 @@
 
 import os
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from rankfall.run.forks.client import ADDRESS, THREADS
@@ -24,7 +22,6 @@ class Forks:
     def __init__(self, config: Path, threads: int, jobs: Iterable[str]) -> None:
         """Start a server. `config` is the configuration's file, which the server plans once, `threads` those of a job, and `jobs` their
         kinds."""
-        sweep()
         self.folder = tempfile.TemporaryDirectory(prefix=PREFIX)  # for this user only; a socket's path must be short
         address = os.path.join(self.folder.name, NAME)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -44,27 +41,6 @@ class Forks:
         self.process.stdin.close()
         self.process.wait()
         self.folder.cleanup()
-
-
-def sweep() -> None:
-    """Remove folders of this user's runs that were killed together with their servers: those that contain only a dead socket."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            if folder.lstat().st_uid == os.getuid() and os.listdir(folder) == [NAME] and is_dead(folder / NAME):
-                (folder / NAME).unlink()
-                folder.rmdir()
-
-
-def is_dead(path: Path) -> bool:
-    """Return whether no process uses this socket. A datagram never reaches a living stream socket, and fails with another error."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
-        try:
-            asking.connect(os.fspath(path))
-        except ConnectionRefusedError:
-            return stat.S_ISSOCK(path.lstat().st_mode)  # a file that is not a socket refuses too
-        except OSError:
-            pass
-    return False
 
 
 def start(config: Path, threads: int, jobs: Sequence[str]) -> Forks | None:

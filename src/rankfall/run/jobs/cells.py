@@ -10,15 +10,16 @@ from rankfall.disk import StoreError
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.run.guards.unchanged import prove_numbers
-from rankfall.run.jobs import ranges
 from rankfall.tasks._dataset import Dataset, Split, draw, draw_fresh
 from rankfall.train.data import Data
+from rankfall.trial.data import find_outside
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell
     from rankfall.run.store import CellRecord, LoadedStack, Store
 
 SEEN = 0.1  # largest share of test samples that are training samples
+SIZES = ("size_in", "size_out", "length", "special", "constant")  # of a dataset; equal in all of a stack
 ATTEMPTS = 4  # attempts to read cells that were just in the store, with training in between
 
 
@@ -56,17 +57,48 @@ def check_overlap(cell: "Cell", dataset: Dataset) -> None:
 
 def stack_data(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:
     """Return the data of a stack as tensors on the device."""
-    ranges.check(cells, datasets)
+    check_ranges(cells, datasets)
     task, like = components.bound("task", cells[0].task.task), datasets[0]
 
     def endless(seed: int, step: int, samples: int) -> Split:
         drawn = draw_fresh(task, seed, step, samples)
-        ranges.check_split(drawn, like, f"task {cells[0].task.name}, seed {seed}: batch {step},")
+        check_split(drawn, like, f"task {cells[0].task.name}, seed {seed}: batch {step},")
         return drawn
 
     return Data.from_datasets(
         datasets, getattr(torch, cells[0].training.dtype), device, endless if getattr(task, "batch", None) else None
     )
+
+
+def check_ranges(cells: "Sequence[Cell]", datasets: Sequence[Dataset]) -> None:
+    """Raise if one network cannot serve all of these data. The stack is then halved, and only cells with invalid data fail.
+
+    A network has as many symbol rows and outputs as its data require. All members of a stack have the sizes of the first member, and a
+    larger symbol would silently be looked up among another member's weights. The trial of a task draws data for one seed only.
+    """
+    known: set[int] = set()
+    for cell, dataset in zip(cells, datasets):
+        for size in SIZES:
+            own, others = getattr(dataset, size), getattr(datasets[0], size)
+            if own != others:
+                raise RankfallError(
+                    f"task {cell.task.name}: {size} is {others} for seed {cells[0].seed} and {own} for seed {cell.seed}, so they share no "
+                    "stack; a size that does not depend on the seed is faster"
+                )
+        if id(dataset) not in known:
+            known.add(id(dataset))
+            for name, split in dataset.splits.items():
+                check_split(split, dataset, f"task {cell.task.name}, seed {cell.seed}: {name}")
+
+
+def check_split(split: Split, dataset: Dataset, what: str) -> None:
+    """Raise if inputs or targets are out of range or not finite."""
+    for name, values, least, size in (
+        ("inputs", split.inputs, 0, "size_in"),
+        ("targets", split.targets, -1, "size_out"),
+    ):
+        if fault := find_outside(values, least, getattr(dataset, size), size):
+            raise RankfallError(f"{what} {name} {fault[0]}; {fault[1]}")
 
 
 def shape_of(cell: "Cell", dataset: Dataset) -> Shape:

@@ -31,6 +31,7 @@ from rankfall.errors import describe_error
 from rankfall.run.guards.reads import Code, Unproved
 from rankfall.run.guards.unchanged import check_unchanged
 from rankfall.run.jobs.processor import processor
+from rankfall.run.plan.cost import member_megabytes
 from rankfall.train.resume import add_prefix, strip_prefix
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rankfall.run.store import Store
 
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): a rerun of the job resumes
+SHARE = 0.7  # of the free memory of a GPU: the estimate of a member is rough
 T = TypeVar("T")
 
 
@@ -176,6 +178,27 @@ def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Ite
         size = most if isinstance(most, int) else most(members[0])
         for start in range(0, len(members), size):
             yield members[start : start + size]
+
+
+def members_at_once(cell: "Cell", settings: Settings) -> int:
+    """Return how many cells of the group are trained at once: as many as the configuration allows, and on a GPU no more than its free
+    memory holds. A stack that turns out to be too large is halved."""
+    if settings.device.type != "cuda":
+        return settings.stack
+    own = member_megabytes(cell.task, cell.architecture, cell.training)
+    return min(settings.stack, members_that_fit(free_megabytes(settings.device), own))
+
+
+def members_that_fit(free: float, own: int) -> int:
+    """Return a power of two, so that a restarted job with slightly less free memory has the same stacks and finds their checkpoints."""
+    return int(2 ** (max(1, int(SHARE * free / own)).bit_length() - 1))
+
+
+def free_megabytes(device: torch.device) -> float:
+    """Return the free memory of the device, including what PyTorch reserves for its next allocations."""
+    free, _ = torch.cuda.mem_get_info(device)
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return (free + kept) / 2**20
 
 
 def stack_id(keys: Iterable[str]) -> str:

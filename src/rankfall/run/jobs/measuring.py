@@ -50,12 +50,12 @@ class MeasuringWork(Work[Rows]):
 
     def compute(self, cells: "list[Cell]") -> Rows:
         (cell,) = cells
-        return self.rows(cell, self.checkpoint(self.keys(cells), cells))
+        return self.measure_cell(cell, self.checkpoint(self.keys(cells), cells))
 
     def most(self, cell: "Cell") -> int:
         return 1
 
-    def rows(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
+    def measure_cell(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
         data = stack_data([cell], [dataset], self.settings.device)
         with numerics(*self.codes([cell])):

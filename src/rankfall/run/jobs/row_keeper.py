@@ -1,22 +1,35 @@
-"""Checks of rows before they are stored, and the times at which they are saved: regularly, and also when the job ends early."""
+"""Checks of rows before they are stored, and the times at which they are saved: regularly, and also when the job ends early.
 
+A measure is tried in the job that uses it: the job measures its first cell again after the second and compares the rows. Cells are
+measured one at a time, so no number depends on the stack. It can still depend on earlier measurements, if the measure keeps state between
+calls, or on chance, if it does not draw from `context.stream`. The store keeps a measure that passed under the measure's key and the
+version of torch, so the trial costs one cell, once.
+"""
+
+import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rankfall.errors import RankfallError
-from rankfall.measure.context import Rows
+import torch
+
+from rankfall.disk import StoreError
+from rankfall.errors import RankfallError, describe_error
+from rankfall.measure.context import Rows, Uninterrupted
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
 from rankfall.report.schema import CELL_COLUMNS, schema
-from rankfall.run.jobs.again import Repeats
+from rankfall.run.guards.reads import Unproved
 from rankfall.run.jobs.engine import stack_id
-from rankfall.trial.candidate import Refused
+from rankfall.run.plan.cell import digest
+from rankfall.trial.candidate import Candidate, Refused
 
 if TYPE_CHECKING:
     from rankfall.run.jobs.measuring import MeasuringWork
     from rankfall.run.plan.cell import Cell
+
+REMEDY = "draw random numbers from context.stream, and keep nothing between calls"
 
 
 class RowKeeper:
@@ -31,7 +44,7 @@ class RowKeeper:
     def add(self, key: str, cell: "Cell", rows: Rows) -> None:
         check_numbers(cell, rows, self.job)
         self.unsaved[key] = rows
-        self.repeats.look(cell, rows)
+        self.repeats.take(cell, rows)
         due = time.monotonic() - self.saved >= self.job.settings.checkpoint_seconds  # limits what a killed job loses
         if due and self.repeats.over:
             self.save()
@@ -84,3 +97,56 @@ def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
         conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
     except RankfallError as error:
         raise RankfallError(f"measure {name}, {cell.title}: its rows are not kept: {error}") from None
+
+
+class Repeats:
+    """The trial of one job's measure. `over` is true once it has passed, in this job or an earlier one. `finish` raises `Refused`."""
+
+    def __init__(self, job: "MeasuringWork") -> None:
+        self.job, self.store = job, job.store
+        self.key = digest("measured again", str(torch.__version__), job.measure.key)
+        self.over = self.store.has_passed(self.key)
+        self.seen: list[tuple[Cell, Rows]] = []  # the first two
+
+    def take(self, cell: "Cell", rows: Rows) -> None:
+        """Take the rows of a cell that was just measured. The trial runs after the second cell of a job."""
+        if len(self.seen) < 2:
+            self.seen.append((cell, rows))
+        if len(self.seen) == 2:
+            self.finish()
+
+    def finish(self) -> None:
+        """Measure the first cell again and raise if its rows differ."""
+        if self.over or not self.seen:
+            return
+        cell, before = self.seen[0]
+        candidate = Candidate("measure", self.job.measure.component, "f(context, *, ...) to rows")
+        candidate.load()
+        when = "when a cell is measured again"
+        try:
+            after = self.job.measure_cell(cell, Uninterrupted())
+        except (StoreError, Unproved):
+            raise
+        except Exception as error:  # a component may raise anything
+            raise candidate.refusal(f"raises {describe_error(error)} {when}", REMEDY) from error
+        if text(after) != text(before):
+            raise candidate.refusal(f"gives other rows {when}: {first_difference(before, after)}", REMEDY)
+        self.job.check([cell])
+        self.store.keep_trial(self.key, {"kind": "measure", "name": self.job.measure.component.name})
+        self.over = True
+
+
+def text(rows: Any) -> str:
+    """Return rows as text that can be compared: every number in full, and NaN equal to itself."""
+    return json.dumps(rows, sort_keys=True, default=lambda value: value.item())
+
+
+def first_difference(before: Rows, after: Rows) -> str:
+    """Describe the first difference in a few words."""
+    if len(before) != len(after):
+        return f"{len(before)} rows, then {len(after)}"
+    for number, (one, other) in enumerate(zip(before, after), 1):
+        for name in one.keys() | other.keys():
+            if text(one.get(name)) != text(other.get(name)):
+                return f"{name} of row {number} is {one.get(name)}, then {other.get(name)}"
+    return "in another order"

@@ -12,20 +12,19 @@ from rankfall.design import Training
 from rankfall.nets.network import Shape
 from rankfall.run.guards.reads import Code
 from rankfall.run.guards.unchanged import numerics
-from rankfall.run.jobs.agreement import machine_of
-from rankfall.run.jobs.before import check_cells, prepare_engines
+from rankfall.run.jobs.before import check_cells, machine_of, prepare_engines
 from rankfall.run.jobs.cells import datasets_of, shape_of, stack_data
 from rankfall.run.jobs.engine import (
     Settings,
     StackCheckpoint,
     Work,
     machine,
+    members_at_once,
     on_cpu,
     peak_megabytes,
     stacks,
     stop_signals,
 )
-from rankfall.run.jobs.memory import members_at_once
 from rankfall.run.plan.engines import MACHINES, PLAIN
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe

@@ -2,8 +2,8 @@
 and reading the syntax trees of a few hundred files takes most of that time.
 
 An analysis is stored by the content of the file and the name of the module. The cache file is named by the text of the analysing modules
-and the version of Python, which determines syntax trees. An incomplete cache file counts as missing. It is replaced atomically by the known
-and the new entries. If two processes write at the same time, one's entries are lost, and those files are analysed again.
+and the version of Python, which determines syntax trees. It is replaced atomically by the known and the new entries. If two processes write
+at the same time, one's entries are lost, and those files are analysed again.
 """
 
 import functools
@@ -19,14 +19,9 @@ from rankfall.caches import use
 from rankfall.disk import StoreError, atomic, cache_home
 from rankfall.run.keys.imports import Imports
 
-ANALYSES = (
-    "rankfall.run.keys.fingerprint",
-    "rankfall.run.keys.imports",
-    __name__,
-)
+ANALYSES = ("rankfall.run.keys.fingerprint", "rankfall.run.keys.imports", __name__)
 MOST = 5000  # the most entries of a cache file; the latest stay
 Analysis = tuple[str, Imports]  # the digest, and the imports
-Written = list[Any]  # the same as JSON
 
 
 def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], Analysis]) -> Analysis:
@@ -34,30 +29,34 @@ def analysis(text: bytes, module: str, is_package: bool, analyse: Callable[[], A
     ident = hashlib.sha256(f"{module} {is_package}\n".encode() + text).hexdigest()
     known, new = _load_analyses()
     if ident not in known:
-        known[ident] = new[ident] = _to_json(analyse())
-    return _read(known[ident])
+        digest, imports = analyse()
+        fields = (sorted(value) if isinstance(value, set) else value for value in vars(imports).values())
+        known[ident] = new[ident] = [digest, *fields]
+    digest, sure, maybe, starred, listed, dynamic, needed = known[ident]
+    calls = [(line, call) for line, call in dynamic]
+    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, needed)
 
 
 def keep() -> None:
     """Store the new analyses for other processes."""
     (_, new), path = _load_analyses(), _path()
-    if not new or path is None:
+    if path is None or not new:
         return
-    kept = _from(path)
-    if not new.keys() <= kept.keys():
-        text = json.dumps(dict([*kept.items(), *new.items()][-MOST:]))
+    stored = _read(path)
+    if not new.keys() <= stored.keys():
         with suppress(StoreError), atomic(path) as file:
-            file.write(f"{_digest(text)}\n{text}".encode())
+            file.write(json.dumps(dict([*stored.items(), *new.items()][-MOST:])).encode())
     new.clear()
 
 
 @functools.cache
-def _load_analyses() -> tuple[dict[str, Written], dict[str, Written]]:
-    """Return all analyses that this process knows, and those that are new. Callers add to both."""
+def _load_analyses() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all analyses that this process knows, as JSON, and those that are new. Callers add to both."""
     path = _path()
-    if path is not None:
-        use(path)
-    return (_from(path) if path else {}), {}
+    if path is None:
+        return {}, {}
+    use(path)
+    return _read(path), {}
 
 
 @functools.cache
@@ -66,34 +65,14 @@ def _path() -> Path | None:
     home = cache_home()
     if home is None:
         return None
-    texts = [text_of(name) for name in ANALYSES]
-    made_by = hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]
-    return home / "analyses" / f"{made_by}.json"
+    texts = [Path(sys.modules[name].__file__ or "").read_bytes() for name in ANALYSES]
+    name = hashlib.sha256(repr((sys.version, texts)).encode()).hexdigest()[:24]
+    return home / "analyses" / f"{name}.json"
 
 
-def text_of(module: str) -> bytes:
-    """Return the source of a module that analyses."""
-    return Path(sys.modules[module].__file__ or "").read_bytes()
-
-
-def _from(path: Path) -> dict[str, Written]:
+def _read(path: Path) -> dict[str, Any]:
+    """Return the entries of a cache file. A file that is missing or incomplete has none."""
     try:
-        digest, _, text = path.read_text(encoding="utf-8").partition("\n")
-        return dict(json.loads(text)) if digest == _digest(text) else {}
-    except (OSError, ValueError):
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
         return {}
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _to_json(found: Analysis) -> Written:
-    digest, imports = found
-    return [digest, *(sorted(value) if isinstance(value, set) else value for value in vars(imports).values())]
-
-
-def _read(entry: Written) -> Analysis:
-    digest, sure, maybe, starred, listed, dynamic, needed = entry
-    calls = [(line, text) for line, text in dynamic]
-    return digest, Imports(sure, {*maybe}, {*starred}, listed, calls, needed)

@@ -89,17 +89,17 @@ class Child:
         self.process.send_signal(
             signal.SIGINT
         )  # once: a second one would interrupt it while it cancels the jobs of a cluster
-        self.tell(processes - {self.process.pid})
+        self.terminate(processes - {self.process.pid})
 
     def stop_new_jobs(self) -> None:
         """Ask jobs to end that have started since. Snakemake still starts jobs that it had already chosen, and a shell its program."""
-        self.tell(job for job in group(self.process.pid) - {self.process.pid} if JOB in command_of(job))
+        self.terminate(job for job in group(self.process.pid) - {self.process.pid} if JOB in command_of(job))
 
-    def tell(self, processes: Iterable[int]) -> None:
+    def terminate(self, processes: Iterable[int]) -> None:
         """Send each process SIGTERM once, and again if it runs another program by then."""
         for process in processes:
-            if (one := (process, command_of(process))) not in self.signalled:
-                self.signalled.add(one)
+            if (program := (process, command_of(process))) not in self.signalled:
+                self.signalled.add(program)
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGTERM)
 

@@ -15,15 +15,15 @@ from rankfall.disk import silence
 from rankfall.project import DEFAULT_PROFILE, find_profile
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.logs import Reached, read_reached
-from rankfall.run.screen.record import RunRecord
 from rankfall.run.screen.state import Job, RunState
+from rankfall.run.screen.watch import RunRecord
 
 PAUSE = 0.1  # seconds between two polls of the child
 LOOK = 1.0  # seconds between two reads of the running jobs' logs
 INTERRUPTED = 130  # exit code after Ctrl-C
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print one line. If the reader has closed the pipe (`make run | head`), discard the output and let the run continue."""
     try:
         print(line, flush=True)
@@ -63,7 +63,7 @@ class Driver:
         with Live(console=console(), refresh_per_second=8, transient=True, auto_refresh=False) as live:
             while True:
                 code = self.child.code(PAUSE)
-                self.look(code is not None)
+                self.update(code is not None)
                 now = time.time()
                 if code is not None:
                     return code
@@ -71,20 +71,20 @@ class Driver:
                 live.update(view(self.state, self.reached, now, shown), refresh=True)
 
     def print_lines(self) -> int:
-        from rankfall.run.screen import lines
+        from rankfall.run.screen.screen import describe_start, say_ended
 
-        said = False
+        started = False
         while True:
             code = self.child.code(PAUSE)
-            for job in self.look(code is not None):
-                say(lines.say_ended(self.state, job, self.reached, time.time()))
-            if self.began and not said:
-                said = True
-                say(lines.describe_start(self.state, self.title))
+            for job in self.update(code is not None):
+                print_line(say_ended(self.state, job, self.reached, time.time()))
+            if self.began and not started:
+                started = True
+                print_line(describe_start(self.state, self.title))
             if code is not None:
                 return code
 
-    def look(self, last: bool = False) -> list[Job]:
+    def update(self, last: bool = False) -> list[Job]:
         """Process new events and return the jobs that have ended since the last call."""
         ended = []
         if self.signals:

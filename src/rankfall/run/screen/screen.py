@@ -1,4 +1,4 @@
-"""The display of a run on a terminal: one view that changes in place."""
+"""The display of a run: on a terminal one view that changes in place, elsewhere a line when it begins and a line for each job that ends."""
 
 from collections.abc import Mapping
 
@@ -77,3 +77,19 @@ def line(job: Job, found: Reached | None, now: float) -> str:
 
 def console() -> Console:
     return Console(highlight=False, soft_wrap=False)
+
+
+def describe_start(state: RunState, title: str) -> str:
+    """Return the first line of a run, which lists its jobs."""
+    parts = [f"{STAGES.get(rule, rule)} {state.totals[rule]}" for rule in state.rules]
+    return f"==> {title}: {count(state.total, 'job')} ({', '.join(parts)})"
+
+
+def say_ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
+    """Return the line of a job that is done or has failed."""
+    left = say_left(state, reached, now)
+    about = f", {left}" if left and job.place < state.total else ""
+    when = f"{clock(now - state.began)} so far{about}"
+    if job.error:
+        return f"[{job.place}/{state.total}] failed: {job.name}: {job.error}; log: {job.log}; {when}"
+    return f"[{job.place}/{state.total}] {job.name}: {clock(job.seconds or 0.0)}; {when}"

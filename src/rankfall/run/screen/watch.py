@@ -1,5 +1,11 @@
-"""The display of a run that was started elsewhere: from another terminal, or from another machine that sees its results."""
+"""The record of a run, and the display of a run that another terminal or another machine has started and whose results it sees.
 
+The record is a small file beside the run's logs. It describes the run's state every two seconds.
+"""
+
+import datetime
+import json
+import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -7,17 +13,59 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankfall.disk import StoreError, atomic
 from rankfall.errors import RankfallError
 from rankfall.run.screen.ending import is_alive
 from rankfall.run.screen.left import say_left
 from rankfall.run.screen.logs import Reached, read_reached
-from rankfall.run.screen.record import file_of, read
 from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import clock, count
 
+EVERY = 2.0  # seconds between two records
 LOOK = 1.0  # seconds between two reads of the record
 SAY = 30.0  # seconds between two lines, if there is no terminal
 SILENT = 60.0  # seconds without a new record after which its process may be dead
+
+
+class RunRecord:
+    """The writer of a run's record while the run lasts. The last record stays."""
+
+    def __init__(self, results: Path, config: Path, command: str, pid: int) -> None:
+        self.path = record_file(results)
+        self.written = 0.0
+        self.about = {
+            "pid": pid,  # of Snakemake, which may outlive the process that started it
+            "host": socket.gethostname(),
+            "config": str(config),
+            "results": str(results),
+            "command": command,
+            "began_at": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        }
+
+    def write(self, state: RunState, how: str = "running") -> None:
+        """Write the record if it is due, or if the run ends."""
+        if how == "running" and time.monotonic() - self.written < EVERY:
+            return
+        self.written = time.monotonic()
+        content = {**self.about, "how": how, "time": time.time(), "run": state.as_record()}
+        try:
+            with atomic(self.path) as file:
+                file.write(json.dumps(content).encode())
+        except StoreError:  # on a full disk the jobs report the error
+            return
+
+
+def record_file(results: Path) -> Path:
+    return results / "logs" / "run.json"
+
+
+def read_record(results: Path) -> dict[str, Any] | None:
+    """Return the record of the last run, or None if there is none that can be read."""
+    try:
+        found = json.loads(record_file(results).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and "run" in found else None
 
 
 @dataclass(frozen=True)
@@ -34,16 +82,18 @@ class Seen:
         return f"{self.about['command']} on {self.about['host']} (process {self.about['pid']})"
 
 
-def look(results: Path) -> Seen:
+def read_state(results: Path) -> Seen:
     """Read the current record and the progress of the running jobs from their logs."""
-    about = read(results)
-    if about is None and not file_of(results).exists():
-        raise RankfallError(f"{file_of(results)} is missing: `make run` writes it; no run of these results has begun")
+    about = read_record(results)
+    if about is None and not record_file(results).exists():
+        raise RankfallError(
+            f"{record_file(results)} is missing: `make run` writes it; no run of these results has begun"
+        )
     try:
         seen = read_seen(about or {}, results)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RankfallError(
-            f"{file_of(results)} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
+            f"{record_file(results)} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
             "the next `make run` writes it anew"
         ) from error
     return seen
@@ -79,7 +129,7 @@ def show_view(results: Path) -> int:
     silence = Silence()
     with Live(console=console(), transient=True, auto_refresh=False) as live:
         while True:
-            seen = look(results)
+            seen = read_state(results)
             if is_over(seen, silence):
                 break
             live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
@@ -90,7 +140,7 @@ def show_view(results: Path) -> int:
 def print_lines(results: Path) -> int:
     silence, said = Silence(), -SAY
     while True:
-        seen = look(results)
+        seen = read_state(results)
         if is_over(seen, silence):
             return print_end(seen)
         if time.monotonic() - said >= SAY:

@@ -46,6 +46,16 @@ class InStore:
         found = Store(self.root).find_cells((cell.key for cell in cells), {cell.group for cell in cells})
         return {key: record.status for key, record in found.items()}
 
+    def count_measured(self) -> dict[str, tuple[int, int]]:
+        """Return measure -> number of cells whose rows the store has, and of all its cells."""
+        counts = {}
+        for name, measure in self.plan.measures.items():
+            if measure.needs == "cells":
+                cells = [cell for cell in self.plan.cells if cell.key in self.plan.selected[name]]
+                measured = self._find_measured(name)
+                counts[name] = sum(self.plan.measure_key(name, cell) in measured for cell in cells), len(cells)
+        return counts
+
     def _find_measured(self, name: str) -> frozenset[str]:
         """Return the keys of a measure's rows in the store."""
         component = self.plan.measures[name].component.name

@@ -22,7 +22,6 @@ from rankfall.run.plan.slices import slice_of
 from rankfall.run.plan.written import CONFIG, FOLDER, JOBS, WrittenPlan, mark_used, write_once
 from rankfall.run.snakemake.jobs import PlanJobs, PlannedJob
 from rankfall.run.snakemake.needs import Needs, needs
-from rankfall.run.snakemake.reasons import describe_changed_code
 from rankfall.run.store.announced import announce
 
 PLAN = "RANKFALL_PLAN"  # environment variable with the folder of the run's plan, for the Snakefile and the jobs
@@ -33,6 +32,7 @@ PLANNING = (
     __name__,
 )  # code that writes a plan
 SHOWN = 12  # reasons that are printed
+MANY = 3  # changes listed in a reason before the rest is counted
 LOCAL = frozenset({"data", "table", "figure", "page"})  # kinds that run where Snakemake runs, whatever the profile
 
 
@@ -50,16 +50,16 @@ class RunPlan:
         """Plan the jobs of a configuration."""
         jobs = PlanJobs(plan)
         planned = jobs.all_jobs
-        codes = Codes()
+        codes: dict[tuple[tuple[str, str], ...], int] = {}  # code -> its number; many jobs share one
+        numbers = [codes.setdefault(tuple(job.code().items()), len(codes)) for job in planned]
         about = {
             "name": plan.config.name,
             "threads": plan.config.compute.threads,
-            "jobs": [[job.key, job.digest, job.what, job.inputs, codes.number(job.code())] for job in planned],
+            "jobs": [[job.key, job.digest, job.what, job.inputs, number] for job, number in zip(planned, numbers)],
             "needs": {job.key: needs(plan, job) for job in planned if job.rule in ("train", "measure")},
             "categories": {name: figure.tables[0].replace("_", " ") for name, figure in plan.figures.items()},
             "final": jobs.final_files(),
-            "files": codes.files,
-            "codes": codes.codes,
+            "codes": [dict(code) for code in codes],
             "sample": slice_of(plan, list({id(cell.code): cell for cell in reversed(plan.cells)}.values())).series,
         }
         digests = [(job.key, job.digest) for job in planned]
@@ -106,13 +106,9 @@ class RunPlan:
 
     @cached_property
     def jobs(self) -> dict[str, PlannedJob]:
-        files = self.about["files"]
-
-        def code(number: int) -> dict[str, str]:
-            return dict(files[place] for place in self.about["codes"][number])
-
+        codes: list[dict[str, str]] = self.about["codes"]
         return {
-            key: PlannedJob(key, made_of, what, tuple(inputs), partial(code, number))
+            key: PlannedJob(key, made_of, what, tuple(inputs), partial(codes.__getitem__, number))
             for key, made_of, what, inputs, number in self.about["jobs"]
         }
 
@@ -200,30 +196,6 @@ class RunPlan:
         return lines + [f"... and {len(counts) - SHOWN} more reasons"] * (len(counts) > SHOWN)
 
 
-class Codes:
-    """The code of many jobs, with each pair of file and digest stored once."""
-
-    def __init__(self) -> None:
-        self.files: list[tuple[str, str]] = []
-        self.codes: list[list[int]] = []
-        self._places: dict[tuple[str, str], int] = {}
-        self._numbers: dict[tuple[int, ...], int] = {}
-
-    def number(self, code: Mapping[str, str]) -> int:
-        """Return the number of a code. Add the code if it is new."""
-        places = tuple(self._place(pair) for pair in code.items())
-        if places not in self._numbers:
-            self._numbers[places] = len(self.codes)
-            self.codes.append(list(places))
-        return self._numbers[places]
-
-    def _place(self, pair: tuple[str, str]) -> int:
-        if pair not in self._places:
-            self._places[pair] = len(self.files)
-            self.files.append(pair)
-        return self._places[pair]
-
-
 def describe_difference(before: PlannedJob, now: PlannedJob) -> str:
     """Return text that describes why a job's digest changed."""
     if before.digest == now.digest:
@@ -233,6 +205,21 @@ def describe_difference(before: PlannedJob, now: PlannedJob) -> str:
     if before.what != now.what:
         return f"made of {before.what} before, of {now.what} now"
     return "its cells, options or input files changed"
+
+
+def describe_changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return text that lists the files that differ."""
+    files = {file: "changed" for file in now if file in before and now[file] != before[file]}
+    files |= {file: "is now used" for file in now if file not in before}
+    files |= {file: "is no longer used" for file in before if file not in now}
+    changes = [f"{file} {what}" for file, what in sorted(files.items())]
+    return list_reasons(changes) or "its data changed"
+
+
+def list_reasons(reasons: list[str]) -> str:
+    """Return the first reasons and the number of the others."""
+    more = f" and {len(reasons) - MANY} more" if len(reasons) > MANY else ""
+    return ", ".join(reasons[:MANY]) + more
 
 
 def config_text(raw: Mapping[str, Any]) -> str:

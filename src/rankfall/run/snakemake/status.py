@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.snakemake.estimates import FINISHED, Estimate, InStore, estimates
-from rankfall.run.snakemake.reasons import describe_changed_code, list_reasons
-from rankfall.run.snakemake.run_plan import RunPlan
+from rankfall.run.snakemake.run_plan import RunPlan, describe_changed_code, list_reasons
 
 if TYPE_CHECKING:
     from rankfall.run.store import CellRecord
@@ -100,7 +99,7 @@ def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
         found.reasons[state, why] += 1
     found.lines, found.jobs = list(lines.values()), len(busy)
     if measures:
-        found.measures = _count_measured(plan, results)
+        found.measures = store.count_measured()
     return found
 
 
@@ -165,15 +164,3 @@ def _scale(cells: Iterable[Cell], records: "Iterable[CellRecord]") -> tuple[floa
     seconds = {str(r.record.get("spec")): r.record["seconds"] for r in records if r.record.get("seconds")}
     ratios = [seconds[cell.spec] / cell.cost.seconds for cell in cells if cell.training.epochs and cell.spec in seconds]
     return (median(ratios), len(ratios)) if ratios else (1.0, 0)
-
-
-def _count_measured(plan: Plan, results: Path) -> dict[str, tuple[int, int]]:
-    from rankfall.run.store import Store
-
-    store, counts = Store(results / "store"), {}
-    for name, measure in plan.measures.items():
-        if measure.needs == "cells":
-            keys = [plan.measure_key(name, cell) for cell in plan.cells if cell.key in plan.selected[name]]
-            covered = store.find_covered(measure.component.name) if (results / "store").is_dir() else {}
-            counts[name] = (sum(key in covered for key in keys), len(keys))
-    return counts

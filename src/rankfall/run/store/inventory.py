@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -51,12 +52,18 @@ def find_removable(store: Store, live: Live) -> list[Item]:
 
 
 def remove(items: list[Item]) -> None:
-    """Remove files. A file that is already gone is not an error."""
+    """Remove files and folders. One that is already gone is not an error. A folder is renamed first, so that a run that starts meanwhile
+    finds a whole plan or none, and then writes its own."""
     for item in items:
+        path = item.path
         try:
-            item.path.unlink(missing_ok=True)
+            if path.is_dir() and not path.is_symlink():
+                path = path.rename(path.with_name(f".{path.name}.gone"))
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
         except OSError as error:
-            raise cannot("remove", item.path, error) from error
+            raise cannot("remove", path, error) from error
 
 
 def verify(store: Store) -> tuple[int, int]:
