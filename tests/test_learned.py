@@ -216,7 +216,7 @@ def test_value_maps_that_leave_out_a_gate_are_not_provided(lab: Path) -> None:
 @pytest.mark.long
 def test_a_failure_is_not_cached(lab: Path) -> None:
     (lab.parent / "helper_lab.py").write_text("SCALE = int('six')\n")
-    with pytest.raises(RankfallError, match="helper_lab.py, line 1: cannot be imported: ValueError.*six"):
+    with pytest.raises(RankfallError, match=r"helper_lab.py, line 1: cannot be imported: ValueError.*six"):
         components.describe("task", "learn_lab:parity")
     (lab.parent / "helper_lab.py").write_text("SCALE = 6\n")
     assert components.facts_of("task", "learn_lab:parity")["INPUTS"] == "tokens"

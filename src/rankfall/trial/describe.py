@@ -71,7 +71,7 @@ def learn(kind: str, component: Any) -> tuple[dict[str, Any], str]:
     from rankfall.trial.learn import LEARN  # imports torch
 
     try:
-        return LEARN[kind](component), ""
+        return LEARN[kind](component, {}), ""
     except Exception as error:  # whatever somebody's file may raise; its trial says more
         return {}, describe_error(error)
 
