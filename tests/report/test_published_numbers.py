@@ -66,9 +66,9 @@ def test_every_file_is_read_by_its_quantity() -> None:
     files = sorted(PACKAGE.glob("*/*/published.csv"))
     assert len(files) >= 14
     for file in files:
-        location = components.locate("published", file.parent.name)
-        assert location is not None and location.file == file.with_name("shown.py")
-        assert str(file.relative_to(PACKAGE)) in components.facts(location)["DATA"]
+        found = components.describe("published", file.parent.name)
+        assert found is not None and found.location.file == file.with_name("shown.py")
+        assert str(file.relative_to(PACKAGE)) in found.facts["DATA"]
 
 
 def test_one_of_a_user_is_compared(own: Path) -> None:

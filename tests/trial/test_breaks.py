@@ -8,17 +8,17 @@ from rankfall.trial.candidate import Candidate, Refused
 from rankfall.trial.kinds import try_component
 from rankfall.trial.setting import Surroundings
 
-OTHERWISE = "does something else with its parts than the block `attention`, and does not say BREAKS\n  fix: write BREAKS = ('blocks',)"
+OTHERWISE = "cannot have the whole by blocks, and does not say BREAKS\n  fix: write BREAKS = ('blocks',)"
 ALL = "and does not say BREAKS\n  fix: write BREAKS = ('blocks', 'weights', 'heads', 'values')"
 BAD = [
     ("block", "Doubled", OTHERWISE),
-    ("block", "Twice", f"calls its attention 2 times in a layer, {ALL}"),
-    ("residual", "LastTwo", "has layers that read what earlier ones made (`asks_earlier`), and does not say BREAKS"),
+    ("block", "Twice", ALL),
+    ("residual", "LastTwo", OTHERWISE),
 ]
 
 
 def declare(monkeypatch: pytest.MonkeyPatch, breaks: tuple[str, ...]) -> None:
-    """Make components declare BREAKS. What a user's component does not declare is learned (`learned.py`)."""
+    """Make components declare BREAKS. What a user's component does not declare is learned (`describe.py`)."""
 
     def declaring(*given: object) -> Candidate:
         candidate = Candidate(*given)  # type: ignore[arg-type]

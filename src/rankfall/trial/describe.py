@@ -71,7 +71,7 @@ def learn(kind: str, component: Any) -> tuple[dict[str, Any], str]:
     from rankfall.trial.learn import LEARN  # imports torch
 
     try:
-        return LEARN[kind](component), ""
+        return LEARN[kind](component, {}), ""
     except Exception as error:  # whatever somebody's file may raise; its trial says more
         return {}, describe_error(error)
 
@@ -175,7 +175,8 @@ def answer(request: Request, imports: Imports) -> Answer:
     found: Description | RankfallError
     try:
         found = describe(request, imports)
-        lasting = request.location.shipped or not ("DATA" in found.facts or found.unknown)
+        learned = not request.location.shipped and request.kind in LEARNED
+        lasting = not (found.unknown or (learned and "DATA" in found.facts))
     except RankfallError as error:
         found, lasting = error, True
     except BaseException as error:  # importing somebody's file may raise anything, and end the process

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rankfall.design import Component
 from rankfall.trial import data, nets, objectives, optimizers
 from rankfall.trial.candidate import Candidate, Drawn
+from rankfall.trial.declared import check_declared
 from rankfall.trial.flags import unchanged_flags, unused_generators
 from rankfall.trial.setting import Surroundings
 
@@ -67,4 +68,5 @@ def try_component(kind: str, component: Component, setting: Surroundings, drawn:
         candidate.load(entry.wanted)
         with unused_generators(candidate.refusal):
             entry.attempt(candidate, setting)
+            check_declared(candidate)
     return candidate

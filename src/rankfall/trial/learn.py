@@ -1,9 +1,9 @@
-"""Call a user's component once, at small sizes, to learn what it does not declare.
+"""Call a component at small sizes to learn what it is: what a user's does not declare, and whether declarations are right.
 
 An attention is built with a position, a normaliser and a mask that note which of their methods it calls.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import isclass
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.blocks.attention import Attention
 from rankfall.nets.dropout import no_dropout
 from rankfall.nets.earlier import asks
 from rankfall.nets.masks._mask import Mask
@@ -26,16 +27,25 @@ from rankfall.nets.positions._base import HOOKS, Position
 from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.nets.residuals.scaled import scaled
-from rankfall.trial.declared import METHODS, find_breaks
+from rankfall.trial.independence import AGREE, difference
 from rankfall.trial.noted import LAYERS, MEMBERS, SAMPLES, SIZES, TOKENS, earlier_of, fill, note_calls, random_states
 
+Options = Mapping[str, Any]
+BLOCK_PARTS = ("attention", "mlp", "residual", "mlp_residual", "norm1", "norm2", "placement")
+ATTENTION_MAPS = ("weights", "heads", "values")
+METHODS = {
+    "weights": ("weights",),
+    "heads": ("heads", "contexts", "emit"),
+    "values": ("value", "output", "maps"),
+}  # of what an attention provides
+JUDGED = {"attention": {*METHODS}, "position": {"bias by offset"}, "normaliser": {"factors by offset"}}  # of PROVIDES
 LONGER = (11, 64)  # lengths beyond the one that a component is built for
 OFFERED = {"rotate": "queries", "products": "products", "bias": "scores", "context": "values", "prepare": "lengths"}
 
 
-def learn_task(task: Any) -> dict[str, Any]:
-    """Draw the data of a task with its defaults: integers are tokens or classes, other numbers are vectors or values."""
-    made: Any = task() if isclass(task) else task
+def learn_task(task: Any, options: Options) -> dict[str, Any]:
+    """Draw the data of a task: integers are tokens or classes, other numbers are vectors or values."""
+    made: Any = task(**options) if isclass(task) else partial(task, **options)
     data = made(np.random.default_rng(0))
     inputs, targets = data.train.inputs, data.train.targets
     if data.special > 0 and inputs.shape == targets.shape and torch.equal(inputs, targets):
@@ -46,12 +56,12 @@ def learn_task(task: Any) -> dict[str, Any]:
     return {"INPUTS": "vectors" if inputs.is_floating_point() else "tokens", "TARGETS": kind}
 
 
-def learn_attention(attention: Any) -> dict[str, Any]:
+def learn_attention(attention: Any, options: Options) -> dict[str, Any]:
     """Find which of its position, normaliser and mask an attention calls, which sizes it reads, and which parts it has, in two layers."""
     called: set[str] = set()
-    provided = set(METHODS) & {"weights", "heads", "values"}
+    provided = set(METHODS)
     for layer in LAYERS:
-        net = note_calls(attention, layer, called, {})
+        net = note_calls(attention, layer, called, options)
         provided -= {name for name in provided if not all(hasattr(net, part) for part in METHODS[name])}
         provided -= wrong_parts(net, provided)
     return {
@@ -84,9 +94,9 @@ def wrong_parts(net: Any, provided: set[str]) -> set[str]:
     return wrong
 
 
-def learn_position(position: Any) -> dict[str, Any]:
+def learn_position(position: Any, options: Options) -> dict[str, Any]:
     """Find on what a position acts, whether it runs at other lengths, and whether what it adds to scores depends on offsets alone."""
-    made = position(SIZES)
+    made = position(SIZES, **options)
     fill(made)
     touches = [place for place, method in HOOKS.items() if overrides(made, method)]
     return {
@@ -97,7 +107,7 @@ def learn_position(position: Any) -> dict[str, Any]:
     }
 
 
-def learn_normaliser(normaliser: Any) -> dict[str, Any]:
+def learn_normaliser(normaliser: Any, options: Options) -> dict[str, Any]:
     """Find whether a normaliser prepares queries and keys, and whether it has factors by offset."""
     return {
         "TOUCHES": ["lengths"] if hasattr(normaliser, "prepare") else [],
@@ -105,20 +115,20 @@ def learn_normaliser(normaliser: Any) -> dict[str, Any]:
     }
 
 
-def learn_block(block: Any) -> dict[str, Any]:
+def learn_block(block: Any, options: Options) -> dict[str, Any]:
     """Find whether a block puts its parts together as the block `attention` does, and whether it mixes tokens by its attention alone."""
     breaks: set[str] = set()
     tokenwise = True
     for layer in LAYERS:
         for residual in (partial(add, depth=SIZES.depth), partial(scaled, depth=SIZES.depth, scale=3.0)):
-            made = build_block(block, replace(SIZES, layer=layer), residual)
+            made = build_block(block, replace(SIZES, layer=layer), residual, options)
             x = random_states(made)
             x = made.widen(x) if hasattr(made, "widen") else x
 
             def call(state: Tensor, made: Any = made) -> Any:
                 return made(state, no_dropout, **earlier_of(made))
 
-            breaks |= {*find_breaks(made, x, call)[0], *(["blocks"] if asks(made) else [])}
+            breaks |= {*find_breaks(made, x, call), *(["blocks"] if asks(made) else [])}
             made.attention = NoAttention()
             tokenwise = tokenwise and acts_on_tokens_alone(call, x)
     return {
@@ -127,7 +137,7 @@ def learn_block(block: Any) -> dict[str, Any]:
     }
 
 
-def build_block(block: Any, sizes: Sizes, residual: Any) -> Any:
+def build_block(block: Any, sizes: Sizes, residual: Any, options: Options) -> Any:
     parts: dict[str, Any] = {
         "norm1": Layer(sizes),
         "norm2": Layer(sizes),
@@ -137,7 +147,22 @@ def build_block(block: Any, sizes: Sizes, residual: Any) -> Any:
     }
     attention = Multihead(sizes, Position(), softmax, Mask(no_mask), "blocks.0")
     named = bind_named(block, sizes=sizes, new_norm=partial(Layer, sizes))
-    return named(attention=attention, residual=residual, mlp_residual=residual, **parts)
+    return named(attention=attention, residual=residual, mlp_residual=residual, **parts, **options)
+
+
+def find_breaks(made: Any, x: Tensor, call: Callable[[Tensor], Any]) -> tuple[str, ...]:
+    """Return what of a network a block breaks. `x`: its input (K, B, T, D) or wider; `call`: the block itself."""
+    calls: list[Any] = []
+    hook = made.attention.register_forward_pre_hook(lambda *inputs: calls.append(inputs))
+    with torch.no_grad():
+        try:
+            result = call(x.clone())
+        finally:
+            hook.remove()
+        if len(calls) != 1 or hasattr(made, "widen"):  # a state that is wider than vectors
+            return ("blocks", *ATTENTION_MAPS)
+        usual = Attention(**{name: getattr(made, name) for name in BLOCK_PARTS}, site="blocks.0")(x.clone())
+    return () if result.shape == usual.shape and difference([result], [usual]) <= AGREE else ("blocks",)
 
 
 def acts_on_tokens_alone(call: Callable[[Tensor], Tensor], x: Tensor) -> bool:
@@ -154,14 +179,14 @@ def acts_on_tokens_alone(call: Callable[[Tensor], Tensor], x: Tensor) -> bool:
     return True
 
 
-def learn_residual(residual: Any) -> dict[str, Any]:
+def learn_residual(residual: Any, options: Options) -> dict[str, Any]:
     """Find whether a residual reads what earlier layers made."""
-    return {"BREAKS": ["blocks"] if asks(residual(SIZES)) else []}
+    return {"BREAKS": ["blocks"] if asks(residual(SIZES, **options)) else []}
 
 
-def learn_sentinels(sentinels: Any) -> dict[str, Any]:
+def learn_sentinels(sentinels: Any, options: Options) -> dict[str, Any]:
     """Count the tokens that are added."""
-    made = sentinels(SIZES)
+    made = sentinels(SIZES, **options)
     if made is None:
         return {"COUNT": 0}
     x = fill(made)
@@ -209,7 +234,7 @@ def adds_by_offset(position: Any) -> bool:
     return True
 
 
-LEARN: dict[str, Callable[[Any], dict[str, Any]]] = {
+LEARN: dict[str, Callable[[Any, Options], dict[str, Any]]] = {
     "task": learn_task,
     "attention": learn_attention,
     "position": learn_position,

@@ -1,6 +1,5 @@
 """Try each kind of `nets/` as a network calls it. Parts around it are those of the package, so that what fails is its own."""
 
-from contextlib import suppress
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -25,9 +24,9 @@ from rankfall.nets.primitives import Sizes
 from rankfall.nets.residuals.add import add
 from rankfall.random_streams import stream
 from rankfall.trial.candidate import Candidate, Refused
-from rankfall.trial.declared import BLOCK_PARTS, check_attention, check_block, check_earlier, check_methods, declared
+from rankfall.trial.declared import check_weights
+from rankfall.trial.learn import BLOCK_PARTS
 from rankfall.trial.maps import Make, Use, draw_stack, try_maps
-from rankfall.trial.noted import LAYERS, note_calls
 from rankfall.trial.setting import DEPTH, MEMBERS, SAMPLES, Surroundings
 
 ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map", "position", "head")
@@ -105,7 +104,6 @@ def normaliser(candidate: Candidate, setting: Surroundings) -> None:
             )
         )
     make = maker_of(candidate)
-    check_methods(candidate, make(setting.sizes(1)))
     weights = try_maps(candidate, make, uses, setting)[0][0]
     leaked = weights[scores.isneginf()]
     if leaked.any():
@@ -132,7 +130,6 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
     ]
     make = maker_of(candidate)
     one = make(setting.sizes(1))
-    check_methods(candidate, one)
     if isinstance(one, Position):
         own = [use for use in uses if getattr(type(one), use.method) is not getattr(Position, use.method)]
         uses = own or uses[:1]
@@ -186,7 +183,6 @@ def residual(candidate: Candidate, setting: Surroundings) -> None:
 
     def make(sizes: Sizes) -> Any:
         one = maker_of(candidate)(sizes)
-        check_earlier(candidate, one)
         return first_of_pass(one) if isinstance(one, nn.Module) else bind_named(one, depth=DEPTH, layer=1)
 
     try_maps(candidate, make, [use], setting)
@@ -237,27 +233,11 @@ def attention(candidate: Candidate, setting: Surroundings) -> None:
         parts = sizes, Position(), softmax, mask, "blocks.0"
         told = "made of sizes, position, normaliser, mask, site and its options"
         one = require_module(candidate, candidate.call(candidate.found, told, *parts, **candidate.component.options))
-        check_earlier(candidate, one)
         return first_of_pass(one)
 
     x, state = states(setting)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
-    check_attention(candidate, draw_stack(candidate, make, setting), x)
-    check_ignores(candidate)
-
-
-def check_ignores(candidate: Candidate) -> None:
-    """Raise `Refused` if a user's attention reads, with its own options, what IGNORES has. It may be learned from its defaults."""
-    ignores, called = declared(candidate, "IGNORES"), set[str]()
-    if not ignores or ":" not in candidate.component.name:
-        return
-    for layer in LAYERS:
-        with suppress(Exception):  # at these sizes; at those of the network it runs
-            note_calls(candidate.found, layer, called, candidate.component.options)
-    wrong = [name for name in ignores if name in called]
-    if wrong:
-        what = f"reads its {wrong[0]} with these options, and IGNORES has it (declared, or learned from its defaults)"
-        raise candidate.refusal(what, f"write IGNORES without {wrong[0]!r} at the top of its file")
+    check_weights(candidate, draw_stack(candidate, make, setting), x)
 
 
 def block(candidate: Candidate, setting: Surroundings) -> None:
@@ -279,7 +259,6 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
         lacking = [name for name in BLOCK_PARTS if not hasattr(made, name)]
         if lacking:
             raise candidate.refusal(f"has no attribute {lacking[0]}", "keep it: measures take networks apart by it")
-        check_earlier(candidate, made)
         return first_of_pass(made)
 
     x, state = states(setting)
@@ -289,4 +268,3 @@ def block(candidate: Candidate, setting: Surroundings) -> None:
         state = tuple(x.shape[2:])
         candidate.call(one.narrow, "given states as they leave the last block", x)
     try_maps(candidate, make, [Use("states", (x,), (state,), also={"drop": no_dropout})], setting)
-    check_block(candidate, draw_stack(candidate, make, setting), x)

@@ -60,9 +60,9 @@ def defined(cell: Cell, sources: Sources) -> tuple[str, ...]:
     """By the definitions at the top of run/plan/cell.py."""
     content = spec_content(cell.task, cell.architecture, cell.training)
     used = parts(cell.task, cell.architecture, cell.training)
-    task_module = module_of("task", cell.task.task, sources)
+    task_module = module_of("task", cell.task.task)
     roots = [*TRAIN_ROOTS, *DATA_ROOTS, task_module, *ROOTS[cell.engine]]
-    roots += [module_of(kind, part, sources) for kind, part in used]
+    roots += [module_of(kind, part) for kind, part in used]
     files = dict(chain.from_iterable(files_of(k, part, "").items() for k, part in used if k != "task"))
     data_files = files_of("task", cell.task.task, "")
     spec = digest("spec", digest(content), cell.seed)

@@ -68,7 +68,7 @@ class KeptItems:
         if part not in self.codes:
             kind, component = part
             files = files_of(kind, component, f"measures.{self.measure.name}")
-            self.codes[part] = self.sources.code_files([module_of(kind, component, self.sources)]) | files
+            self.codes[part] = self.sources.code_files([module_of(kind, component)]) | files
             if not self.codes[part].items() <= self.measure.code.items():
                 raise Unproved(
                     f"measure {self.measure.name}: an item is made of {kind} {component}, which is not in the measure's key, so nothing is "
