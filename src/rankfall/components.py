@@ -32,7 +32,7 @@ from rankfall.modules import find_module, local_folders, root_of
 
 AUTO = "auto"  # selects the component that fits the task, for kinds that depend on its inputs and targets
 AUTO_KINDS = with_default(Architecture, AUTO) | with_default(Training, AUTO)
-STUDIES = ("rank", "position", "identity", "use", "overview")
+STUDIES = ("rank", "position", "identity", "use", "overview", "studies/prediction")
 OF_A_STUDY = {
     "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
     "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "rule.py", "published": "published.py",
