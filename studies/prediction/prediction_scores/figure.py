@@ -100,8 +100,9 @@ def caption(rows: DataFrame, added: dict[str, DataFrame], outcome: str, statisti
     return (
         f"How well what is measured before training predicts {TITLES[outcome]}, for architectures that no model has seen ({where}; "
         f"{count_words(networks, 'network')} of {count_words(architectures, 'architecture')}): {MEANS[statistic]} of each predictor "
-        f"alone, and what it adds to depth and parameters, which by themselves have {size}, and to the parts of the "
-        f"architecture and its depth, which have {design}. Lines are intervals of 95% over architectures. Beside depth and parameters: {describe_additions(added[SIZE])} "
+        f"alone, and what it adds to depth and parameters, which by themselves have {size}, and to the parts of the architecture and its "
+        f"depth, which have {design}. Lines are intervals of 95% over architectures. Beside depth and parameters: "
+        f"{describe_additions(added[SIZE])} "
         f"Beside architecture and depth: {describe_additions(added[DESIGN])}"
     )
 
