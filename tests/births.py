@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from rankfall.overview.prediction.measure import deal_folds
-from rankfall.overview.prediction.rows import BIRTH, PARTS
-from rankfall.overview.prediction_scores.measure import analyse
+from studies.prediction.prediction.measure import deal_folds
+from studies.prediction.prediction.rows import BIRTH, PARTS
+from studies.prediction.prediction_scores.measure import analyse
 
 FEW = ("residual", "norm_growth", "gradient_queries", "own_share")  # predictors that are known
 

@@ -15,6 +15,7 @@ milliseconds, and a key counts only the module that defines it.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rankfall.annotations import Axes as Axes
     from rankfall.annotations import DataFrame as DataFrame
     from rankfall.annotations import Series as Series
     from rankfall.api.law import Law as Law
@@ -79,6 +80,10 @@ if TYPE_CHECKING:
     from rankfall.report.cell_numbers import at_last as last_layer
     from rankfall.report.cell_numbers import plain as column_as_numbers
     from rankfall.report.claim import Claim as Claim
+    from rankfall.report.colours import BLUE as BLUE
+    from rankfall.report.colours import CHANCE as CHANCE_COLOUR
+    from rankfall.report.colours import GREY as GREY
+    from rankfall.report.colours import RED as RED
     from rankfall.report.colours import colours as colours_of
     from rankfall.report.decision import Band as Band
     from rankfall.report.decision import Decision as Decision
@@ -94,21 +99,36 @@ if TYPE_CHECKING:
     from rankfall.report.decision import judge as judge
     from rankfall.report.decision import within as within
     from rankfall.report.headlines import Headline as Headline
+    from rankfall.report.headlines import by_name as headlines_by_name
+    from rankfall.report.labels import join as join_words
+    from rankfall.report.labels import many as count_words
+    from rankfall.report.lines import below as text_below
+    from rankfall.report.lines import collect_labels as collect_labels
     from rankfall.report.lines import legend_below as legend_below
     from rankfall.report.lines import lines as draw_lines
     from rankfall.report.lines import summary as summarise_lines
     from rankfall.report.page.chart import Chart as Chart
+    from rankfall.report.page.question import TableQuestion as TableQuestion
     from rankfall.report.page.question import ask_range as ask_range
+    from rankfall.report.part_numbers import by_parts as numbers_by_parts
+    from rankfall.report.part_numbers import is_missing as is_missing
+    from rankfall.report.part_numbers import row_of as row_of_parts
+    from rankfall.report.parts import MADE_OF as ARCHITECTURE_PARTS
     from rankfall.report.published_numbers import read_published as read_published
     from rankfall.report.schema import Column as Column
     from rankfall.report.schema import Table as Table
+    from rankfall.report.selection import select as select_rows
+    from rankfall.report.style import WIDTH as FIGURE_WIDTH
     from rankfall.report.style import Picture as Picture
+    from rankfall.report.style import canvas as make_canvas
+    from rankfall.report.variants import number_variants as number_variants
     from rankfall.tasks._dataset import Dataset as Dataset
     from rankfall.tasks._dataset import Split as Split
     from rankfall.tasks._dataset import majority_chance as majority_chance
     from rankfall.tasks._dataset import split_samples as split_samples
     from rankfall.train.objectives._base import Graded as Graded
     from rankfall.train.objectives._base import outputs as call_network
+    from rankfall.use.training.shown import TESTED as TESTED_ROWS
     from rankfall.watch.start import watch as watch
 
 __version__ = "0.3.0"
@@ -211,6 +231,27 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "evidence_rows": "rankfall.report.decision",
     "within": "rankfall.report.decision",
     "random_stream": "rankfall.random_streams:stream",
+    # for figures and sentences
+    "Axes": "rankfall.annotations",
+    "BLUE": "rankfall.report.colours",
+    "CHANCE_COLOUR": "rankfall.report.colours:CHANCE",
+    "GREY": "rankfall.report.colours",
+    "RED": "rankfall.report.colours",
+    "headlines_by_name": "rankfall.report.headlines:by_name",
+    "join_words": "rankfall.report.labels:join",
+    "count_words": "rankfall.report.labels:many",
+    "text_below": "rankfall.report.lines:below",
+    "collect_labels": "rankfall.report.lines",
+    "TableQuestion": "rankfall.report.page.question",
+    "numbers_by_parts": "rankfall.report.part_numbers:by_parts",
+    "is_missing": "rankfall.report.part_numbers",
+    "row_of_parts": "rankfall.report.part_numbers:row_of",
+    "ARCHITECTURE_PARTS": "rankfall.report.parts:MADE_OF",
+    "select_rows": "rankfall.report.selection:select",
+    "FIGURE_WIDTH": "rankfall.report.style:WIDTH",
+    "make_canvas": "rankfall.report.style:canvas",
+    "number_variants": "rankfall.report.variants",
+    "TESTED_ROWS": "rankfall.use.training.shown:TESTED",
 }
 ROOMS = ("watch",)  # modules that are public as they are
 __all__ = [*PUBLIC, *ROOMS]

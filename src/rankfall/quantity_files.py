@@ -15,8 +15,7 @@ from rankfall.descriptions import Location, NotDefined
 from rankfall.errors import RankfallError
 from rankfall.modules import find_module, root_of
 
-PACKAGE = Path(__file__).parent
-STUDIES = ("rank", "position", "identity", "use", "overview")
+STUDIES = ("rank", "position", "identity", "use", "overview", "studies/prediction")
 OF_A_STUDY = {
     "measure": "measure.py", "table": "columns.py", "figure": "figure.py",
     "headline": "headline.py", "chart": "chart.py", "sentence": "sentence.py", "claim": "rule.py", "published": "published.py",
@@ -33,8 +32,9 @@ def quantities_with(kind: str) -> set[str]:
     """Return the quantities of this package that have a kind in `shown.py` or in their single file."""
     found: set[str] = set()
     for study in STUDIES if kind != "claim" else ():
-        shown = [(path.parent.name, path) for path in (PACKAGE / study).glob(f"*/{SHOWN}")]
-        alone = [(path.stem, path) for path in (PACKAGE / study).glob("*.py")]
+        folder = root_of(study) / study
+        shown = [(path.parent.name, path) for path in folder.glob(f"*/{SHOWN}")]
+        alone = [(path.stem, path) for path in folder.glob("*.py")]
         found |= {name for name, path in shown + alone if defines(path, _names_in_file(kind))}
     return found
 
@@ -42,7 +42,8 @@ def quantities_with(kind: str) -> set[str]:
 def locate_in_study(kind: str, quantity: str) -> Location:
     """Locate a component of a quantity of this package."""
     for study in STUDIES if kind != "claim" else ():
-        folder, module = PACKAGE / study / quantity, f"rankfall.{study}.{quantity}"
+        folder = root_of(study) / study / quantity
+        module = f"{study if study.startswith('studies/') else f'rankfall/{study}'}/{quantity}".replace("/", ".")
         location = _locate_in_folder(kind, folder, module)
         if location is None and defines(file := folder.with_suffix(".py"), _names_in_file(kind)):
             location = Location(module, file, _names_in_file(kind))

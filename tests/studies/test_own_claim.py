@@ -110,6 +110,7 @@ WRONG = {
         r"published.0.seen is 'second-hand'",
     ),
     "nothing read": (STATEMENT.replace("[text]", "[]"), RULE, "seen is "),
+    "an experiment of nobody": (f"experiment: cubes\n{STATEMENT}", RULE, "experiment is 'cubes'\nName a folder"),
     "no YAML": (STATEMENT + "- a", RULE, "statement.yaml is not YAML"),
     "a number of what": (STATEMENT, RULE.replace("(ONE,)", "(0.5,)"), r"thresholds.0 is 0.5.*\nWrite each number"),
     "no rule": (STATEMENT, RULE.replace("def decide", "def decides"), "defines no function or class 'decide'"),

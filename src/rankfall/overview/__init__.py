@@ -1,1 +1,1 @@
-"""Overviews of all studies: the scorecard, the published numbers, joint losses of rank and identity, predictions, claims and the census."""
+"""Overviews of all studies: the scorecard, the published numbers, joint losses of rank and identity, verdicts on claims and the census."""

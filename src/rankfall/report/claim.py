@@ -17,7 +17,7 @@ from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, describe_error
 from rankfall.report.decision import Decision, Read, Threshold
 from rankfall.report.quantities import lent, sources
-from rankfall.report.statements import STATEMENT, experiment_of, read_statement
+from rankfall.report.statements import STATEMENT, read_statement
 
 SEEN = {  # parts of a source that have been read
     "table": "a table of the paper",
@@ -89,14 +89,19 @@ def load_claim(folder: str) -> Claim:
     """Return the claim of a folder, which is named like a component: by its name, or by its module if it is a user's."""
     location = components.locate("claim", folder)
     assert location is not None
-    decide = components.load("claim", folder)
+    parent, _, name = folder.rpartition(".")
     path = location.file.with_name(STATEMENT)
     fields = read_statement(path)
-    fields.pop("experiment", None)
-    rule = inspect.getmodule(decide)
-    about = {"name": folder.rpartition(".")[2], "table": experiment_of(folder), "decide": decide}
+    experiment = fields.pop("experiment", name)
+    table = f"{parent}.{experiment}" if parent else experiment
+    if experiment != name and not (path.parents[1] / experiment / components.EXPERIMENT).is_file():
+        raise RankfallError(
+            f"{path}: experiment is {experiment!r}\nName a folder beside this one that has an experiment.py"
+        )
+    decide = components.load("claim", folder)
+    thresholds = getattr(inspect.getmodule(decide), "THRESHOLDS", ())
     try:
-        return Claim(**fields, **about, thresholds=getattr(rule, "THRESHOLDS", ()))
+        return Claim(**{**fields, "name": name, "table": table, "decide": decide, "thresholds": thresholds})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -28,15 +28,6 @@ def read_statement(path: Path) -> dict[str, Any]:
     return fields
 
 
-def experiment_of(claim: str) -> str:
-    """Return the quantity whose experiment measures a claim: its own folder, or the folder beside it that its statement names."""
-    location = components.locate("claim", claim)
-    assert location is not None
-    parent, _, name = claim.rpartition(".")
-    experiment = read_statement(location.file.with_name(STATEMENT)).get("experiment", name)
-    return f"{parent}.{experiment}" if parent else str(experiment)
-
-
 def claims_sharing(modules: Iterable[str]) -> Iterator[str]:
     """Yield the users' claims that share the experiment of one of these modules, from the folders beside it."""
     for module in modules:

@@ -17,6 +17,7 @@ from rankfall import components
 from rankfall.descriptions import Description, Option
 from rankfall.design import Component
 from rankfall.errors import RankfallError
+from rankfall.modules import root_of
 from rankfall.quantity_files import OF_A_STUDY
 from rankfall.run.config.bounds import NAME
 from rankfall.run.config.facts import FORMS, fits_form
@@ -97,6 +98,8 @@ def description(kind: str, name: str, path: str) -> Description | None:
         if name in known or ":" in name or ("." in name and kind in OF_A_STUDY):  # an existing file
             raise problem(path, str(error)) from None
         hint = "" if known else f"there is no file {components.KINDS[kind][0]}"
+        if kind in OF_A_STUDY and not (root_of("studies/") / "studies" / "claims").is_dir():
+            hint = "claims and prediction are in studies/ of a checkout of Rankfall, not in the installed package: run there"
         if "." in name:
             hint = f"write a component outside of this package as {':'.join(name.rsplit('.', 1))}"
         raise problem(path, f"unknown {kind} {name!r}", allowed=known, given=name, hint=hint) from None

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankfall.annotations import DataFrame
-from rankfall.errors import RankfallError
-from rankfall.measure.context import Context
-from rankfall.overview.prediction.outcomes import (
+from rankfall import Context, DataFrame, RankfallError, number_variants, random_stream
+from studies.prediction.prediction.outcomes import (
     PLACE,
     chosen_rates,
     fate,
@@ -23,10 +21,8 @@ from rankfall.overview.prediction.outcomes import (
     samples,
     steps_to,
 )
-from rankfall.overview.prediction.predictors import of_network, sizes
-from rankfall.overview.prediction.rows import BIRTH, PARTS, column
-from rankfall.random_streams import stream
-from rankfall.report.variants import number_variants
+from studies.prediction.prediction.predictors import of_network, sizes
+from studies.prediction.prediction.rows import BIRTH, PARTS, column
 
 TABLE = "prediction"
 NEEDS = "tables"
@@ -133,6 +129,6 @@ def deal_folds(names: Any, folds: int) -> np.ndarray:
     """Return the fold of each architecture. Folds are dealt in a random order that depends only on the number of names, so that all
     networks of an architecture are in one fold."""
     each = sorted(set(names))
-    order = stream(0, "prediction", "folds").permutation(len(each))
+    order = random_stream(0, "prediction", "folds").permutation(len(each))
     place = {each[architecture]: rank % min(folds, len(each)) for rank, architecture in enumerate(order)}
     return np.array([place[name] for name in names])

@@ -1,6 +1,6 @@
 """Outcomes and statistics, with the thresholds of the study, and selections of rows by outcome and by null model."""
 
-from rankfall.annotations import DataFrame
+from rankfall import DataFrame
 
 AUC, SOMERS_D, SHARE = "auc", "somers_d", "r2"
 TRAINS, HOW_WELL, STEPS, DEPTH = "trains", "over_chance", "steps", "largest_depth"

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from rankfall.annotations import DataFrame
-from rankfall.overview.prediction.rows import PARTS
-from rankfall.overview.prediction_scores.features import encode_parts, features
-from rankfall.overview.prediction_scores.fits import linear, logistic, scores
-from rankfall.overview.prediction_scores.pairs import Sums, auc, explain_variance, somers_d
-from rankfall.overview.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, SOMERS_D, STATISTICS, TRAINS
+from rankfall import DataFrame
+from studies.prediction.prediction.rows import PARTS
+from studies.prediction.prediction_scores.features import encode_parts, features
+from studies.prediction.prediction_scores.fits import linear, logistic, scores
+from studies.prediction.prediction_scores.pairs import Sums, auc, explain_variance, somers_d
+from studies.prediction.prediction_scores.rows import AUC, DEPTH, HOW_WELL, SHARE, SOMERS_D, STATISTICS, TRAINS
 
 Array = NDArray[np.float64]
 DIGITS = 6  # of scores, which are about 1: further digits come from rounding and the small penalty of the intercept

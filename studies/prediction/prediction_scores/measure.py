@@ -14,20 +14,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankfall.annotations import DataFrame
-from rankfall.measure.context import Context
-from rankfall.overview.prediction import measure as prediction
-from rankfall.overview.prediction.measure import networks as all_networks
-from rankfall.overview.prediction.rows import BIRTH, PARTS, column
-from rankfall.overview.prediction_scores.held_out import judge, why_no_value
-from rankfall.overview.prediction_scores.pairs import Sums
-from rankfall.overview.prediction_scores.rows import ALL, DESIGN, NULLS, SIZE, STATISTICS
-from rankfall.overview.prediction_scores.verdict import LEVEL, UNDECIDED, enough, of_alone, of_gain
-from rankfall.random_streams import stream
+from rankfall import Context, DataFrame, random_stream
+from studies.prediction.prediction.measure import networks as all_networks
+from studies.prediction.prediction.rows import BIRTH, PARTS, column
+from studies.prediction.prediction_scores.held_out import judge, why_no_value
+from studies.prediction.prediction_scores.pairs import Sums
+from studies.prediction.prediction_scores.rows import ALL, DESIGN, NULLS, SIZE, STATISTICS
+from studies.prediction.prediction_scores.verdict import LEVEL, UNDECIDED, enough, of_alone, of_gain
 
 TABLE = "prediction_scores"
 NEEDS = "tables"
-TABLES = prediction.TABLES
+TABLES = READ
 FINDS = ["headline"]
 LIMITS = {"selection": (0, None), "threshold": (0, 1), "folds": (2, None), "draws": (100, None)}
 KNOWS = {
@@ -68,7 +65,7 @@ def analyse(networks: DataFrame, draws: int) -> Iterator[dict[str, Any]]:
         return
     predictors = [name for name in BIRTH if networks[column(name)].notna().any()]
     architectures = sorted(networks.architecture.unique())
-    drawn = stream(0, "prediction_scores", "draws").multinomial(
+    drawn = random_stream(0, "prediction_scores", "draws").multinomial(
         len(architectures), np.full(len(architectures), 1 / len(architectures)), size=draws
     )
     drawn = np.vstack([np.ones(len(architectures)), drawn])  # the first draw is the original architectures

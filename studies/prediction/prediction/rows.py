@@ -1,9 +1,8 @@
 """The predictors of a network: the parts of its architecture, and numbers from measures before training with the table of each."""
 
-from rankfall.report.parts import MADE_OF
+from rankfall import ARCHITECTURE_PARTS
 
-PARTS = {**MADE_OF, "init": "how initial values are drawn"}  # from the configuration, without a measurement
-
+PARTS = {**ARCHITECTURE_PARTS, "init": "how initial values are drawn"}  # from the configuration, without a measurement
 BIRTH = {  # predictor: its table, and its meaning
     "residual": ("states", "log10 of |res(X)| / |X| after the last layer"),
     "cosine": ("states", "mean cosine between tokens after the last layer"),

@@ -2,9 +2,24 @@
 
 from typing import Any, Literal
 
-from rankfall.annotations import Axes, DataFrame, Read
-from rankfall.errors import RankfallError
-from rankfall.overview.prediction_scores.rows import (
+from rankfall import (
+    BLUE,
+    CHANCE_COLOUR,
+    FIGURE_WIDTH,
+    GREY,
+    RED,
+    Axes,
+    DataFrame,
+    Picture,
+    RankfallError,
+    Read,
+    collect_labels,
+    count_words,
+    join_words,
+    make_canvas,
+    text_below,
+)
+from studies.prediction.prediction_scores.rows import (
     ALL,
     DESIGN,
     MARGIN,
@@ -19,10 +34,6 @@ from rankfall.overview.prediction_scores.rows import (
     select_null,
     statistic_rows,
 )
-from rankfall.report.colours import BLUE, CHANCE, GREY, RED
-from rankfall.report.labels import join, many
-from rankfall.report.lines import below, collect_labels
-from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["prediction_scores"]
 VERDICTS = {"adds": BLUE, "predicts": BLUE, "adds nothing": RED, "does not predict": RED, "undecided": GREY}
@@ -50,16 +61,16 @@ def prediction_scores(
     if added[DESIGN].empty:
         why = next(
             iter(rows.value_reason),
-            f"{outcome} has {join(list(STATISTICS[outcome]))}, of tasks {join(sorted(table.task.unique()))}",
+            f"{outcome} has {join_words(list(STATISTICS[outcome]))}, of tasks {join_words(sorted(table.task.unique()))}",
         )
         raise RankfallError(f"figure prediction_scores: no {chosen} of {outcome} for task {task!r}: {why}")
     order = list(added[DESIGN].predictor)
     alone = rows[(rows.kind == "alone") & (rows.over == DESIGN)]
-    figure, ((left, *others),) = canvas(1, 3, WIDTH, 0.22 * len(order) + 1.2, sharey=True)
+    figure, ((left, *others),) = make_canvas(1, 3, FIGURE_WIDTH, 0.22 * len(order) + 1.2, sharey=True)
     others[1].sharex(others[0])
     dots(left, alone, order, "value", "low", "high")
     left.set_yticks(range(len(order)), [name.replace("_", " ") for name in order][::-1])
-    left.axvline(NOTHING[chosen], color=CHANCE, linestyle=":", label="knows nothing")
+    left.axvline(NOTHING[chosen], color=CHANCE_COLOUR, linestyle=":", label="knows nothing")
     left.set(xlabel=f"{MEANS[chosen]} of it alone", title=TITLES[outcome])
     for panel, null in zip(others, NULLS, strict=True):
         left.axvline(select_null(rows, null).value.item(), color="#222222", linestyle=DASHES[null], label=null)
@@ -67,7 +78,7 @@ def prediction_scores(
         panel.axvline(0, color="#222222", linestyle=DASHES[null])
         panel.axvspan(-MARGIN[chosen], MARGIN[chosen], color="#eeeeee", zorder=0, label="a gain that does not matter")
         panel.set(xlabel=f"{MEANS[chosen]} that it adds", title=f"beside {null}")
-    below(figure, collect_labels([left, *others]), 3)
+    text_below(figure, collect_labels([left, *others]), 3)
     where = say_where(table, task, int(rows.tasks.iloc[0]))
     return Picture(figure, caption(rows, added, outcome, chosen, where), rows)
 
@@ -88,9 +99,10 @@ def caption(rows: DataFrame, added: dict[str, DataFrame], outcome: str, statisti
     size, design = (describe_null(select_null(rows, null).iloc[0]) for null in NULLS)
     return (
         f"How well what is measured before training predicts {TITLES[outcome]}, for architectures that no model has seen ({where}; "
-        f"{many(networks, 'network')} of {many(architectures, 'architecture')}): {MEANS[statistic]} of each predictor alone, and what it "
-        f"adds to depth and parameters, which by themselves have {size}, and to the parts of the architecture and its depth, which have "
-        f"{design}. Lines are intervals of 95% over architectures. Beside depth and parameters: {describe_additions(added[SIZE])} "
+        f"{count_words(networks, 'network')} of {count_words(architectures, 'architecture')}): {MEANS[statistic]} of each predictor "
+        f"alone, and what it adds to depth and parameters, which by themselves have {size}, and to the parts of the architecture and its "
+        f"depth, which have {design}. Lines are intervals of 95% over architectures. Beside depth and parameters: "
+        f"{describe_additions(added[SIZE])} "
         f"Beside architecture and depth: {describe_additions(added[DESIGN])}"
     )
 
@@ -110,10 +122,10 @@ def describe_additions(added: DataFrame) -> str:
         verdict: list(part.predictor.str.replace("_", " ")) for verdict, part in added.groupby("verdict", sort=False)
     }
     parts = [
-        f"{join(named['adds'])} {'adds' if len(named['adds']) == 1 else 'add'} to them"
+        f"{join_words(named['adds'])} {'adds' if len(named['adds']) == 1 else 'add'} to them"
         if "adds" in named
         else "none adds to them for sure",
-        f"{join(named['adds nothing'])} {'adds' if len(named['adds nothing']) == 1 else 'add'} nothing that matters"
+        f"{join_words(named['adds nothing'])} {'adds' if len(named['adds nothing']) == 1 else 'add'} nothing that matters"
         if "adds nothing" in named
         else "",
         name_undecided(named["undecided"]) if "undecided" in named else "",
@@ -124,7 +136,7 @@ def describe_additions(added: DataFrame) -> str:
 def name_undecided(names: list[str]) -> str:
     """Say which predictors are undecided, by name if they are few."""
     return (
-        f"{join(names)} {'is' if len(names) == 1 else 'are'} undecided"
+        f"{join_words(names)} {'is' if len(names) == 1 else 'are'} undecided"
         if len(names) <= NAMED
         else f"{len(names)} are undecided"
     )

@@ -8,15 +8,15 @@ import scipy.stats
 from births import analysis, ended, networks, one
 from pandas import DataFrame, Series
 
-from rankfall.overview.prediction_scores.features import features
-from rankfall.overview.prediction_scores.figure import prediction_scores
-from rankfall.overview.prediction_scores.fits import linear, logistic, scores
-from rankfall.overview.prediction_scores.held_out import judge
-from rankfall.overview.prediction_scores.measure import KNOWS, ends
-from rankfall.overview.prediction_scores.pairs import auc, explain_variance, somers_d
-from rankfall.overview.prediction_scores.rows import DESIGN, SIZE
-from rankfall.overview.prediction_scores.sentence import say_prediction
-from rankfall.overview.prediction_scores.verdict import of_alone, of_gain
+from studies.prediction.prediction_scores.features import features
+from studies.prediction.prediction_scores.figure import prediction_scores
+from studies.prediction.prediction_scores.fits import linear, logistic, scores
+from studies.prediction.prediction_scores.held_out import judge
+from studies.prediction.prediction_scores.measure import KNOWS, ends
+from studies.prediction.prediction_scores.pairs import auc, explain_variance, somers_d
+from studies.prediction.prediction_scores.rows import DESIGN, SIZE
+from studies.prediction.prediction_scores.sentence import say_prediction
+from studies.prediction.prediction_scores.verdict import of_alone, of_gain
 
 
 def test_a_predictor_that_decides_has_an_auc_of_one() -> None:

@@ -1,6 +1,6 @@
 """The table prediction_scores.parquet: how well models of measurements at birth predict the outcomes of networks."""
 
-from rankfall.report.schema import Column, Table
+from rankfall import Column, Table
 
 
 def prediction_scores() -> Table:

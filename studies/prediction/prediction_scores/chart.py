@@ -1,6 +1,6 @@
 """The page's chart of the scores."""
 
-from rankfall.report.page.chart import Chart
+from rankfall import Chart
 
 CHARTS = (
     Chart(

@@ -2,11 +2,9 @@
 
 import pandas as pd
 
-from rankfall.annotations import DataFrame
-from rankfall.overview.prediction_scores.figure import describe_additions
-from rankfall.overview.prediction_scores.rows import ALL, DESIGN, SIZE, by_gain, say_where, select_null, statistic_rows
-from rankfall.report.labels import join, many
-from rankfall.report.page.question import Read, TableQuestion
+from rankfall import DataFrame, Read, TableQuestion, count_words, join_words
+from studies.prediction.prediction_scores.figure import describe_additions
+from studies.prediction.prediction_scores.rows import ALL, DESIGN, SIZE, by_gain, say_where, select_null, statistic_rows
 
 
 def say_prediction(read: Read) -> tuple[str, str]:
@@ -23,13 +21,13 @@ def say_prediction(read: Read) -> tuple[str, str]:
         f"{one.predictor.replace('_', ' ')} ({one.value:.0%})"
         for one in alone.sort_values("value", ascending=False).itertuples()
     ]
-    better = f"{join(known)} {'does' if len(known) == 1 else 'do'}" if known else "none does"
+    better = f"{join_words(known)} {'does' if len(known) == 1 else 'do'}" if known else "none does"
     return (
         f"Who reads the configuration (the parts of an architecture and its depth) puts {design.value:.0%} of pairs of networks in the "
         f"right order by whether they train, on architectures left out; depth and parameters put {size.value:.0%} "
-        f"({say_where(table, ALL, design.tasks)}; {many(int(design.networks), 'network')}, "
-        f"{many(int(design.architectures), 'architecture')}). "
-        f"Of {many(len(added), 'predictor')} measured before training, {better} better than nothing (50%) for sure, alone. "
+        f"({say_where(table, ALL, design.tasks)}; {count_words(int(design.networks), 'network')}, "
+        f"{count_words(int(design.architectures), 'architecture')}). "
+        f"Of {count_words(len(added), 'predictor')} measured before training, {better} better than nothing (50%) for sure, alone. "
         f"Beside architecture and depth: {describe_additions(added)}{describe_together(rows)}",
         "",
     )

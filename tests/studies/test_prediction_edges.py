@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from births import analysis, ended, networks, one
 
-from rankfall.overview.prediction_scores.rows import DESIGN
+from studies.prediction.prediction_scores.rows import DESIGN
 
 
 def test_networks_without_any_to_learn_from_have_no_score() -> None:

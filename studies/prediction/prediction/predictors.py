@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankfall.annotations import DataFrame, Series
-from rankfall.report.cell_numbers import at_last
-from rankfall.report.headlines import by_name
-from rankfall.report.part_numbers import by_parts, is_missing, row_of
+from rankfall import DataFrame, Series, headlines_by_name, is_missing, last_layer, numbers_by_parts, row_of_parts
 
 LEAST = 1e-30  # smaller gradients count as this
 ROUNDING = 1e-16  # smaller residuals count as this
@@ -24,7 +21,7 @@ def of_states(quantity: str) -> Callable[[DataFrame], DataFrame]:
 
 def last(rows: DataFrame) -> Series:
     """Return the values of the last layer, by key. A network without values is absent."""
-    return at_last(rows).set_index("key").value.astype(float)
+    return last_layer(rows).set_index("key").value.astype(float)
 
 
 def growth(rows: DataFrame, first: int) -> Series:
@@ -87,15 +84,15 @@ def of_network(name: str, table: DataFrame | None, born: DataFrame) -> Series:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = OF_TABLE[name](table[table.key.isin(born.key)]).reindex(born.key)
         return found.where(np.isfinite(found))
-    headline = by_name(HEADLINES_OF[name])
-    rows = by_parts(table, headline)
+    headline = headlines_by_name(HEADLINES_OF[name])
+    rows = numbers_by_parts(table, headline)
     assert rows is not None
     made = {key: of_parts(headline, rows, row) for key, row in zip(born.key, born.to_dict("records"))}
     return pd.Series(made, dtype=float).reindex(born.key)
 
 
 def of_parts(headline: Any, rows: Any, row: Mapping[str, Any]) -> float:
-    one = row_of(headline, rows, row)
+    one = row_of_parts(headline, rows, row)
     if isinstance(one, str):
         return float("nan")
     number = headline.number(one).number

@@ -2,7 +2,7 @@
 
 import math
 
-from rankfall.overview.prediction_scores.rows import MARGIN, NOTHING
+from studies.prediction.prediction_scores.rows import MARGIN, NOTHING
 
 LEVEL = 0.05
 FEWEST = 20  # of the architectures that count

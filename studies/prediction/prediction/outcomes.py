@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankfall.annotations import DataFrame, Series
-from rankfall.report.selection import select
-from rankfall.use.training.shown import TESTED
+from rankfall import TESTED_ROWS, DataFrame, Series, select_rows
 
 DIVERGED, STUCK, SLOW, TRAINED = "diverged", "stuck", "slow", "trained"
 STILL = 0.2  # share of the threshold below which a network is stuck
@@ -50,7 +48,7 @@ def steps_to(
 ) -> Series:
     """Return, by key, the optimiser steps until test accuracy over chance first reaches the task's threshold, null if it never does.
     `samples` are those of an epoch, by task, since a network that diverged or stopped has taken fewer steps than its epochs have."""
-    rows = select(curves[curves.epoch > 0], TESTED)
+    rows = select_rows(curves[curves.epoch > 0], TESTED_ROWS)
     known = cells.assign(best=best_accuracy(cells)).set_index("key")[["chance", "best", "batch"]].astype(float)
     rows = rows[rows.key.isin(known.index)]
     about = known.loc[rows.key]

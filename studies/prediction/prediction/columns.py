@@ -1,7 +1,7 @@
 """The table prediction.parquet: each network at birth, and its outcome after training."""
 
-from rankfall.overview.prediction.rows import BIRTH, PARTS, column
-from rankfall.report.schema import Column, Table
+from rankfall import Column, Table
+from studies.prediction.prediction.rows import BIRTH, PARTS, column
 
 
 def prediction() -> Table:

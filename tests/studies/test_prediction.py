@@ -10,10 +10,10 @@ from cells_table import cell as row_of_cell
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.prediction.measure import deal_folds, prediction
-from rankfall.overview.prediction.outcomes import chosen_rates, fate, largest_depths, over_chance, steps_to
-from rankfall.overview.prediction.predictors import of_network
 from rankfall.report.conform import conform
+from studies.prediction.prediction.measure import deal_folds, prediction
+from studies.prediction.prediction.outcomes import chosen_rates, fate, largest_depths, over_chance, steps_to
+from studies.prediction.prediction.predictors import of_network
 
 
 def cell(architecture: str, seed: int, lr: float, accuracy: float, **fields: Any) -> dict[str, Any]:
