@@ -16,8 +16,7 @@ from rankfall.check.orders import change_entry, nearly_equal
 from rankfall.models.modules.examine import Examined
 from rankfall.models.modules.flow import Branch, Flow
 from rankfall.models.modules.passes import Edits, collect_sums, run_through
-from rankfall.rank.orders.fit import fit, leave_order_empty
-from rankfall.rank.orders.slopes import FITTED, FLOOR, NEAR, relative
+from rankfall.rank.orders.slopes import FITTED, FLOOR, NEAR, fit, leave_order_empty, relative
 from rankfall.rank.residual import residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
 
