@@ -48,7 +48,7 @@ TESTS = {  # of a room, and the folders of tests that hold its numbers
     "measure": ("measure", "models", "rank", "identity", "position"),
 }
 # Of a quantity, but none of its arithmetic; tests/report and tests/overview ask about them.
-SHOWN = ("figure.py", "columns.py", "chart.py", "headline.py", "sentence.py", "claim.py", "published.py")
+SHOWN = ("shown.py", "figure.py", "columns.py", "chart.py", "headline.py", "sentence.py", "claim.py", "published.py")
 NOTICED = 0.95  # share of edits, but for equivalent ones
 FEW = 100  # edits, of which a share says little
 DOUBTFUL, CHANCE = (
