@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from rankfall.identity import effective, programs, scores, witness
+from rankfall.identity import nullspace, programs, witness
 from rankfall.identity.attention import LEFT_OUT, AttentionOptions, LayerNumbers, _quantities
 from rankfall.identity.cells import _find_mask
 from rankfall.identity.nullspace import _ones_left, column_space, null_dimension, null_dimension_simplex, rank
@@ -181,11 +181,11 @@ def test_effective_attention_is_the_projection_and_gives_the_same_output() -> No
         t = view.map_values()
         by_hand = view.weights @ t @ torch.linalg.pinv(t, rtol=1e-10)
         torch.testing.assert_close(found[:, :, 0], by_hand, rtol=1e-9, atol=1e-11)
-        assert float(effective.identity_error(rows, found).max()) < 1e-12
+        assert float(nullspace.identity_error(rows, found).max()) < 1e-12
         if tokens <= 4:
             torch.testing.assert_close(found, rows.weights, rtol=1e-9, atol=1e-11)
         expected = np.corrcoef(view.weights[1, 0].flatten(), by_hand[1, 0].flatten())[0, 1]
-        assert float(effective.correlation(rows, found)[1, 0]) == pytest.approx(expected, abs=1e-10)
+        assert float(nullspace.correlation(rows, found)[1, 0]) == pytest.approx(expected, abs=1e-10)
 
 
 def test_quantities_of_effective_attention_by_a_pseudoinverse() -> None:
@@ -214,13 +214,13 @@ def test_scores_of_a_head_s_width_are_recognised() -> None:
     """Log-weights of a softmax of q k^T have the rank of q k^T; those of a second distribution have not (Bhardwaj et al. 2021)."""
     view = drawn(12, head=4)
     rows = rows_of(view)
-    assert (scores.score_rank(view.weights) == 4).all()
+    assert (witness.score_rank(view.weights) == 4).all()
     moved = witness.find_farthest(rows, extent=0.5)
-    assert (scores.score_rank(moved[:, :, 0]) > 4).all()
-    assert scores.free_block(view.allowed) == (slice(0, 12), slice(0, 12))
-    block = scores.free_block(view.allowed.tril())
+    assert (witness.score_rank(moved[:, :, 0]) > 4).all()
+    assert witness.free_block(view.allowed) == (slice(0, 12), slice(0, 12))
+    block = witness.free_block(view.allowed.tril())
     assert block == (slice(6, 12), slice(0, 7)) and bool(view.allowed.tril()[block].all())
-    assert scores.free_block(view.allowed.tril().triu(-3)) is None
+    assert witness.free_block(view.allowed.tril().triu(-3)) is None
 
 
 def test_a_rank_of_scores_counts_what_is_above_rounding() -> None:
@@ -230,18 +230,18 @@ def test_a_rank_of_scores_counts_what_is_above_rounding() -> None:
     left, right = basis[:, :2], torch.linalg.qr(basis - basis.mean(0)).Q[:, :2]
     for second, expected in ((1e-7, 2), (1e-12, 1)):
         logs = (left * torch.tensor([1.0, second], dtype=DTYPE)) @ right.mT
-        assert int(scores.score_rank(logs.exp())) == expected
+        assert int(witness.score_rank(logs.exp())) == expected
 
 
 def test_shares_entropy_and_the_first_token() -> None:
     view = drawn(6)
     rows = rows_of(view)
-    found = effective.shares(rows.weights, view.kinds)
+    found = nullspace.shares(rows.weights, view.kinds)
     torch.testing.assert_close(found[..., 0], view.weights[..., 0].mean(-1), rtol=1e-12, atol=0)
     torch.testing.assert_close(found[..., 3], view.weights[..., 3:].sum(-1).mean(-1), rtol=1e-12, atol=0)
-    torch.testing.assert_close(effective.first_mass(rows), view.weights[:, :, 1:, 0].mean(-1), rtol=1e-12, atol=0)
+    torch.testing.assert_close(nullspace.first_mass(rows), view.weights[:, :, 1:, 0].mean(-1), rtol=1e-12, atol=0)
     by_hand = -(view.weights * view.weights.log()).sum(-1).mean(-1)
-    torch.testing.assert_close(effective.entropy(rows), by_hand, rtol=1e-12, atol=0)
+    torch.testing.assert_close(nullspace.entropy(rows), by_hand, rtol=1e-12, atol=0)
 
 
 def test_without_the_first_token_it_is_as_if_it_were_not_there() -> None:

@@ -8,7 +8,6 @@ import torch
 from helpers import cells
 from torch import Tensor
 
-from rankfall.identity.ablation import ablation
 from rankfall.identity.attribution.layers import row
 from rankfall.identity.jacobian import (
     JACOBIAN,
@@ -20,6 +19,7 @@ from rankfall.identity.jacobian import (
     constant_sums,
     every_block,
 )
+from rankfall.identity.shares import ablation
 from rankfall.nets.network import Network, Shape, build
 
 TOKENS, WIDTH, MEMBERS, SAMPLES = 5, 8, 2, 2

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rankfall.identity.intervals import estimate_rate, wilson
-from rankfall.identity.nearest import once, shares
+from rankfall.identity.nearest import estimate_rate, once, shares, wilson
 from rankfall.identity.probes import Probes, Start, least_squares
 from rankfall.identity.recovery import Recipe, at_once, recover
 from rankfall.identity.sentences import Sentences, spread

@@ -13,8 +13,7 @@ from rankfall.design import Component
 from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.position.draws import last_rows, random_networks
-from rankfall.position.probe.measure import PROBED
-from rankfall.position.refusals import refusal
+from rankfall.position.probe.measure import PROBED, refusal
 from rankfall.position.rows import distinct
 from rankfall.position.theory import decide
 from rankfall.rank.law.measure import law

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankfall.overview.evidence import chart, figure
+from rankfall.overview.evidence import shown
 from rankfall.report.claim import Claim
 from rankfall.report.decision import HOLDS, Decision, Threshold, within
 
@@ -46,7 +46,7 @@ def picture(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def draw(*values: float, claim: Claim = CLAIM) -> Any:
         monkeypatch.setattr(figure, "declared_claims", lambda: (claim,))
-        return figure.evidence({"evidence": rows(*values), "claims": verdicts}.__getitem__)
+        return shown.figure({"evidence": rows(*values), "claims": verdicts}.__getitem__)
 
     return draw
 
@@ -76,7 +76,7 @@ def test_zero_has_no_place_on_a_logarithmic_axis(picture: Any) -> None:
 def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(CLAIM, name="both", thresholds=(*within(1.0, 0.5, SHARE), Threshold(0.7, "above", SHARE)))
     monkeypatch.setattr(chart, "claims", lambda: (CLAIM, both))
-    (own,) = chart.CHARTS
+    (own,) = shown.CHARTS
     table = pd.concat([rows(1.0), rows(1.0).assign(claim="both"), rows(1.0).assign(claim="nobody's")])
     nan = math.nan
     wanted = {

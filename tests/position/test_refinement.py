@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.refinement import Sight, layers
-from rankfall.position.sight import Undecided, labels, sight
+from rankfall.position.sight import Sight, Undecided, labels, layers, sight
 
 
 def numbered(states: Sequence[Hashable]) -> list[int]:

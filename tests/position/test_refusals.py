@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.refusals import fits, refusal
+from rankfall.position.probe.measure import fits, refusal
 
 DESIGN = Architecture(name="probed", position=Component("none"), depth=1, heads=1, width=2, mask=Component("causal"))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.refinement import Sight, join_labels
+from rankfall.position.sight import Sight, join_labels
 from rankfall.position.theory import Key, decide, verdict
 
 N, WIDTH, HEAD = 32, 6, 4

@@ -7,8 +7,7 @@ import pytest
 import torch
 from one_stack import chosen, stack
 
-from rankfall.rank.attention_weights.measure import FIRST_LEFT_OUT, attention_weights
-from rankfall.rank.attention_weights.rows_of_weights import of_rows
+from rankfall.rank.attention_weights.measure import FIRST_LEFT_OUT, attention_weights, of_rows
 
 DOUBLE = {"dtype": torch.float64}
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rankfall.rank.effective_rank import effective_rank
+from rankfall.rank.spectrum import effective_rank
 
 DOUBLE = {"dtype": torch.float64}
 

@@ -151,7 +151,7 @@ def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below
 @pytest.mark.long
 def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
     """Small weights meet the condition, large ones miss it in the first layer; written out from the states."""
-    from rankfall.rank.model_law import theory
+    from rankfall.rank.model_law import measure as theory
 
     for spread, held in ((0.02, True), (1.0, False)):
         config = {**CONFIGS["bert"], "initializer_range": spread}

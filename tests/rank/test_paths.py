@@ -15,10 +15,9 @@ from rankfall.measure.member import each_network
 from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
 from rankfall.rank.paths import ends as _path_ends
-from rankfall.rank.paths.at_once import at_once
 from rankfall.rank.paths.ends import SKIP, path_ends
 from rankfall.rank.paths.equal_tokens import Symbols, are_states_alike, indistinct
-from rankfall.rank.paths.measure import draw, paths, read
+from rankfall.rank.paths.measure import at_once, draw, paths, read
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
 

@@ -10,8 +10,7 @@ from rankfall.measure.context import Context
 from rankfall.report.cell_columns import cell_columns
 from rankfall.report.ranking import read_seeds
 from rankfall.run.plan import make_plan
-from rankfall.use.cost.clock import one_thread, time_calls
-from rankfall.use.cost.measure import cost, design
+from rankfall.use.cost.measure import cost, design, one_thread, time_calls
 
 CONFIG = {
     "name": "cost",

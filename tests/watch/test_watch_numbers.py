@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from rankfall.rank.effective_rank import effective_rank
 from rankfall.rank.residual import relative_residual
+from rankfall.rank.spectrum import effective_rank
 from rankfall.watch.attention import AttentionListener
 from rankfall.watch.numbers import state_numbers, weight_numbers
 

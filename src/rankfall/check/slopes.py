@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.check.orders import change_entry, nearly_equal
-from rankfall.rank.orders.fit import fit, leave_order_empty
-from rankfall.rank.orders.slopes import FITTED, FLOOR, NEAR, relative
+from rankfall.rank.orders.slopes import FITTED, FLOOR, NEAR, fit, leave_order_empty, relative
 from rankfall.rank.residual import residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
 from rankfall.streams.examine import Examined

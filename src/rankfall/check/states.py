@@ -7,8 +7,8 @@ import math
 from torch import Tensor
 
 from rankfall.check.layer import LayerReport
-from rankfall.rank.effective_rank import effective_rank
 from rankfall.rank.residual import relative_residual
+from rankfall.rank.spectrum import effective_rank
 
 LARGEST = 3  # channels
 

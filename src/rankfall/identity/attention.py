@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.identity import effective, programs, scores, witness
+from rankfall.identity import nullspace, programs, witness
 from rankfall.identity.nullspace import column_space, null_dimension, null_dimension_simplex, rank
 from rankfall.identity.nullspace import effective as effective_attention
 from rankfall.identity.rows import GroupedRows, outlier_channels, rows_of
@@ -124,22 +124,22 @@ def _quantities(
         yield "null_simplex", mask_lost(_over_groups(null_dimension_simplex(rows, tolerance))), at
     projected = effective_attention(rows, TOLERANCE)
     projected = torch.where(lost.T[:, :, None, None, None], torch.nan, projected)
-    yield "effective_error", effective.identity_error(rows, projected).T, none
-    yield "correlation", effective.correlation(rows, projected).T, {"none": f"all weights are equal, or {LOST}"}
+    yield "effective_error", nullspace.identity_error(rows, projected).T, none
+    yield "correlation", nullspace.correlation(rows, projected).T, {"none": f"all weights are equal, or {LOST}"}
     yield "effective_sum", _over_rows(projected.sum(-1)), none
     yield "effective_below_zero", mask_lost(_below_zero(rows, projected)), none
     for name, weights in (("share", rows.weights), ("effective_share", projected)):
-        found = effective.shares(weights, view.kinds)  # (B, H, kinds)
+        found = nullspace.shares(weights, view.kinds)  # (B, H, kinds)
         present = torch.nn.functional.one_hot(view.kinds, len(KINDS)).any(1)  # (B, kinds)
         found = torch.where(present[:, None], found, torch.nan)
         for number, kind in enumerate(KINDS):
             yield name, found[..., number].T, {"kind": kind, "none": f"no {kind} in the samples"}
     yield (
         "first_mass",
-        ["the first token is left out"] * view.heads if without_first else effective.first_mass(rows).T,
+        ["the first token is left out"] * view.heads if without_first else nullspace.first_mass(rows).T,
         {},
     )
-    yield "entropy", effective.entropy(rows).T, {}
+    yield "entropy", nullspace.entropy(rows).T, {}
     if bool((rows.weights < 0).any()):
         for name in ("step_distance", "step_error", *PROGRAMS):
             yield name, ["weights are negative: no distribution"] * view.heads, {}
@@ -222,7 +222,7 @@ def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict
 
 def _realisable(view: AttentionView, values: Tensor) -> Found:
     """Yield the ranks of the scores behind A and behind a second distribution, or the reason why they are not informative."""
-    block, least = scores.free_block(view.allowed), view.score_width + 1
+    block, least = witness.free_block(view.allowed), view.score_width + 1
     reason = ""
     if block is None:
         reason = "no large block of rows and columns without a mask"
@@ -241,10 +241,10 @@ def _realisable(view: AttentionView, values: Tensor) -> Found:
         places=torch.arange(block[0].start, block[0].stop)[None],
     )
     moved = witness.find_farthest(inside, extent=0.5)
-    yield "score_rank", scores.score_rank(inside.weights[:, :, 0]).T, {}
+    yield "score_rank", witness.score_rank(inside.weights[:, :, 0]).T, {}
     unmoved = bool((moved == inside.weights).all())
     yield (
         "witness_score_rank",
-        ["there is no second distribution"] * view.heads if unmoved else scores.score_rank(moved[:, :, 0]).T,
+        ["there is no second distribution"] * view.heads if unmoved else witness.score_rank(moved[:, :, 0]).T,
         {},
     )

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall.identity.intervals import estimate_rate
-from rankfall.identity.nearest import DISTANCES, once, shares
+from rankfall.identity.nearest import DISTANCES, estimate_rate, once, shares
 from rankfall.identity.recovery import Recipe, Trained, recover
 from rankfall.identity.sentences import Sentences
 from rankfall.train.resume import Checkpoint

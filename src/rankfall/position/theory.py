@@ -20,8 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from rankfall.design import Architecture
-from rankfall.position.refinement import Places, Sight, layers
-from rankfall.position.sight import Undecided, sight
+from rankfall.position.sight import Places, Sight, Undecided, layers, sight
 
 DEEP = 10**6  # more layers than it takes until colours no longer change
 

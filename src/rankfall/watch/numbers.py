@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rankfall.rank.effective_rank import effective_rank
 from rankfall.rank.powers import measurable, or_nan
 from rankfall.rank.residual import relative_residual
+from rankfall.rank.spectrum import effective_rank
 
 MOST_NUMBERS = 2**22  # float64 numbers at a time
 MOST_TOKENS = 512  # tokens of a sample, for its effective rank

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from rankfall import Context, DataFrame, random_stream
+from studies.prediction.prediction.measure import TABLES as READ
 from studies.prediction.prediction.measure import networks as all_networks
 from studies.prediction.prediction.rows import BIRTH, PARTS, column
 from studies.prediction.prediction_scores.held_out import judge, why_no_value

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from rankfall.identity.ablation import ablation
 from rankfall.identity.attribution.layers import ABLATION, compute_layers, ratio_rows, share_rows
 from rankfall.identity.cells import cell_views
 from rankfall.identity.jacobian import MEMORY, every_block
+from rankfall.identity.shares import ablation
 from rankfall.measure.context import Context
 
 TABLE = "attribution"

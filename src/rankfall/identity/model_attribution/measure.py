@@ -12,10 +12,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from rankfall.identity.ablation import ablation
 from rankfall.identity.attribution.layers import ABLATION, compute_layers, ratio_rows, share_rows
 from rankfall.identity.jacobian import blocks_of
 from rankfall.identity.model_views import model_views
+from rankfall.identity.shares import ablation
 from rankfall.measure.context import Context
 from rankfall.measure.models import by_seed, make_request
 from rankfall.models.restart import first_states, layers_from

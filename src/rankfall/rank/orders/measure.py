@@ -21,8 +21,7 @@ from rankfall.filters import matches
 from rankfall.measure.context import Context
 from rankfall.nets.plain import attention_alone
 from rankfall.rank.centred.assumptions import Unknown
-from rankfall.rank.orders.fit import leave_order_empty
-from rankfall.rank.orders.slopes import measure_slopes
+from rankfall.rank.orders.slopes import leave_order_empty, measure_slopes
 from rankfall.rank.orders.theory import expect_order
 
 TABLE = "orders"

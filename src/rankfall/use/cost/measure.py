@@ -7,7 +7,9 @@ of several. Gradients are computed by autograd for one network at a time, the on
 """
 
 import statistics
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -24,7 +26,6 @@ from rankfall.report.variants import number_variants
 from rankfall.tasks._dataset import draw
 from rankfall.train import recipe
 from rankfall.train.data import Data
-from rankfall.use.cost.clock import one_thread, time_calls
 
 TABLE = "cost"
 NEEDS = "tables"
@@ -127,3 +128,22 @@ def design(kind: type, cell: Mapping[str, Any]) -> Any:
 def component(kind: str, text: str) -> Component:
     """Return the component that a table writes as `scaled(scale=0.1)`."""
     return Component(*complete_options(kind, text))
+
+
+def time_calls(work: Callable[[], object], calls: int) -> float:
+    """Return the mean processor time of one call in this thread, in seconds."""
+    began = time.thread_time()
+    for _ in range(calls):
+        work()
+    return (time.thread_time() - began) / calls
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Restrict PyTorch to one thread, the one that is timed."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
