@@ -208,3 +208,17 @@ def test_a_step_of_an_optimizer_that_cannot_be_traced_is_taken_by_pytorch() -> N
     begun = train_many(MLP.build, MLP.loss, MLP.batches, **(arguments | {"steps": 4}))
     ended = train_many(MLP.build, MLP.loss, MLP.batches, **arguments, resume=begun.state)
     assert torch.equal(ended.state["weights"], served.state["weights"])
+
+
+def test_running_statistics_are_those_of_training_alone() -> None:
+    def normalised() -> nn.Module:
+        return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+
+    known = Known(normalised, cross_entropy, vectors)
+    result = train_many(known.build, known.loss, known.batches, optimizer=SGD(lr=RATES), seeds=SEEDS, steps=STEPS)
+    assert result.engine == "stack"
+    check_alone(known, result, 1e-9, lambda weights, k: torch.optim.SGD(weights, lr=RATES[k]))
+    for k, seed in enumerate(SEEDS):
+        module, _ = train_alone(known, seed, STEPS, lambda weights, k=k: torch.optim.SGD(weights, lr=RATES[k]))
+        for one, other in zip(result.modules[k].buffers(), module.buffers(), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from typing import Any
 
@@ -25,10 +25,10 @@ def table() -> dict[Any, Callable[..., Any]]:
         aten.round.default: round_half_to_even,
         aten.ceil.default: lambda x: -torch.floor(-x),
         aten.trunc.default: lambda x: torch.sign(x) * torch.floor(x.abs()),
-        aten.exp2.default: lambda x: torch.exp(x * math.log(2)),
-        aten.log2.default: lambda x: torch.log(x) / math.log(2),
-        aten.log10.default: lambda x: torch.log(x) / math.log(10),
-        aten.hypot.default: lambda x, y: torch.sqrt(x * x + y * y),
+        aten.exp2.default: lambda x: torch.pow(2.0, x),
+        aten.log2.default: partial(logarithm_to, 2.0),
+        aten.log10.default: partial(logarithm_to, 10.0),
+        aten.hypot.default: hypotenuse,
         aten.isnan.default: lambda x: x != x,
         aten.isinf.default: lambda x: x.abs() == math.inf,
         aten.logical_xor.default: lambda x, y: (x != 0) != (y != 0),
@@ -61,6 +61,22 @@ def round_half_to_even(x: Tensor) -> Tensor:
     below = torch.floor(x)
     rest, odd = x - below, below - 2 * torch.floor(below * 0.5)
     return below + ((rest > 0.5) | ((rest == 0.5) & (odd == 1))).to(x.dtype)
+
+
+def logarithm_to(base: float, x: Tensor) -> Tensor:
+    """Return a logarithm that is exact at whole powers of the base, where steps of a quantiser lie."""
+    found = torch.log(x) / math.log(base)
+    whole = round_half_to_even(found)
+    return torch.where(torch.pow(base, whole) == x, whole, found)
+
+
+def hypotenuse(x: Tensor, y: Tensor) -> Tensor:
+    """Return sqrt(x^2 + y^2), whose squares may overflow. It is infinite beside an infinite number, even if the other is NaN."""
+    x, y = x.abs(), y.abs()
+    most, least = torch.maximum(x, y), torch.minimum(x, y)
+    share = least / torch.where(most == 0, torch.ones_like(most), most)
+    found = most * torch.sqrt(share * share + 1)
+    return torch.where((x == math.inf) | (y == math.inf), torch.full_like(x, math.inf), found)
 
 
 def shrink_gradient(gradient: Tensor, x: Tensor, within: float) -> Tensor:
@@ -142,7 +158,11 @@ def sort_key(x: Tensor, descending: bool) -> tuple[Tensor, float]:
         return key if descending else -key, -(2**24)
     # Masked scores are -inf. They get the smallest finite number as their key, and this number gets the next one.
     key, about = x if descending else -x, torch.finfo(x.dtype)
-    return torch.where(key == -math.inf, about.min, key.clamp(min=about.min * (1 - about.eps))), -math.inf
+    least, next_least = about.min, about.min * (1 - about.eps)
+    if descending:  # NaN comes first, as in `argmax`
+        return torch.where(key == -math.inf, least, key.clamp(min=next_least)), -math.inf
+    key = torch.where(key == -math.inf, next_least, key.clamp(min=about.min * (1 - 2 * about.eps)))
+    return torch.where(x != x, least, key), -math.inf  # NaN comes last
 
 
 def check_size(x: Tensor, dim: int, name: str) -> None:

@@ -195,11 +195,13 @@ def engine_kind(device: torch.device) -> type[Engine]:
 
 def difference(server: Server, stack: Stack, loss: Loss, batch: Batch, members: Iterable[int]) -> str:
     """Return in what a server differs from autograd for some members, or an empty text. Nothing is trained."""
-    chosen = list(members)
+    chosen, buffers = list(members), {name: value.clone() for name, value in stack.buffers.items()}
     results = server.passes(stack, batch)
     gradients = stack.grads[chosen].clone()
     with SortsStably():
         wanted = AutogradServer(stack, loss, together=False).passes(stack, batch, chosen)
+    for name, value in buffers.items():  # such as running statistics
+        stack.buffers[name].copy_(value)
     pairs = [(gradients, stack.grads[chosen]), (results[LOSS][chosen].unsqueeze(1), wanted[LOSS].unsqueeze(1))]
     for what, (one, other) in zip(("gradient", "loss"), pairs):
         size, away = other.norm(dim=1), (one - other).norm(dim=1)

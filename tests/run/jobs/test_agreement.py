@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from emulated import Emulated, emulate
+from emulated import Emulated, EmulatedEngine, emulate
 from helpers import config
 
 from rankfall.errors import NoKernel, RankfallError
@@ -20,6 +20,7 @@ from rankfall.train.progress import Progress
 pytest.importorskip("numba")
 from rankfall.train.machine import gpu
 from rankfall.train.machine.engine import Machined
+from thousandfold import errors
 
 OWN = """def exact(logits):
     return logits.double().softmax(-1).to(logits.dtype)
@@ -85,15 +86,18 @@ def test_a_gpu_trains_as_planned_and_resumes_to_the_bit(tmp_path: Path, monkeypa
 def test_a_gpu_for_which_nothing_compiles_ends_the_job_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Without(Emulated):
+    class NoCompiler(EmulatedEngine):
         def load(self, *given: Any) -> Any:
-            raise NoKernel("compute.engine: no compiler")
+            raise errors.NoKernel("no compiler")
+
+    class Without(Emulated):
+        kind = NoCompiler
 
     emulate(monkeypatch)
     monkeypatch.setattr(gpu, "MachinedOnGpu", Without)
     plan = make_plan(config(compute={"engine": "auto", "device": "cuda", "stack": 128}, training={"epochs": 1}))
     store = Store(tmp_path)
-    with pytest.raises(NoKernel, match="no compiler"):
+    with pytest.raises(NoKernel, match=r"no compiler, or say `compute: \{engine: plain\}`"):
         train(plan, store)
     assert not store.find_cells([cell.key for cell in plan.cells])  # it is no cell's fault
 

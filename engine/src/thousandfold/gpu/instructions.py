@@ -23,7 +23,7 @@ template <int BEGIN> struct Table { static __device__ __forceinline__ int at(int
 // NaN where either is.
 __device__ __forceinline__ real larger(real x, real y) { return x > y || x != x ? x : y; }
 __device__ __forceinline__ real smaller(real x, real y) { return x < y || x != x ? x : y; }
-__device__ __forceinline__ real sign(real x) { return x > 0 ? real(1) : x < 0 ? real(-1) : x * 0; }
+__device__ __forceinline__ real sign(real x) { return x > 0 ? real(1) : x < 0 ? real(-1) : real(0); }
 __device__ __forceinline__ real logistic(real x) { return real(1) / (R(exp)(-x) + real(1)); }
 __device__ __forceinline__ real normal_below(real x) { return real(0.5) * R(erfc)(x * real(-0.70710678118654752)); }
 

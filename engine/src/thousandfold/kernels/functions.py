@@ -217,7 +217,7 @@ def power64(x, y):  # type: ignore[no-untyped-def]
     whole, odd = floor(y) == y, floor(y * 0.5) * 2.0 != y
     found = exponential(y * logarithm(absolute(x)))
     signed = select(whole & odd, with_sign(found, x), found)
-    found = select((x < 0.0) & (y != floor(y)), math.nan, signed)
+    found = select((x < 0.0) & (x > -math.inf) & (y != floor(y)), math.nan, signed)
     return select((y == 0.0) | (x == 1.0), 1.0, found)
 
 
@@ -240,4 +240,5 @@ def reciprocal_root(x):  # type: ignore[no-untyped-def]
 
 @joint
 def sign(x):  # type: ignore[no-untyped-def]
-    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x * 0.0))
+    """Return 1, -1 or 0. The sign of NaN is 0, as in PyTorch."""
+    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, select(x == 0.0, absolute(x), 0.0)))
