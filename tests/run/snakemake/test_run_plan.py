@@ -125,6 +125,16 @@ def test_reasons_name_the_edited_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert before.explain(before.find_missing()) == {}
 
 
+def test_a_plan_of_another_version_is_not_compared(tmp_path: Path) -> None:
+    before = plan_run(tmp_path, CONFIG)
+    path = before.folder / "jobs.json"
+    about = json.loads(path.read_text())
+    del about["code_files"]
+    path.write_text(json.dumps(about | {"codes": [[0]], "files": [["a.py", "0"]]}))
+    now = plan_run(tmp_path, changed("trainings/short/lr", 0.5, CONFIG))
+    assert now.load_before() is None and now.lines() == []
+
+
 # What is written.
 
 

@@ -7,7 +7,7 @@
         data/TASK.json              one cell for each data set of a task
 
 A job reads its part, plans this part again and compares the digest with the one in the names of its files (`commands/_planned.py`). If a
-file is missing, damaged or from another plan, the job plans the whole grid. This takes longer and changes no result.
+file is missing or damaged, the job plans the whole grid. This takes longer and changes no result.
 """
 
 import json

@@ -59,7 +59,7 @@ class RunPlan:
             "needs": {job.key: needs(plan, job) for job in planned if job.rule in ("train", "measure")},
             "categories": {name: figure.tables[0].replace("_", " ") for name, figure in plan.figures.items()},
             "final": jobs.final_files(),
-            "codes": [dict(code) for code in codes],
+            "code_files": [dict(code) for code in codes],
             "sample": slice_of(plan, list({id(cell.code): cell for cell in reversed(plan.cells)}.values())).series,
         }
         digests = [(job.key, job.digest) for job in planned]
@@ -68,11 +68,12 @@ class RunPlan:
 
     @classmethod
     def load(cls, folder: Path) -> "RunPlan | None":
-        """Read a written plan. Return None if it is missing or damaged."""
+        """Read a written plan. Return None if it is missing, damaged or of another version."""
         try:
-            return cls(folder, json.loads((folder / JOBS).read_text(encoding="utf-8")))
+            about = json.loads((folder / JOBS).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
+        return cls(folder, about) if "code_files" in about else None
 
     def write(self) -> None:
         """Write the files that the jobs of this run read, and announce to the store what the run needs. Do nothing if this plan was read.
@@ -106,7 +107,7 @@ class RunPlan:
 
     @cached_property
     def jobs(self) -> dict[str, PlannedJob]:
-        codes: list[dict[str, str]] = self.about["codes"]
+        codes: list[dict[str, str]] = self.about["code_files"]
         return {
             key: PlannedJob(key, made_of, what, tuple(inputs), partial(codes.__getitem__, number))
             for key, made_of, what, inputs, number in self.about["jobs"]
