@@ -214,6 +214,7 @@ def test_value_maps_that_leave_out_a_gate_are_not_provided(lab: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.own_process
 def test_a_failure_is_not_cached(lab: Path) -> None:
     (lab.parent / "helper_lab.py").write_text("SCALE = int('six')\n")
     with pytest.raises(RankfallError, match=r"helper_lab.py, line 1: cannot be imported: ValueError.*six"):

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rankfall.descriptions import Description, Location, NotDefined, Request, describe_component, prepare
+from rankfall.descriptions import ComponentRequest, Description, Location, NotDefined, describe_component, prepare
 from rankfall.design import Architecture, Task, Training, field_declarations, with_default
 from rankfall.errors import RankfallError, suggest
 from rankfall.modules import find_module, local_folders, root_of
@@ -96,7 +96,7 @@ def prepare_descriptions(named: Iterable[tuple[str, str]]) -> None:
     for kind, name in named:
         with suppress(RankfallError):
             if (location := locate(kind, name)) is not None:
-                requests.append(Request(kind, name, location))
+                requests.append(ComponentRequest(kind, name, location))
     prepare(requests, _all_shipped())
 
 
@@ -189,7 +189,7 @@ def _locate_external(name: str) -> Location:
 @functools.lru_cache(maxsize=4096)
 def _describe(kind: str, name: str, location: Location, mtime: int, size: int) -> Description:
     """Describe a component. Time and size of its file are part of the cache's key, so a long-lived process sees an edit."""
-    found = describe_component(Request(kind, name, location), _all_shipped() if location.shipped else ())
+    found = describe_component(ComponentRequest(kind, name, location), _all_shipped() if location.shipped else ())
     by_default: dict[str, Any] = {}
     if location.file.name == EXPERIMENT:
         by_default = OF_AN_EXPERIMENT
@@ -198,9 +198,9 @@ def _describe(kind: str, name: str, location: Location, mtime: int, size: int) -
     return replace(found, facts={**by_default, **found.facts})
 
 
-def _all_shipped() -> Iterator[Request]:
+def _all_shipped() -> Iterator[ComponentRequest]:
     """Yield all components of this package."""
     for kind in KINDS:
         for name in names(kind):
             if (location := locate(kind, name)) is not None:
-                yield Request(kind, name, location)
+                yield ComponentRequest(kind, name, location)

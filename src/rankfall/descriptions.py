@@ -74,7 +74,7 @@ class NotDefined(RankfallError):
     """A file or a folder lacks the component that it is asked for."""
 
 
-class Request(NamedTuple):
+class ComponentRequest(NamedTuple):
     """A component to describe."""
 
     kind: str
@@ -91,10 +91,10 @@ class Answer:
     lasting: bool  # False: the cause of an error may lie outside of these files, or data show what is learned
 
 
-_KNOWN: dict[Request, Answer] = {}  # in this process
+_KNOWN: dict[ComponentRequest, Answer] = {}  # in this process
 
 
-def describe_component(request: Request, others: Iterable[Request] = ()) -> Description:
+def describe_component(request: ComponentRequest, others: Iterable[ComponentRequest] = ()) -> Description:
     """Return the description of a component. If a process is needed for it, describe others in the same one."""
     prepare([request], others)
     answer = _known(request) or _describe([request])[request]
@@ -105,14 +105,14 @@ def describe_component(request: Request, others: Iterable[Request] = ()) -> Desc
     raise answer.found
 
 
-def prepare(requests: Iterable[Request], others: Iterable[Request] = ()) -> None:
+def prepare(requests: Iterable[ComponentRequest], others: Iterable[ComponentRequest] = ()) -> None:
     """Describe components in one process if one of them is not known, and others that are not known."""
     missing = [request for request in requests if _known(request) is None]
     if missing:
         _describe(list(dict.fromkeys([*missing, *(one for one in others if _known(one) is None)])))
 
 
-def _known(request: Request) -> Answer | None:
+def _known(request: ComponentRequest) -> Answer | None:
     """Return what is known of a component, unless one of its files has changed."""
     answer = _KNOWN.get(request) or _read(request)
     if answer is None or any(digest_file(file) != digest for file, digest in answer.files.items()):
@@ -121,7 +121,7 @@ def _known(request: Request) -> Answer | None:
     return answer
 
 
-def _describe(requests: Sequence[Request]) -> dict[Request, Answer]:
+def _describe(requests: Sequence[ComponentRequest]) -> dict[ComponentRequest, Answer]:
     """Return the descriptions by a new process, as many as it made. The first is there in any case."""
     with tempfile.TemporaryDirectory(prefix="rankfall-describe-") as folder:
         asked, written = Path(folder) / "asked", Path(folder) / "answers"
@@ -154,21 +154,21 @@ def run_child(asked: Path, written: Path) -> str:
     return (ended.stderr.strip().splitlines() or [f"its process ended with status {ended.returncode}"])[-1]
 
 
-def _answers(path: Path) -> Iterator[tuple[Request, Answer]]:
+def _answers(path: Path) -> Iterator[tuple[ComponentRequest, Answer]]:
     """Yield the answers that a process wrote one after another, perhaps not the last."""
     with suppress(OSError, EOFError, pickle.UnpicklingError), path.open("rb") as file:
         while True:
             yield pickle.load(file)
 
 
-def _cache_file(request: Request) -> Path | None:
+def _cache_file(request: ComponentRequest) -> Path | None:
     """Return the cache file of a description. A user's module may be another one in another folder."""
     home, location = cache_home(), request.location
     about = (__version__, sys.version, *request[:2], location.file, "" if location.shipped else os.getcwd())
     return None if home is None else home / "described" / hashlib.sha256(repr(about).encode()).hexdigest()[:24]
 
 
-def _read(request: Request) -> Answer | None:
+def _read(request: ComponentRequest) -> Answer | None:
     path = _cache_file(request)
     try:
         if path is None:
@@ -180,7 +180,7 @@ def _read(request: Request) -> Answer | None:
     return answer
 
 
-def _write(request: Request, answer: Answer) -> None:
+def _write(request: ComponentRequest, answer: Answer) -> None:
     path = _cache_file(request)
     with suppress(StoreError, OSError):
         if path is not None:

@@ -18,7 +18,7 @@ from types import FunctionType, ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from rankfall import components
-from rankfall.descriptions import PACKAGE, Answer, Description, Location, Option, Request, digest_file
+from rankfall.descriptions import PACKAGE, Answer, ComponentRequest, Description, Location, Option, digest_file
 from rankfall.errors import RankfallError, describe_error
 
 PATHS = sysconfig.get_paths()
@@ -35,7 +35,7 @@ LEARNED: Mapping[str, tuple[str, ...]] = {  # kind -> facts that a call shows
 }
 
 
-def describe(request: Request, imports: "Imports") -> Description:
+def describe(request: ComponentRequest, imports: "ImportTrace") -> Description:
     """Return the description of a component. Its module is imported."""
     kind, _, location = request
     module, found = components.import_component(location)
@@ -124,7 +124,7 @@ def is_plain(value: Any) -> bool:
     return value is None or type(value) in (int, float, bool, str)
 
 
-class Imports:
+class ImportTrace:
     """Notes which module imports which, to know the files that a description depends on."""
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ def is_local(file: str) -> bool:
     return file != "" and not file.startswith(INSTALLED)
 
 
-def answer(request: Request, imports: Imports) -> Answer:
+def answer(request: ComponentRequest, imports: ImportTrace) -> Answer:
     """Describe a component, or say why it cannot be described."""
     found: Description | RankfallError
     try:
@@ -184,7 +184,7 @@ def answer(request: Request, imports: Imports) -> Answer:
     return Answer(found, imports.files(request.location), lasting)
 
 
-def describe_failure(error: BaseException, request: Request) -> str:
+def describe_failure(error: BaseException, request: ComponentRequest) -> str:
     """Return file and line of an error in an import, as near to it as files of users or components are."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}: {error.msg}"
@@ -195,7 +195,7 @@ def describe_failure(error: BaseException, request: Request) -> str:
 
 
 def main(asked: str, written: str) -> None:
-    imports = Imports()
+    imports = ImportTrace()
     with open(written, "wb") as file:
         for request in pickle.loads(Path(asked).read_bytes()):
             pickle.dump((request, answer(request, imports)), file)
