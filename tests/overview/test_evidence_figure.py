@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankfall.overview.evidence import chart, figure
+from rankfall.overview.evidence import shown
 from rankfall.report.claim import HOLDS, Claim, Decision, Threshold, within
 
 SPREAD, SHARE = "spread, by layer", "share, by layer"
@@ -44,8 +44,8 @@ def picture(monkeypatch: pytest.MonkeyPatch) -> Any:
     verdicts = pd.DataFrame([{"claim": "deep", "verdict": "holds", "said": "It is.", "extends": ""}])
 
     def draw(*values: float, claim: Claim = CLAIM) -> Any:
-        monkeypatch.setattr(figure, "declared_claims", lambda: (claim,))
-        return figure.evidence({"evidence": rows(*values), "claims": verdicts}.__getitem__)
+        monkeypatch.setattr(shown, "declared_claims", lambda: (claim,))
+        return shown.figure({"evidence": rows(*values), "claims": verdicts}.__getitem__)
 
     return draw
 
@@ -74,8 +74,8 @@ def test_zero_has_no_place_on_a_logarithmic_axis(picture: Any) -> None:
 
 def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(CLAIM, name="both", thresholds=(*within(1.0, 0.5, SHARE), Threshold(0.7, "above", SHARE)))
-    monkeypatch.setattr(chart, "claims", lambda: (CLAIM, both))
-    (own,) = chart.CHARTS
+    monkeypatch.setattr(shown, "declared_claims", lambda: (CLAIM, both))
+    (own,) = shown.CHARTS
     table = pd.concat([rows(1.0), rows(1.0).assign(claim="both"), rows(1.0).assign(claim="nobody's")])
     nan = math.nan
     wanted = {
