@@ -75,7 +75,7 @@ def test_zero_has_no_place_on_a_logarithmic_axis(picture: Any) -> None:
 
 def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(CLAIM, name="both", thresholds=(*within(1.0, 0.5, SHARE), Threshold(0.7, "above", SHARE)))
-    monkeypatch.setattr(shown, "claims", lambda: (CLAIM, both))
+    monkeypatch.setattr(shown, "declared_claims", lambda: (CLAIM, both))
     (own,) = shown.CHARTS
     table = pd.concat([rows(1.0), rows(1.0).assign(claim="both"), rows(1.0).assign(claim="nobody's")])
     nan = math.nan

@@ -151,7 +151,7 @@ def test_the_law_agrees_with_direct_arithmetic_above_the_floor_and_goes_on_below
 @pytest.mark.long
 def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
     """Small weights meet the condition, large ones miss it in the first layer; written out from the states."""
-    from rankfall.rank.model_law import measure as theory
+    from rankfall.rank.model_law import measure
 
     for spread, held in ((0.02, True), (1.0, False)):
         config = {**CONFIGS["bert"], "initializer_range": spread}
@@ -163,7 +163,7 @@ def test_the_bounds_are_beside_what_attention_leaves_or_say_why_not():
         network, start = convert.as_network(it, VARIANTS["SAN"]), first_states(it, 0, 3).double()[None]
         left = res.matrix_norm(res.residual(network.blocks[0].attention(start)), "composite").log10()
         size = res.matrix_norm(res.residual(start), "composite").log10()
-        terms = theory.bounds(theory.attention_alone(network.blocks[0]), theory.begin(network, start))
+        terms = measure.bounds(measure.attention_alone(network.blocks[0]), measure.begin(network, start))
         for row in first:
             sample = row["sample"]
             assert row["theory_applies"]

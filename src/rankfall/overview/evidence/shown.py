@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.report.claim import Claim, claims, main_quantity
+from rankfall.report.claim import Claim, main_quantity
 from rankfall.report.claim import claims as declared_claims
 from rankfall.report.decision import SIDES, name_axes
 from rankfall.report.labels import many
@@ -27,7 +27,7 @@ def rule(side: str, at: int) -> Callable[[DataFrame], list[float]]:
 
     def column(rows: DataFrame) -> list[float]:
         found: dict[tuple[str, str], list[float]] = {}
-        for claim in claims():
+        for claim in declared_claims():
             for number in claim.thresholds:
                 if number.side == side:
                     found.setdefault((claim.name, number.quantity), []).append(float(number))
