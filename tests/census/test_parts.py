@@ -10,7 +10,7 @@ from rankfall.census.equal import constant_inputs
 from rankfall.census.gains import Gain
 from rankfall.census.norms import norms
 from rankfall.census.scales import find_stds, scales
-from rankfall.census.streams import mask_of, mixer_of, position_of, rows_of_stream
+from rankfall.census.streams import mask_of, position_of, rows_of_stream
 from rankfall.check.bands import kind_of
 from rankfall.check.report import measure_stream
 from rankfall.streams.examine import Examined, examine
@@ -143,7 +143,7 @@ def test_deviations_of_weights_are_those_that_were_drawn() -> None:
 @pytest.mark.parametrize(("causal", "said"), [(True, "causal"), (False, "bidirectional")])
 def test_masks_are_tried(causal: bool, said: str) -> None:
     flow = stacked(causal=causal).flows[0]
-    assert (mask_of(flow), mixer_of(flow)) == (said, "attention")
+    assert (mask_of(flow), flow.mixer) == (said, "attention")
 
 
 def test_equal_tokens_stay_equal_in_attention_without_positions() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rankfall.check.bands import ReferenceBand
 from rankfall.check.layer import LayerReport, Outcome, StreamReport
-from rankfall.check.library import of_library
+from rankfall.check.library import library_model
 from rankfall.check.report import check
 from rankfall.check.table import text
 from rankfall.check.verdict import verdict
@@ -16,7 +16,7 @@ from rankfall.cli import main
 
 
 def reports_of(kind, **settings):
-    model, inputs, name = of_library(kind, settings, small=True, length=12, seed=0, say=lambda line: None)
+    model, inputs, name = library_model(kind, settings, small=True, length=12, seed=0, say=lambda line: None)
     return check(model, inputs, name=name, changes=False), name
 
 

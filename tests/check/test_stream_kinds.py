@@ -6,7 +6,7 @@ import pytest
 import stream_kinds as kinds
 import torch
 
-from rankfall.check.library import of_library
+from rankfall.check.library import library_model
 from rankfall.check.report import check
 from rankfall.rank.residual import relative_residual
 
@@ -117,7 +117,7 @@ def test_layers_that_modules_do_not_hold_are_all_counted():
 
 @pytest.mark.long
 def test_the_streams_of_gemma3n_are_no_tokens():
-    model, inputs, name = of_library("gemma3n_text", {}, small=True, length=12, seed=0, say=lambda line: None)
+    model, inputs, name = library_model("gemma3n_text", {}, small=True, length=12, seed=0, say=lambda line: None)
     (report,) = check(model, inputs, name=name, changes=False)
     assert (report.samples, report.tokens, report.width, report.causal) == (2, 12, 32, True)
     assert report.kind.startswith("one way, attention") and "4 streams a token" in report.summary

@@ -66,6 +66,16 @@ def test_variants_in_one_pass_equal_variants_alone(family):
             torch.testing.assert_close(together[number][index], alone[number][0], rtol=1e-5, atol=1e-5)
 
 
+def test_the_content_stream_of_xlnet_is_measured_beside_its_query_stream():
+    subject, stream = dissected("xlnet")
+    asked = {"target_mapping": torch.eye(TOKENS).expand(2, -1, -1), "perm_mask": torch.zeros(2, TOKENS, TOKENS)}
+    both, _ = find_stream(subject.model, {**subject.inputs, **asked}, width=WIDTH, layers=LAYERS)
+    alone = cut(subject.model, stream, subject.inputs, [VARIANTS["SAN"]])
+    beside = cut(subject.model, both, {**subject.inputs, **asked}, [VARIANTS["SAN"]])
+    for one, other in zip(alone, beside, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 def test_cutting_leaves_no_trace():
     """After surgery the model gives the same bits as before, and no hook is left behind."""
     subject, stream = dissected("bert")

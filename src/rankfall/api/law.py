@@ -113,7 +113,7 @@ def collapse_law(
         found = layers_of(given, depth, 1, sizes[1], 2 if heads is None else heads, check_seed(seed))
         if not found.drawn:
             refuse_unused("only attention functions f(q, k, v) have heads here", heads=heads)
-        return of_layers(found, draw_states(1, samples, *sizes, check_seed(seed)))
+        return law_of_layers(found, draw_states(1, samples, *sizes, check_seed(seed)))
 
 
 def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
@@ -131,7 +131,7 @@ def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
     return Law(**columns, method=method, reason=reason, lost=lost)
 
 
-def of_layers(found: Layers, x: Tensor) -> Law:
+def law_of_layers(found: Layers, x: Tensor) -> Law:
     """Measure the law of functions by plain passes, as far as float64 resolves it. x (1, B, T, D)."""
     state, other = begin(x), begin(shake(x))  # the second pass rounds differently
     logs: list[float | None] = [relative_residual(x).log10().mean().item()]

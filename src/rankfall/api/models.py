@@ -76,22 +76,24 @@ def residuals_of(
         except NoStream:
             if variants is not None or seeds != 1:
                 raise
-            return of_any_build(given, config or {}, norm, length, check_seed(seed))
+            return residuals_of_any_build(given, config or {}, norm, length, check_seed(seed))
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for row in rows:
         found.setdefault(row["variant"], {}).setdefault(row["layer"], []).append(row)
     return {name: mean([rows for _, rows in sorted(by.items())]) for name, by in found.items()}
 
 
-def of_any_build(given: Any, config: dict[str, Any], norm: str, length: int, seed: int) -> dict[str, Residuals]:
+def residuals_of_any_build(
+    given: Any, config: dict[str, Any], norm: str, length: int, seed: int
+) -> dict[str, Residuals]:
     """Measure a model of Transformers as any module, by its residual stream, on random inputs."""
     from rankfall.api.modules import residuals_of_examined
-    from rankfall.check.library import of_library
+    from rankfall.check.library import library_model
     from rankfall.models.families.example import example_inputs
     from rankfall.streams.examine import examine
 
     if isinstance(given, str):
-        model, inputs, name = of_library(given, config, small=False, length=length, seed=seed, say=lambda line: None)
+        model, inputs, name = library_model(given, config, small=False, length=length, seed=seed, say=lambda line: None)
     else:
         model, name = given, type(given).__name__
         inputs = example_inputs(given, given.config, tokens=length, seed=seed)

@@ -25,11 +25,11 @@ def examine_given(given: Any, inputs: Any, blocks: Any = None, seed: int = 0) ->
     """
     given = original(given)
     if inputs is None and is_model(given):
-        from rankfall.check.library import of_library
+        from rankfall.check.library import library_model
         from rankfall.models.families.example import example_inputs
 
         if isinstance(given, str):
-            model, inputs, name = of_library(given, {}, small=False, length=LENGTH, seed=seed, say=lambda line: None)
+            model, inputs, name = library_model(given, {}, small=False, length=LENGTH, seed=seed, say=lambda line: None)
             return examine(model, inputs, blocks=blocks, name=name)
         inputs = example_inputs(given, given.config, tokens=LENGTH, seed=seed)
     if not isinstance(given, nn.Module):

@@ -100,7 +100,7 @@ def residuals(
     if inputs is not None or blocks is not None or has_inputs(given, states, sizes_given):
         if inputs is not None:
             refuse_unused("inputs are given", states=states)
-        found_in = of_module(given, states if inputs is None else inputs, norm, blocks)
+        found_in = module_residuals(given, states if inputs is None else inputs, norm, blocks)
         if found_in is not None:
             refuse_unused("a module with inputs has its own", **sizes_given)
             return found_in
@@ -147,7 +147,7 @@ def has_inputs(given: Any, states: Any, sizes: dict[str, Any]) -> bool:
     )
 
 
-def of_module(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Residuals] | None:
+def module_residuals(given: Any, inputs: Any, norm: str, blocks: Any) -> dict[str, Residuals] | None:
     """Return the residuals of a module by its own stream; None if it has no stream and `inputs` can be states of a layer."""
     from rankfall.api.modules import residuals_of_module
     from rankfall.streams.arguments import NoStream

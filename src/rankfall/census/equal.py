@@ -11,9 +11,10 @@ from rankfall.check.layer import StreamReport
 from rankfall.check.orders import distinct_rows
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Flow
-from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.passes import run_through
 
 CONSTANT = "in the inputs, which are constant"
 

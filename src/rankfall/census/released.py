@@ -100,7 +100,8 @@ def streamed_rows(config: Any, seed: int, tokens: int) -> list[dict[str, Any]]:
     }  # fmt: skip
     names = ["", *(name for name, _ in layers)]
     return [
-        shared | {"layer": number, "name": names[number] or None} | of_state(one) for number, one in enumerate(states)
+        shared | {"layer": number, "name": names[number] or None} | state_columns(one)
+        for number, one in enumerate(states)
     ]
 
 
@@ -138,18 +139,18 @@ def rows_of_states(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
     names = [None, *flow.layers]
     floor = floor_of(states[0].dtype)
     return [
-        shared | {"layer": number, "name": names[number]} | of_state(state) | {"floor": floor}
+        shared | {"layer": number, "name": names[number]} | state_columns(state) | {"floor": floor}
         for number, state in enumerate(states)
     ]
 
 
-def of_state(state: Tensor) -> dict[str, float | None]:
+def state_columns(state: Tensor) -> dict[str, float | None]:
     """Return the columns of the census that need only a state."""
     from rankfall.check.layer import LayerReport
-    from rankfall.check.report import of_state as fill
+    from rankfall.check.states import fill_state_columns
 
     found = LayerReport(0)
-    fill(state, found)
+    fill_state_columns(state, found)
     return {
         "residual": found.residual,
         "norm_of_state": found.norm,

@@ -9,9 +9,10 @@ from statistics import median
 from torch import Tensor
 
 from rankfall.census.gains import Gain, gains_of, is_within
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import CROSS, Branch, Flow
-from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.passes import run_through
 
 SAME = 1e-9  # relative deviation below which two states are proportional
 

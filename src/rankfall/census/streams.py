@@ -42,7 +42,7 @@ def rows_of_stream(
     """
     report = measure_stream(examined, flow)
     reasons = Reasons(dict(report.reasons))
-    about = made_of(examined, flow, report) | of_norms(examined, flow, reasons)
+    about = part_columns(examined, flow, report) | norm_columns(examined, flow, reasons)
     about["kind"] = kind_of(flow, flow.post or about["size_free"] != 0)  # the same test as `has_norm`
     stds = find_stds(examined, flow, released)
     about |= {
@@ -60,7 +60,7 @@ def rows_of_stream(
     about["skip_scale"] = ratios.skip if ratios is not None else None
     if ratios is not None and ratios.skip is None:
         reasons.found["skip_scale"] = "a norm, or something else, stands between one addition and the next state"
-    rows = [of_layer(report, layer) for layer in report.layers]
+    rows = [layer_columns(report, layer) for layer in report.layers]
     for row in rows:
         row |= {f"residual_{name}": values[row["layer"]] for name, values in changes.items()}
     for row in rows[1:]:
@@ -79,7 +79,7 @@ def attempt(function: Any, reasons: Reasons, name: str) -> Any:
         return None
 
 
-def made_of(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, Any]:
+def part_columns(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, Any]:
     """Return the columns about the stream's parts, as measured."""
     equal = constant_inputs(examined, flow, report)
     return {
@@ -88,7 +88,7 @@ def made_of(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, A
         "width": flow.width,
         "tokens": report.tokens,
         "samples": report.samples,
-        "mixer": mixer_of(flow),
+        "mixer": flow.mixer,
         "mixers": ", ".join(mixers(examined, flow)),
         "mask": mask_of(flow),
         "position": position_of(equal.first, equal.last, report.tokens),
@@ -99,17 +99,6 @@ def made_of(examined: Examined, flow: Flow, report: StreamReport) -> dict[str, A
         "parallel": flow.parallel,
         "dtype": str(examined.dtype).removeprefix("torch."),
     }
-
-
-def mixer_of(flow: Flow) -> str:
-    """Return the kind of mixer: attention, mixing without softmax, hybrid or none."""
-    mixing = [branch.number for branch in flow.branches if branch.mixes]
-    weighed = set(flow.attends.values())
-    if not mixing:
-        return "none"
-    if all(number in weighed for number in mixing):
-        return "attention"
-    return "hybrid" if any(number in weighed for number in mixing) else "mixing without softmax"
 
 
 def mixers(examined: Examined, flow: Flow) -> list[str]:
@@ -146,7 +135,7 @@ def position_of(first: int | None, last: int | None, tokens: int) -> str | None:
     return FEW_ROWS if max(first, last) > 1 else NOWHERE
 
 
-def of_norms(examined: Examined, flow: Flow, reasons: Reasons) -> dict[str, Any]:
+def norm_columns(examined: Examined, flow: Flow, reasons: Reasons) -> dict[str, Any]:
     found = attempt(lambda: norms(examined, flow), reasons, "norm")
     if found is None:
         return {"norm": None, "norm_class": None, "norm_place": None, "size_free": None}
@@ -162,7 +151,7 @@ def of_norms(examined: Examined, flow: Flow, reasons: Reasons) -> dict[str, Any]
     }
 
 
-def of_layer(report: StreamReport, layer: LayerReport) -> dict[str, Any]:
+def layer_columns(report: StreamReport, layer: LayerReport) -> dict[str, Any]:
     """Return the numbers of the state that leaves a layer."""
     cut = {column: at(report.variants.get(name), layer.layer) for name, column in VARIANTS.items()}
     named = layer.orders

@@ -14,9 +14,10 @@ from torch import Tensor
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments
 from rankfall.streams.axes import differs
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Flow
-from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.passes import run_through
 
 EQUAL = 1e-9
 NO_TOKENS = ("mask", "position", "type")  # parts of names of arguments

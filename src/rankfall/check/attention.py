@@ -10,9 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rankfall.check.layer import StreamReport
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Flow
-from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.passes import run_through
 
 
 def by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -26,10 +26,7 @@ def kind_of(flow: Flow, normed: bool = True) -> str:
 
     All networks of the table are `normed`.
     """
-    mixers = [branch.number for branch in flow.branches if branch.mixes]
-    with_weights = set(flow.attends.values())
-    weighed = [number in with_weights for number in mixers]
-    mixer = "attention" if mixers and all(weighed) else "hybrid" if any(weighed) else "mixing without softmax"
+    mixer = "mixing without softmax" if flow.mixer == "none" else flow.mixer
     norm = f"{'post' if flow.post else 'pre'}-norm" if normed else "no norm on the stream"
     return f"{CAUSAL if flow.causal else BOTH}, {mixer}, {norm}"
 

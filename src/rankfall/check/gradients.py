@@ -16,9 +16,10 @@ from torch import Tensor
 
 from rankfall.check.attention import HEADS, SDPA, by_name
 from rankfall.check.layer import LayerReport
+from rankfall.streams.edits import Edit, Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import Edit, Edits, run_through
+from rankfall.streams.passes import run_through
 
 PROBES = 4
 

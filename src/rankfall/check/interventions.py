@@ -17,9 +17,9 @@ from rankfall.check.layer import Outcome, compare_lengths
 from rankfall.check.states import length, mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
+from rankfall.streams.edits import Edit, Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import CROSS, MIXES, TOKENWISE, Branch, Flow
-from rankfall.streams.passes import Edit, Edits
 
 GATE = 0.1
 SCALES = (0.25, 0.5, 2.0)

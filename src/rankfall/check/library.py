@@ -27,7 +27,7 @@ MOST_REFUSALS = 4  # small configurations that fail with the same error as the d
 MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
 
 
-def of_library(
+def library_model(
     name: str, settings: dict[str, Any], *, small: bool, length: int, seed: int, say: Callable[[str], None]
 ) -> tuple[nn.Module, Any, str]:
     """Return the model, its inputs and a name for it."""
@@ -72,7 +72,7 @@ def small_example(
         return part
     known = isinstance(first, RankfallError)
     line = str(first) if known else f"model type {kind!r} cannot be made small: {describe_error(first)}"
-    return of_few_layers(kind, settings, seed, tokens, RankfallError(line))
+    return example_of_few_layers(kind, settings, seed, tokens, RankfallError(line))
 
 
 def same(refused: str, error: BaseException) -> bool:
@@ -137,7 +137,7 @@ def absent(error: BaseException) -> bool:
     return isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
 
 
-def of_few_layers(
+def example_of_few_layers(
     kind: str, settings: dict[str, Any], seed: int, tokens: int, before: RankfallError
 ) -> tuple[nn.Module, Any, dict[str, torch.Tensor]]:
     """Return a model of the default configuration with few layers, or raise the error of the small sizes if that fails too."""

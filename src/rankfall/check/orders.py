@@ -18,9 +18,10 @@ from rankfall.check.again import change_tokens, distinct_rows, equal_inputs, rea
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import Edits, collect_sums, run_through
+from rankfall.streams.passes import collect_sums, run_through
 
 NEAR = (1e-2, 1e-3)
 FLOOR = 1e-13  # relative to the branch's norm

@@ -16,15 +16,16 @@ from rankfall.check.gradients import gradients, say_missing
 from rankfall.check.interventions import interventions, without_branches
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.orders import distinct, orders
-from rankfall.check.states import mean, of_state
+from rankfall.check.states import fill_state_columns, mean
 from rankfall.check.verdict import verdict
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
 from rankfall.streams.arguments import keep_random_state
 from rankfall.streams.cuts import cut_by, states_of, variants_of
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined, examine
 from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.passes import run_through
 from rankfall.streams.sized import has_norm
 from rankfall.streams.variants import Variant
 
@@ -37,7 +38,7 @@ def check(
     """Return the report of each stream. `changes`: with interventions."""
     examined = examine(model, inputs, blocks=blocks, name=name)
     with keep_random_state(), torch.no_grad():
-        reports = {flow.name: of_stream(examined, flow, changes) for flow in examined.flows}
+        reports = {flow.name: report_stream(examined, flow, changes) for flow in examined.flows}
         for flow in examined.flows:
             add_findings(flow, {one.name: one for one in examined.flows}, reports)
             reports[flow.name].axes = flow.layout.tokens
@@ -46,7 +47,7 @@ def check(
     return list(reports.values())
 
 
-def of_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
+def report_stream(examined: Examined, flow: Flow, changes: bool) -> StreamReport:
     """Return the numbers of a stream, its reference bands and, with `changes`, its interventions."""
     states = states_of(examined, flow)
     if finding := find_not_finite(examined, flow, states):
@@ -105,7 +106,7 @@ def layers_of(flow: Flow, states: list[Tensor]) -> list[LayerReport]:
         parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
         layers.append(LayerReport(number, name, parts))
     for state, into in zip(states, layers):
-        of_state(state, into)
+        fill_state_columns(state, into)
     return layers
 
 

@@ -16,9 +16,10 @@ from rankfall.check.orders import change_entry, nearly_equal
 from rankfall.rank.orders.slopes import FITTED, FLOOR, NEAR, fit, leave_order_empty, relative
 from rankfall.rank.residual import residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import Branch, Flow
-from rankfall.streams.passes import Edits, collect_sums, run_through
+from rankfall.streams.passes import collect_sums, run_through
 
 Rows = dict[int, Tensor]  # branch -> (S, T, D)
 

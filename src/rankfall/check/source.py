@@ -1,6 +1,6 @@
 """The module and inputs that `rankfall check` reads from functions of a Python file.
 
-A file is code that runs, so `of_file` first reports which file and which functions.
+A file is code that runs, so `module_from_file` first reports which file and which functions.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def call(function: Callable[[], Any], name: str, path: Path) -> Any:
             raise RankfallError(f"{path.name}:{name}() fails: {describe_error(error)}") from error
 
 
-def of_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tuple[nn.Module, Any, str]:
+def module_from_file(target: str, inputs: str | None, say: Callable[[str], None]) -> tuple[nn.Module, Any, str]:
     """Return the module, its inputs and a name for it."""
     known: dict[Path, ModuleType] = {}
     path, name = split(target, "model")

@@ -13,7 +13,7 @@ from rankfall.rank.spectrum import effective_rank
 LARGEST = 3  # channels
 
 
-def of_state(state: Tensor, into: LayerReport) -> None:
+def fill_state_columns(state: Tensor, into: LayerReport) -> None:
     """Fill in the columns that need only the state, as means over samples."""
     into.residual = mean(relative_residual(state))
     if state.shape[-2] > 2:

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
     """Return the module, an example of its inputs, and its name."""
-    from rankfall.check.source import is_file, of_file
+    from rankfall.check.source import is_file, module_from_file
     from rankfall.errors import RankfallError
 
     def say(line: str) -> None:
@@ -78,7 +78,7 @@ def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
     if is_file(args.model):
         if args.small or args.set:
             raise RankfallError("--small and --set are for a Hugging Face name; a file builds its own model")
-        return of_file(args.model, args.inputs, say)
+        return module_from_file(args.model, args.inputs, say)
     if args.inputs is not None:
         raise RankfallError("--inputs is for a model from a file; inputs of a named or configured model are drawn")
     file, _, architecture = args.model.rpartition(":")
@@ -87,11 +87,11 @@ def load_module(args: argparse.Namespace) -> "tuple[nn.Module, Any, str]":
         return of_configuration(file, architecture, args.length, args.seed)
     if args.model.endswith((".yaml", ".yml")):
         raise RankfallError(f"model {args.model!r}: write CONFIG.yaml:ARCHITECTURE")
-    from rankfall.check.library import of_library
+    from rankfall.check.library import library_model
     from rankfall.commands.model import _parse_setting
 
     settings = dict(_parse_setting(text) for text in args.set)
-    return of_library(args.model, settings, small=args.small, length=args.length, seed=args.seed, say=say)
+    return library_model(args.model, settings, small=args.small, length=args.length, seed=args.seed, say=say)
 
 
 def of_configuration(file: str, name: str, length: int, seed: int) -> "tuple[nn.Module, Any, str]":

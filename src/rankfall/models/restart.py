@@ -13,7 +13,8 @@ from torch import Tensor
 from rankfall.errors import RankfallError
 from rankfall.models.subject import Subject, failing
 from rankfall.streams.arguments import Arguments
-from rankfall.streams.passes import Edits, Enough, run_through
+from rankfall.streams.edits import Edits, Enough
+from rankfall.streams.passes import run_through
 
 TOKENS = 2**14  # in one pass
 

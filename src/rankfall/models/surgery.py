@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, NoStream
 from rankfall.streams.branches import attends, draft, finish_flow, one_sided
+from rankfall.streams.edits import Edits, mix_variants
 from rankfall.streams.examine import trace_pass, verify_pass
 from rankfall.streams.flow import MIXES, TOKENWISE, Branch, Flow
 from rankfall.streams.forward import batch_of, run_model
@@ -25,7 +26,7 @@ from rankfall.streams.frames import Operation
 from rankfall.streams.graph import Graph
 from rankfall.streams.layers import Group, group_layers
 from rankfall.streams.mixing import TokenMixing
-from rankfall.streams.passes import Edits, mix_variants, run_through
+from rankfall.streams.passes import run_through
 from rankfall.streams.sums import Summand, chains, residual_sums
 from rankfall.streams.trace import PRODUCT, ModelTracer
 from rankfall.streams.variants import Variant
@@ -57,7 +58,9 @@ def find_stream(model: nn.Module, inputs: dict[str, Any], *, width: int, layers:
             f"no residual addition of width {width} found in {len(graph.nodes)} operations; the model hides its "
             "residual stream (fused kernels?) or has none"
         )
-    chain = chosen[0]
+    chain = max(
+        chosen, key=lambda one: (len(one), -one[0].node.index)
+    )  # of XLNet the content stream, not that of queries
     mixes = {item.node.index: attends(graph, item) for item in chain}
     grouped = group_layers(graph, chain, model, mixes)
     sides = {number: TokenMixing(parts=mixing_sides(graph, item)) for number, item in enumerate(chain)}

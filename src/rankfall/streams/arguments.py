@@ -103,12 +103,12 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
         if value.device.type == "meta":
             raise RankfallError(f"{name} is on the device meta, which holds no numbers: create the model on the CPU")
     try:
-        made = copy.deepcopy(model)
+        copied = copy.deepcopy(model)
     except Exception as error:  # whatever its own __deepcopy__ raises
         line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
         raise RankfallError(f"{type(model).__name__} cannot be copied, and only a copy is measured: {line}") from error
-    made = strip_children(made).cpu().eval()
-    for module in made.modules():
+    copied = strip_children(copied).cpu().eval()
+    for module in copied.modules():
         for key, parameter in module._parameters.items():
             if parameter is not None and parameter.is_floating_point():
                 parameter.data = parameter.data.to(dtype)  # in place of the data, so that tied weights stay tied
@@ -117,7 +117,7 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
         for key, buffer in module._buffers.items():
             if buffer is not None and buffer.is_floating_point():
                 module._buffers[key] = buffer.to(dtype)
-    return made
+    return copied
 
 
 def strip_children(model: nn.Module) -> nn.Module:

@@ -139,8 +139,8 @@ def first_below(graph: Graph, output: int, start: int, end: int) -> int:
 
 def draft(model: nn.Module, graph: Graph, tracer: Tracer, stack: list[Step]) -> Flow:
     shape = graph.nodes[stack[0][2]].shape
-    made = graph.nodes[stack[0][2]]
-    entry = StreamEntry(None if made.leaf else made.operation, tracer.tensors[made.index], shape)
+    first = graph.nodes[stack[0][2]]
+    entry = StreamEntry(None if first.leaf else first.operation, tracer.tensors[first.index], shape)
     branches = tuple(
         Branch(
             n, n + 1, Operation(step[0], BLOCK, 0), 0, f"the whole {type(model.get_submodule(step[0].module)).__name__}"

@@ -151,8 +151,8 @@ def finish_flow(
     entry = flow.entry
     if first is not chain[0]:
         source = graph.nodes[as_given(graph, tracer, entry_of(graph, first))]
-        made = source.operation is not None and size_of(source) == size_of(graph.nodes[first.state])
-        entry = StreamEntry(source.operation, tracer.tensors[source.index], shape) if made else None
+        computed = source.operation is not None and size_of(source) == size_of(graph.nodes[first.state])
+        entry = StreamEntry(source.operation, tracer.tensors[source.index], shape) if computed else None
     entry = entry or StreamEntry(None, None, shape)
     depth_names = tuple(name for name, _ in layers)
     outside = tuple(

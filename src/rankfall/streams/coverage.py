@@ -30,14 +30,14 @@ def with_coverage(
     apart = [call for call in outside if any(name == call.module or is_inside(name, call.module) for name in added)]
     bare = [call for call in outside if call not in apart]
     measured = sum(map(len, calls))
-    said: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     if bare:
-        said = (
+        lines = (
             f"{measured + len(outside)} blocks, {measured} measured: {list_calls(bare)} {'has' if len(bare) == 1 else 'have'} no residual "
             "addition, and no stream holds what it computes: is a skip missing?",
         )
     if apart:
-        said += (
+        lines += (
             f"{measured + len(outside)} blocks, {measured} measured: the residual additions of {list_calls(apart)} continue the stream "
             f"and are in none of its layers{say_shapes(graph, tracer, apart, items)}; to measure them, name them by blocks=",
         )
@@ -46,7 +46,7 @@ def with_coverage(
         first = layers[0][1][0]
         ends = [(other[-1][1][-1].node.index, one.name) for one, other in zip(flows, chains) if other is not layers]
         end, before = max((pair for pair in ends if graph.above(pair[0], first.state)), default=(None, None))
-        missing = [*said, *without_skip(graph, tracer, layers, own)]
+        missing = [*lines, *without_skip(graph, tracer, layers, own)]
         if before is None:
             missing += begins_behind(model, graph, tracer, first, own, outside)
         joins = between(graph, end, first.state) if end is not None else ()

@@ -10,9 +10,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from rankfall.streams.arguments import keep_random_state
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import TOKENWISE, Branch, Flow
-from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.passes import run_through
 from rankfall.streams.variants import VARIANTS, Variant
 
 

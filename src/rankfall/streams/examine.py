@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, arguments_of, as_format, call_model, copy_of, keep_random_state
+from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Flow
 from rankfall.streams.forward import Wide
 from rankfall.streams.frames import Frames
 from rankfall.streams.names import find_named, unwrap
-from rankfall.streams.passes import Edits, PassSeen, run_through
+from rankfall.streams.passes import PassSeen, run_through
 from rankfall.streams.reading import streams_of
 from rankfall.streams.record import tensors_in
 from rankfall.streams.trace import Tracer

@@ -63,17 +63,20 @@ class Layout:
     strided: bool = False  # the samples of such an axis alternate instead
     streams: tuple[int, ...] = ()  # axes of several streams of one token, whose vectors are concatenated in a row
 
+    def ordered(self, dims: int) -> tuple[list[int], list[int], list[int]]:
+        """Return the axes of samples, of tokens, and of features behind those of several streams."""
+        feature = self.feature % dims
+        samples = [axis for axis in self.samples if axis < dims and axis != feature]
+        features = [*(axis for axis in self.streams if axis < dims), feature]
+        return samples, [axis for axis in range(dims) if axis not in (*samples, *features)], features
+
     def to_rows(self, state: Tensor) -> Tensor:
         """Return a state in the shape (S, T, D)."""
-        feature = self.feature % state.dim()
-        count = state.dim() - 1
-        samples = [axis for axis in self.samples if axis < state.dim() and axis != feature]
-        streams = [axis for axis in self.streams if axis < state.dim()]
-        tokens = [axis for axis in range(state.dim()) if axis not in (*samples, *streams, feature)]
-        moved = state.permute(*samples, *tokens, *streams, feature)
+        samples, tokens, features = self.ordered(state.dim())
         size = math.prod(state.shape[axis] for axis in samples)
-        flat = moved.reshape(size, -1, math.prod(state.shape[axis] for axis in (*streams, feature)))
-        if count and self.groups > 1:
+        flat = state.permute(*samples, *tokens, *features)
+        flat = flat.reshape(size, -1, math.prod(state.shape[axis] for axis in features))
+        if state.dim() > 1 and self.groups > 1:
             if self.strided:
                 flat = flat.reshape(size, -1, self.groups, flat.shape[-1]).transpose(1, 2)
             flat = flat.reshape(size * self.groups, -1, flat.shape[-1])
@@ -81,11 +84,7 @@ class Layout:
 
     def from_rows(self, rows: Tensor, state: Tensor) -> Tensor:
         """Return states (S, T, D) in the model's shape, that of `state`."""
-        feature = self.feature % state.dim()
-        samples = [axis for axis in self.samples if axis < state.dim() and axis != feature]
-        streams = [axis for axis in self.streams if axis < state.dim()]
-        tokens = [axis for axis in range(state.dim()) if axis not in (*samples, *streams, feature)]
-        order = [*samples, *tokens, *streams, feature]
+        order = [axis for axes in self.ordered(state.dim()) for axis in axes]
         if self.groups > 1:
             size = rows.shape[0] // self.groups
             rows = rows.reshape(size, self.groups, -1, rows.shape[-1])
@@ -137,16 +136,24 @@ class Flow:
     def causal(self) -> bool:
         return any(one.mixes for one in self.branches) and not any(one.backwards for one in self.branches)
 
+    @property
+    def mixer(self) -> str:
+        """The kind of mixing: attention (a softmax over tokens), mixing without softmax, hybrid, or none."""
+        weighed = [branch.number in self.attends.values() for branch in self.branches if branch.mixes]
+        if not weighed:
+            return "none"
+        return "attention" if all(weighed) else "hybrid" if any(weighed) else "mixing without softmax"
+
     def of_layer(self, layer: int) -> list[Branch]:
         return [branch for branch in self.branches if branch.layer == layer]
 
     def summary(self, kinds: bool = True) -> str:
         """Return the number of additions and layers, the kinds of branches unless they are not known, and the width in one line."""
         each = [one.kind for one in self.branches]
-        said = {MIXES: ("mixes tokens", "mix tokens"), TOKENWISE: ("acts token by token", "act token by token")}
-        said[CROSS] = ("reads outside the stream", "read outside the stream")
+        words_of = {MIXES: ("mixes tokens", "mix tokens"), TOKENWISE: ("acts token by token", "act token by token")}
+        words_of[CROSS] = ("reads outside the stream", "read outside the stream")
         tally = ", ".join(
-            f"{each.count(kind)} {words[each.count(kind) > 1]}" for kind, words in said.items() if kind in each
+            f"{each.count(kind)} {words[each.count(kind) > 1]}" for kind, words in words_of.items() if kind in each
         )
         what = "residual additions" if self.skips else "calls without residual additions"
         shape = self.entry.shape if self.entry is not None else ()

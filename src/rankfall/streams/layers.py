@@ -41,14 +41,14 @@ def group_layers(
 def places(graph: Graph, chain: Group, model: nn.Module) -> dict[int, Stack]:
     """Return the calls around each addition. If layers leave the sum to the next layer, return those around its branch instead."""
     added = {item.node.index: item.node.stack for item in chain}
-    made = {item.node.index: graph.nodes[graph.source(item.branch)].stack for item in chain}
-    later = any(made_before(path_of(made[index]), path_of(stack), model) for index, stack in added.items())
-    return made if later else added
+    computed = {item.node.index: graph.nodes[graph.source(item.branch)].stack for item in chain}
+    later = any(made_before(path_of(computed[index]), path_of(stack), model) for index, stack in added.items())
+    return computed if later else added
 
 
-def made_before(made: Path, added: Path, model: nn.Module) -> bool:
+def made_before(computed: Path, added: Path, model: nn.Module) -> bool:
     """Return whether a branch is computed in one layer and added in the next, as with layers that return (branch, state)."""
-    one, other = next(((one, other) for one, other in zip(made, added) if one != other), (None, None))
+    one, other = next(((one, other) for one, other in zip(computed, added) if one != other), (None, None))
     return one is not None and family(one, model) == family(other, model)
 
 

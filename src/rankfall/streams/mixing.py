@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.streams.arguments import Arguments
+from rankfall.streams.edits import Edits
 from rankfall.streams.flow import Branch, BranchPart, Flow, Layout
-from rankfall.streams.passes import Edits, run_through
+from rankfall.streams.passes import run_through
 
 PLACES = (0.4, 0.56)  # shares of each axis
 FURTHER = (0.0, 0.12, 0.24, 0.76, 0.88, 0.99)  # in case the first two are padding, which attention ignores

@@ -1,8 +1,4 @@
-"""Recorders of one forward pass as a graph: the tensors, the operations that computed them, and the modules around these.
-
-A `TorchFunctionMode` records a small batch. All tensors are kept until the graph is read, so that no id() is used twice.
-`sums.py` finds the residual additions in the graph.
-"""
+"""The nodes of a recorded pass, the kinds of operations that matter in it, and the tensors in nested arguments and outputs."""
 
 from __future__ import annotations
 
@@ -12,9 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
-from rankfall.streams.frames import Call, Frames, Operation
+from rankfall.streams.frames import Call, Operation
 
 ADDS = frozenset(
     {torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__}  # type: ignore[attr-defined]
@@ -52,70 +47,6 @@ class Node:
     operands: tuple[int, int] | None = None  # the two summands of an addition of tensors, left and right
     attends: bool = False
     leaf: bool = False
-
-
-class Recorder(TorchFunctionMode):
-    """Mode that records every torch function called on tensors while it is active."""
-
-    def __init__(self, frames: Frames) -> None:
-        super().__init__()
-        self.nodes: list[Node] = []
-        self.tensors: list[Any] = []  # one per node, all kept
-        self.outputs: dict[Call, list[tuple[tuple[Any, ...], int]]] = {}
-        self._frames = frames
-        self._known: dict[int, int] = {}
-
-    def node_of(self, tensor: Tensor) -> int:
-        """Return the newest node of a tensor. A tensor from no recorded operation (weight, buffer, input) becomes a leaf."""
-        index = self._known.get(id(tensor))
-        return self._add(tensor, "leaf", (), leaf=True) if index is None else index
-
-    def left(self, call: Call, inputs: Any, output: Any) -> None:
-        """Record the output of a module call; `Frames` calls this."""
-        self.outputs[call] = [(path, self.node_of(tensor)) for path, tensor in tensors_in(output)]
-
-    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
-        """Return the name by which an operation can be found in another pass."""
-        raise NotImplementedError
-
-    def summands(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
-        """Return the two tensors of an addition."""
-        return summands_of(args, kwargs)
-
-    def attends(self, func: Any, result: Tensor) -> bool:
-        """Return whether an operation computes or contains attention weights."""
-        raise NotImplementedError
-
-    def compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return func(*args, **kwargs)
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        operation = self.count(func, args, kwargs)
-        pair = self.summands(args, kwargs) if func in ADDS else None
-        operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
-        name = getattr(func, "__name__", str(func))
-        # `x.expand_as(y)` and `zeros_like(x)` read only a shape from y and x: no value flows from there.
-        given = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
-        parents = tuple(self.node_of(tensor) for _, tensor in tensors_in(given))
-        result = self.compute(func, args, kwargs)
-        if name == "__setitem__":  # writes into its first argument and returns nothing
-            self._add(args[0], name, parents)
-            return result
-        if name in ("__get__", "__set__") and not isinstance(result, Tensor):
-            return result
-        for _, tensor in tensors_in(result):
-            attends = self.attends(func, tensor)
-            self._add(tensor, name, parents, operation=operation, operands=operands, attends=attends)
-        return result
-
-    def _add(self, tensor: Tensor, op: str, parents: tuple[int, ...], **facts: Any) -> int:
-        index = len(self.nodes)
-        shape = tuple(torch.Tensor.size(tensor)) if tensor.layout == torch.strided else ()
-        self.nodes.append(Node(index, op, parents, shape, self._frames.stack, **facts))
-        self._known[id(tensor)] = index
-        self.tensors.append(tensor)
-        return index
 
 
 def over_tokens(weights: Tensor) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Flow
 from rankfall.streams.mixing import opened
-from rankfall.streams.passes import Edits, collect_sums, run_through
+from rankfall.streams.passes import collect_sums, run_through
 
 LARGE, TIMES, NEAR = 1e3, 7.0, 1e-3
 SMALL = 1e-3  # RMS; a smaller state, times 1,000, may still be below the eps of a norm
@@ -23,8 +24,8 @@ def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -
     if pairs and not any(bool(one.any()) for one, _ in pairs):
         with opened(examined.model):
             pairs = pairs_of(examined, flow, totals)
-    told = [pair for pair in pairs if bool(pair[0].any())]
-    return sum(is_near(*pair) for pair in told) / len(told) if told else None
+    nonzero = [pair for pair in pairs if bool(pair[0].any())]
+    return sum(is_near(*pair) for pair in nonzero) / len(nonzero) if nonzero else None
 
 
 def pairs_of(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> list[tuple[Tensor, Tensor]]:

@@ -135,15 +135,15 @@ def summed_states(graph: Graph, source: int, found: dict[int, Summand]) -> set[i
 
 def joined_parts(graph: Graph, branch: int, source: int, found: dict[int, Summand]) -> list[int]:
     """Return the additions A + M that join a branch from parts, each computed from the state."""
-    made = graph.source(branch)
-    node = graph.nodes[made]
-    if node.operands is None or node.operation is None or made in found:
+    join = graph.source(branch)
+    node = graph.nodes[join]
+    if node.operands is None or node.operation is None or join in found:
         return []
     if any(size_of(graph.nodes[one]) != size_of(node) or not graph.above(source, one) for one in node.operands):
         return []
     if source in map(graph.source, node.operands):
         return []
-    return [made] + [term for one in node.operands for term in joined_parts(graph, one, source, found)]
+    return [join] + [term for one in node.operands for term in joined_parts(graph, one, source, found)]
 
 
 def find_link(graph: Graph, node: Node, state: int, found: dict[int, Summand]) -> int | None:
@@ -172,7 +172,7 @@ def same_width(one: Node, other: Node) -> bool:
 
 def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
     """Return the streams, the longest first, each in order of execution."""
-    left, made = dict(found), []
+    left, streams = dict(found), []
     while left:
         length: dict[int, int] = {}
         for index in sorted(left):
@@ -185,13 +185,13 @@ def chains(graph: Graph, found: dict[int, Summand]) -> list[list[Summand]]:
             last = left[last].before
         for item in chain:
             del left[item.node.index]
-        made.append(chain[::-1])
+        streams.append(chain[::-1])
     kept = [
         chain
-        for chain in made
+        for chain in streams
         if not any(
             lies_within(graph, chain, other) or is_handed_on(graph, chain, other)
-            for other in made
+            for other in streams
             if other is not chain
         )
     ]

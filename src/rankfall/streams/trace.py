@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch.overrides import TorchFunctionMode
 
 from rankfall.streams.forward import in_float64
 from rankfall.streams.frames import Call, Frames, Operation
@@ -16,7 +17,6 @@ from rankfall.streams.record import (
     PRODUCTS,
     SOFTMAX,
     Node,
-    Recorder,
     over_tokens,
     summands_of,
     tensors_in,
@@ -39,31 +39,42 @@ def addition(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return f"{ADD} {tuple(max(pair, key=torch.numel).shape)}" if pair else ADD
 
 
-class Tracer(Recorder):
-    """Recorder that counts every operation by kind and keeps the first input of every call.
+class Tracer(TorchFunctionMode):
+    """Mode that records every torch function called on tensors while it is active.
 
-    If `shaped`, the name of an addition includes its shape, so that it holds for inputs of the same shape only.
+    All tensors are kept until the graph is read, so that no id() is used twice. If `shaped`, the name of an addition includes its shape, so
+    that it holds for inputs of the same shape only.
     """
 
     def __init__(self, frames: Frames, shaped: bool = True) -> None:
-        super().__init__(frames)
+        super().__init__()
         self.shaped = shaped
+        self.nodes: list[Node] = []
+        self.tensors: list[Any] = []  # one per node, all kept
+        self.outputs: dict[Call, list[tuple[tuple[Any, ...], int]]] = {}
         self.inputs: dict[Call, int] = {}  # node of the first input of each call
         self.weights: set[int] = set()
+        self._frames = frames
+        self._known: dict[int, int] = {}
 
     def node_of(self, tensor: Tensor) -> int:
-        index = super().node_of(tensor)
+        """Return the newest node of a tensor. A tensor from no recorded operation (weight, buffer, input) becomes a leaf."""
+        index = self._known.get(id(tensor))
+        if index is None:
+            index = self._add(tensor, "leaf", (), leaf=True)
         if isinstance(tensor, Parameter) and self.nodes[index].leaf:
             self.weights.add(index)
         return index
 
     def left(self, call: Call, inputs: Any, output: Any) -> None:
+        """Record the first input and the output of a module call; `Frames` calls this."""
         first = next((tensor for _, tensor in tensors_in(inputs)), None)
         if first is not None:
             self.inputs[call] = self.node_of(first)
-        super().left(call, inputs, output)
+        self.outputs[call] = [(path, self.node_of(tensor)) for path, tensor in tensors_in(output)]
 
-    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
+    def name(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation | None:
+        """Return the name by which an operation is known in another pass."""
         found = self._frames.operation(ANY)
         if func in ADDS:
             found = self._frames.operation(addition(args, kwargs) if self.shaped else ADD)
@@ -73,12 +84,38 @@ class Tracer(Recorder):
             found = self._frames.operation(ATTEND)
         return found
 
-    def compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return in_float64(func, args, kwargs)
-
     def attends(self, func: Any, result: Tensor) -> bool:
+        """Return whether an operation computes or contains attention weights."""
         over_places = func in SOFTMAX and result.dim() >= 3 and min(result.shape[-2:]) > 1
         return over_places or func in FUSED_ATTENTION
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        operation = self.name(func, args, kwargs)
+        pair = summands_of(args, kwargs) if func in ADDS else None
+        operands = (self.node_of(pair[0]), self.node_of(pair[1])) if pair else None
+        name = getattr(func, "__name__", str(func))
+        # `x.expand_as(y)` and `zeros_like(x)` read only a shape from y and x: no value flows from there.
+        given = args[:1] if name.endswith("_as") else () if name.endswith("_like") else (args, kwargs)
+        parents = tuple(self.node_of(tensor) for _, tensor in tensors_in(given))
+        result = in_float64(func, args, kwargs)
+        if name == "__setitem__":  # writes into its first argument and returns nothing
+            self._add(args[0], name, parents)
+            return result
+        if name in ("__get__", "__set__") and not isinstance(result, Tensor):
+            return result
+        for _, tensor in tensors_in(result):
+            attends = self.attends(func, tensor)
+            self._add(tensor, name, parents, operation=operation, operands=operands, attends=attends)
+        return result
+
+    def _add(self, tensor: Tensor, op: str, parents: tuple[int, ...], **facts: Any) -> int:
+        index = len(self.nodes)
+        shape = tuple(torch.Tensor.size(tensor)) if tensor.layout == torch.strided else ()
+        self.nodes.append(Node(index, op, parents, shape, self._frames.stack, **facts))
+        self._known[id(tensor)] = index
+        self.tensors.append(tensor)
+        return index
 
 
 class ModelTracer(Tracer):

@@ -173,7 +173,7 @@ class Capture:
         if not self.now.layers:
             self.now.layers.append(self.record(None, given))
         elif given is not None:
-            self.apart |= given.data_ptr() != self.last_output
+            self.apart |= address(given) != self.last_output
         listener = None
         if given is not None:
             real, _ = self.real_of(given)
@@ -204,7 +204,7 @@ class Capture:
             self.find_layers(error)
             self.now = None  # the next pass is measured
             return
-        self.last_output = states.data_ptr()
+        self.last_output = address(states)
         if self.options.turned:
             check_not_turned(states, self.now.given, self.blocks.names[block])
         self.now.layers.append(self.record(block, states, listener.mean_over_maps() if listener is not None else None))
@@ -232,7 +232,7 @@ class Capture:
         self.options = replace(self.options, automatic=False)
         try:
             flows = find_flows(unwrap(self.model), *self.called)
-        except RankfallError:
+        except Exception:  # whatever a model raises as a copy on the CPU
             return False
         if any(set(flow.layers) & set(self.blocks.names) for flow in flows):
             return False
@@ -280,3 +280,11 @@ class Capture:
             return None, "unknown"
         real = real[: self.options.samples].to(states.device)
         return (None, "none") if bool(real.all()) else (real, "left out")
+
+
+def address(states: Tensor) -> int:
+    """Return where the numbers of a tensor lie, or 0 for a tensor that does not say so."""
+    try:
+        return states.data_ptr()
+    except RuntimeError:
+        return 0

@@ -13,10 +13,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from rankfall.streams.arguments import Arguments, NoStream, first_size
+from rankfall.streams.editor import Editor
+from rankfall.streams.edits import Edits
 from rankfall.streams.examine import examine
 from rankfall.streams.flow import Branch, Flow
 from rankfall.streams.frames import Frames
-from rankfall.streams.passes import Editor, Edits
 from rankfall.streams.record import tensors_in
 from rankfall.watch.attention import AttentionListener
 

@@ -44,16 +44,16 @@ def rows_of(
         }
         row |= {"tokens": layer.tokens or None, "dtype": str(layer.dtype).removeprefix("torch.")}
         row |= {"block": "" if layer.block is None else blocks.names[layer.block], "mask": mask_of(layer.attention)}
-        row |= of_states(layer)
-        row |= of_attention(layer)
-        row |= of_gradients(None if layer.block is None else weights[layer.block], scale)
+        row |= state_columns(layer)
+        row |= attention_columns(layer)
+        row |= gradient_columns(None if layer.block is None else weights[layer.block], scale)
         rows.append(row)
     if len(rows) > 1:
         rows[0]["mask"] = rows[1]["mask"]
     return rows
 
 
-def of_states(layer: LayerRecord) -> dict[str, Any]:
+def state_columns(layer: LayerRecord) -> dict[str, Any]:
     if layer.numbers is None:
         return {"state_reason": NO_INPUT}
     found: dict[str, Any] = {name: mean(layer.numbers[name]) for name in STATE}
@@ -67,14 +67,14 @@ def of_states(layer: LayerRecord) -> dict[str, Any]:
     return found | {"state_reason": reason, "residual_floor": floor}
 
 
-def of_attention(layer: LayerRecord) -> dict[str, Any]:
+def attention_columns(layer: LayerRecord) -> dict[str, Any]:
     if layer.attention is None:
         return {"attention_reason": "layer 0 is the input of the first block" if layer.block is None else NO_ATTENTION}
     found = {name: mean(layer.attention[name]) for name in ATTENTION}
     return found | {"attention_reason": "the weights are not finite, or of one token" if None in found.values() else ""}
 
 
-def of_gradients(weights: QueryKeyWeights | None, scale: float) -> dict[str, Any]:
+def gradient_columns(weights: QueryKeyWeights | None, scale: float) -> dict[str, Any]:
     if weights is None:
         return {"gradient_reason": "layer 0 is the input of the first block"}
     reasons, found = [], {}

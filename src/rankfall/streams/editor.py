@@ -1,0 +1,228 @@
+"""The mode that observes and edits the residual additions of one stream.
+
+At every addition state + value, `edit(branch, state, value)` returns the sum to continue with, or None for the model's own sum, which the
+original operation then computes. The model does not change: a mode intercepts the additions, and hooks track the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from rankfall.errors import RankfallError
+from rankfall.streams.edits import Edits, Enough, alike_rows, mix_variants, zero_product
+from rankfall.streams.flow import Branch, BranchPart, End, Flow
+from rankfall.streams.frames import Call, Frames, Operation
+from rankfall.streams.record import (
+    ADDS,
+    FUSED_ATTENTION,
+    IN_PLACE,
+    PRODUCTS,
+    SOFTMAX,
+    map_tensors,
+    put,
+    summands_of,
+    tensors_in,
+)  # fmt: skip
+from rankfall.streams.trace import ADD, ANY, ATTEND, PRODUCT, addition
+
+
+class Editor(TorchFunctionMode):
+    """Mode that follows one stream while it is active."""
+
+    def __init__(self, flow: Flow, edits: Edits, frames: Frames) -> None:
+        super().__init__()
+        self.states: dict[int, Tensor] = {}
+        self.exits: dict[int, Tensor] = {}
+        self.met: set[int] = set()
+        self._flow, self._edits, self._frames = flow, edits, frames
+        self._branches: Mapping[Operation, Branch] = {one.operation: one for one in flow.branches}
+        self._first = {one.layer: one.number for one in reversed(flow.branches)}
+        self._gates = {one.gate: one for one in flow.branches if one.gate is not None}
+        self._gated: dict[int, Tensor] = {}  # number of a branch -> the state before its gate
+        self._parts = {part.operation: part for one in flow.branches for part in one.parts}
+        self._last: Tensor | None = None
+        # layer -> the state without its last branch, and for each variant whether it is left out
+        self._without: dict[int, tuple[Tensor, Sequence[bool]]] = {}
+        self._ends = {end.call: (layer, end) for layer, end in enumerate(flow.ends, 1) if end is not None}
+        entry = flow.entry
+        self._entry = entry.operation if entry is not None else None
+        self._given = entry.tensor if entry is not None and entry.operation is None else None
+        self._replaced: Tensor | None = None
+        self._sunk = -1  # the last layer whose state went to the sink
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        here = [self._frames.operation(ANY)]
+        if self._given is not None and self._edits.enter is not None:
+            args, kwargs = self._exchanged(args, kwargs)
+        if func in ADDS:
+            operation = self._frames.operation(addition(args, kwargs) if self._flow.shaped else ADD)
+            here.append(operation)
+            branch = self._branches.get(operation) if operation is not None else None
+            if branch is not None:
+                return self._addition(branch, func, args, kwargs)
+            part = self._parts.get(operation) if operation is not None else None
+            if part is not None:
+                return self._part(part, func, args, kwargs)
+        elif func in SOFTMAX or func in FUSED_ATTENTION:
+            operation = self._frames.operation(ATTEND)
+            here.append(operation)
+            number = self._flow.attends.get(operation) if operation is not None else None
+            if number is not None and self._edits.attend is not None:
+                return self._edits.attend(number, func, args, kwargs)
+        elif func in PRODUCTS:
+            operation = self._frames.operation(PRODUCT)
+            here.append(operation)
+            if operation is not None and operation.call.module.rpartition(".")[2] in self._edits.identity:
+                return args[0]
+            if operation in self._edits.unused:
+                return zero_product(func, args, kwargs)
+        if here[0] is not None and here[0] in self._gates:
+            branch = self._gates[here[0]]
+            factors = [one for _, one in tensors_in((args, kwargs))]
+            self._gated[branch.number] = factors[branch.factor]
+        if self._edits.score is not None and here[0] is not None and here[0] in self._flow.scores:
+            self._edits.score(self._flow.scores[here[0]], [one for _, one in tensors_in((args, kwargs))][-2:])
+        result = self._edits.compute(func, args, kwargs)
+        if (
+            self._entry is not None
+            and self._entry in here
+            and self._edits.enter is not None
+            and isinstance(result, Tensor)
+        ):
+            return self._edits.enter(result)
+        return result
+
+    def _exchanged(self, args: Any, kwargs: Any) -> Any:
+        given, enter = self._given, self._edits.enter
+        assert given is not None and enter is not None
+
+        def change(tensor: Tensor) -> Tensor:
+            if tensor is not given:
+                return tensor
+            if self._replaced is None:
+                self._replaced = enter(given)
+            return self._replaced
+
+        return map_tensors(tuple(args), change), map_tensors(kwargs, change)
+
+    def _addition(self, branch: Branch, func: Any, args: Any, kwargs: Any) -> Any:
+        pair = summands_of(args, kwargs)
+        if pair is None:
+            raise RankfallError(
+                f"the addition of {branch.name} in layer {branch.layer} does not add two tensors in this pass"
+            )
+        state, value = pair if branch.skip == 0 else (pair[1], pair[0])
+        in_place = func.__name__ in IN_PLACE
+        if in_place:
+            state, value = state.clone(), value.clone()
+        if self._first[branch.layer] == branch.number:
+            self._keep(branch.layer - 1, self._gated.get(branch.number, state))
+        self.met.add(branch.number)
+        alpha = kwargs.get("alpha", 1)
+        # `alpha` multiplies the second operand: the branch, or the state
+        weighted = value * alpha if alpha != 1 and branch.skip == 0 else value
+        self._without.pop(branch.layer, None)
+        dropped = self._edits.drop(branch) if self._edits.drop is not None else ()
+        total = state if dropped and all(dropped) else None
+        if total is None and self._edits.edit is not None:
+            total = self._edits.edit(branch, state, weighted)
+        if any(dropped):
+            self._without[branch.layer] = (state, dropped)
+            if total is None:
+                total = state + weighted
+            total = mix_variants(total, state, dropped, self._edits.axis)
+        if total is not None and not total.is_contiguous() and pair[0].is_contiguous():
+            total = total.contiguous()  # like a sum: later operations may view it in another shape
+        if total is None:
+            total = func(*args, **kwargs)
+        elif in_place and not (self._edits.copies and func.__name__ == "__iadd__"):
+            total = pair[0].copy_(total)
+        self._last = total
+        self._leave_layer(branch.layer, total)
+        self._perhaps_enough()
+        return total
+
+    def _perhaps_enough(self) -> None:
+        if self._edits.partial and len(self.met) == len(self._flow.branches):
+            raise Enough
+
+    def _part(self, part: BranchPart, func: Any, args: Any, kwargs: Any) -> Any:
+        pair = summands_of(args, kwargs)
+        assert pair is not None
+        if self._edits.join is not None:
+            self._edits.join(part, *pair)
+        dropped = self._edits.drop_parts
+        if part.drop is None or not any(dropped):
+            return func(*args, **kwargs)
+        kept, in_place = pair[1 - part.drop], func.__name__ in IN_PLACE
+        if all(dropped):
+            return pair[0].copy_(kept) if in_place and kept is not pair[0] else kept
+        total = mix_variants(pair[0] + pair[1], kept, dropped, self._edits.axis)
+        return pair[0].copy_(total) if in_place else total
+
+    def leave(self, call: Call, inputs: Any, output: Any) -> Any:
+        """Record or replace the state that leaves a layer; `Frames` calls this. Its own arithmetic is not intercepted."""
+        layer, end = self._ends.get(call, (0, None))
+        if end is None:
+            return None
+        with torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
+            if not self._flow.skips:
+                output = self._block(self._flow.branches[layer - 1], end, inputs, output)
+            found = dict(tensors_in(output))
+            without, dropped = self._without.pop(layer, (None, ()))
+            if without is not None and end.path in found and alike_rows(without, found[end.path]):
+                without = without.reshape(found[end.path].shape)
+                found[end.path] = mix_variants(found[end.path], without, dropped, self._edits.axis)
+                output = put(output, end.path, found[end.path])
+            if end.path in found:
+                self._leave_layer(layer, found[end.path])
+                if layer == self._flow.depth:
+                    self._keep(layer, found[end.path])
+            return output
+
+    def _keep(self, layer: int, state: Tensor) -> None:
+        if self._edits.sink is None:
+            self.states[layer] = state
+        else:
+            self._edits.sink(layer, state)
+            self._sunk = layer
+
+    def _leave_layer(self, layer: int, state: Tensor) -> None:
+        if self._edits.sink is None:
+            self.exits[layer] = state
+
+    def _block(self, branch: Branch, end: End, inputs: Any, output: Any) -> Any:
+        """Edit a layer without additions: its input is the state, its output the branch."""
+        state = next((tensor for _, tensor in tensors_in(inputs)), None)
+        value = dict(tensors_in(output)).get(end.path)
+        if state is None or value is None:
+            return output
+        if state is self._given and self._replaced is not None:
+            state = self._replaced  # the layer received the input, but its operations read the replacement
+        self.met.add(branch.number)
+        self._keep(branch.layer - 1, state)
+        total = self._edits.edit(branch, state, value) if self._edits.edit is not None else None
+        self._last = value if total is None else total
+        self._perhaps_enough()
+        return output if total is None else put(output, end.path, total)
+
+    def finish(self) -> list[Tensor]:
+        """Return the states of all layers. Raise an error unless every addition of the stream took place."""
+        missing = [one for one in self._flow.branches if one.number not in self.met]
+        if missing:
+            raise RankfallError(
+                f"{len(missing)} of {len(self._flow.branches)} residual additions did not happen in this pass; first: "
+                f"{missing[0].name} of layer {missing[0].layer}: does the model do something else each time?"
+            )
+        if self._flow.depth not in (*self.states, self._sunk):
+            assert self._last is not None
+            self._keep(self._flow.depth, self._last)
+        if self._edits.sink is not None:
+            return []
+        return [self.states[layer] for layer in range(self._flow.depth + 1)]
