@@ -106,10 +106,12 @@ def describe_component(request: ComponentRequest, others: Iterable[ComponentRequ
 
 
 def prepare(requests: Iterable[ComponentRequest], others: Iterable[ComponentRequest] = ()) -> None:
-    """Describe components in one process if one of them is not known, and others that are not known."""
+    """Describe components in one process if one of them is not known. If one of the package is not, describe `others` with it."""
     missing = [request for request in requests if _known(request) is None]
+    if any(request.location.shipped for request in missing):
+        missing += [request for request in others if _known(request) is None]
     if missing:
-        _describe(list(dict.fromkeys([*missing, *(one for one in others if _known(one) is None)])))
+        _describe(list(dict.fromkeys(missing)))
 
 
 def _known(request: ComponentRequest) -> Answer | None:
