@@ -24,8 +24,7 @@ BIN = os.path.dirname(sys.executable)
 
 from rankfall.disk import not_ahead
 from rankfall.errors import RankfallError
-from rankfall.report.rst import escape
-from rankfall.report.style import FORMATS
+from rankfall.report.style import FORMATS, escape
 from rankfall.run.config.types import read
 from rankfall.run.forks.client import ADDRESS
 from rankfall.run.forks.start import start

@@ -91,11 +91,12 @@ def seconds_of(run: Callable[[], Any]) -> float:
 
 def profile(members: Any, objective: Any, batch: Any) -> tuple[list[Spent], float]:
     """Each instruction of gradient and optimiser, and the seconds of both programs, for the first member."""
-    launch = members.engine.launch(members, batch, 0)
+    engine = members.engine.engine  # that of thousandfold, inside what serves it with networks of Rankfall
+    launch = engine.launch(members, members.engine.work(batch), 0)
     members.step(objective, batch)
-    machine = Machine(members.engine.numbers)
+    machine = Machine(engine.numbers)
     bases = launch.bases.copy()
-    bases[codes.ARENA] = members.engine.arenas[0].ctypes.data
+    bases[codes.ARENA] = engine.arenas[0].ctypes.data
 
     def run(words: np.ndarray, count: int) -> None:
         machine.run(words, count, bases, launch.strides, 0, 1)

@@ -20,7 +20,7 @@ def profiled() -> list[instructions.Spent]:
     parts = {"residual": "add", "depth": DEPTH, "width": WIDTH}
     members, objective, batch = machine.stack_of(machine.Case(parts), "machine", 1)
     found, whole = instructions.profile(members, objective, batch)
-    launch = members.engine.launch(members, batch, 0)
+    launch = members.engine.engine.launch(members, members.engine.work(batch), 0)
     assert len(found) == launch.program.program.count + launch.descent.count
     assert whole > 0
     return found
