@@ -39,11 +39,9 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.project import check_folder
     from rankfall.run.screen import driver
 
-    if not ASKED.intersection(args.snakemake):
-        check_folder(Path.cwd())
     if any(TALKS.fullmatch(word) for word in args.snakemake):
         if not ASKED.intersection(args.snakemake):
-            check_checkout(Path.cwd())
+            check_folder(Path.cwd())
             from rankfall.run.config.types import read
 
             read(args.config)  # reports an unreadable file; Snakemake would print a traceback
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     missing = planned.find_missing()
     if not missing and not args.snakemake:
         return publish_again(planned, args.config)
-    check_checkout(Path.cwd())
+    check_folder(Path.cwd())
     planned.write()
     command = driver.command(planned.config, args.profile, [*args.snakemake, "--logger", "rankfall"])
     child = Child(command, {**os.environ, PLAN: str(planned.folder)})
@@ -86,17 +84,6 @@ def run(args: argparse.Namespace) -> int:
         return finish(own, code, args, again, time.time() - began)
     finally:
         child.close()
-
-
-def check_checkout(folder: Path) -> None:
-    """Raise if a folder has no workflow to run."""
-    from rankfall.errors import RankfallError
-
-    if not (folder / "workflow" / "logger").is_dir():
-        raise RankfallError(
-            f"`rankfall run` expects a checkout of Rankfall as the working folder, and {folder} has no workflow/logger\n"
-            "  fix: cd to the checkout; or run all jobs without Snakemake: rankfall plan --config FILE --script > run.sh; bash run.sh"
-        )
 
 
 def forget_failed(planned: "RunPlan", store: "InStore") -> None:

@@ -59,6 +59,6 @@ def test_a_run_outside_a_checkout_says_what_it_expects(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     expected, fix = done.stderr.splitlines()
     assert done.returncode == 2 and done.stdout == ""
-    assert expected.startswith("error: `rankfall run` expects a checkout of Rankfall as the working folder")
-    assert "cd to the checkout" in fix and "--script" in fix
+    assert expected.startswith("error: there is no Snakefile in")
+    assert "rankfall init" in fix and "--script" in fix
     assert not (tmp_path / "results").exists()

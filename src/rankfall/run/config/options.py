@@ -147,7 +147,7 @@ def _adapter(hint: Any, low: Any, high: Any) -> TypeAdapter[Any]:
 def _default(option: Option) -> Any:
     """Return a default as if it were written: 1 for a float is 1.0. It is possible even where its type or the limits forbid it."""
     try:
-        return _plain(_adapter(option.type, None, None).validate_python(option.default))
+        return _plain(_adapter(option.type, None, None).validate_python(_plain(option.default)))
     except ValidationError:
         return _plain(option.default)
 
