@@ -19,7 +19,7 @@ def check_folder(folder: Path) -> None:
     if not any((folder / name).is_file() for name in NAMES):
         raise RankfallError(
             f"there is no Snakefile in {folder}: run this in a checkout of Rankfall or in a project\n"
-            "  fix: cd there; `rankfall init FOLDER` makes a project; `rankfall plan --config FILE --script` writes all jobs without Snakemake"
+            "  fix: cd there; `rankfall init FOLDER` makes a project; `rankfall plan --script` lists all jobs for bash"
         )
 
 
