@@ -63,7 +63,7 @@ UNARY: dict[str, Any] = {
     "NOT": np.logical_not,
     "FLOOR": np.floor,
     "COPY": np.positive,
-    "SIGN": np.sign,
+    "SIGN": lambda x: (x > 0).astype(x.dtype) - (x < 0),  # as PyTorch: 0 for NaN
 }
 
 
