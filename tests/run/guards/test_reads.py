@@ -16,7 +16,9 @@ import torch
 from helpers import config
 from safetensors.torch import save_file
 
+import rankfall
 from rankfall import cli, components
+from rankfall.run.guards import reads
 from rankfall.run.guards.reads import NotInKey, Unproved
 from rankfall.run.guards.unchanged import numerics, prove_code
 from rankfall.run.plan import make_plan
@@ -242,3 +244,13 @@ def test_rows_of_a_measure_are_not_kept(lab: Path, capsys: pytest.CaptureFixture
         sys.modules.pop(f"watched_{name}")
         assert run(lab, "measure", "--measure", name, *rest, "--out", "m.parquet", **own) == 0
         (lab / "m.parquet").unlink()
+
+
+def test_the_engine_is_ours_wherever_it_lies() -> None:
+    """It reads its own sources for the digest of its compiled code."""
+    import thousandfold
+
+    for package in (rankfall, thousandfold):
+        assert package.__file__ is not None
+        assert reads.owner_of(package.__file__) == reads.OURS
+        assert reads.install_watch().is_known(package.__file__)

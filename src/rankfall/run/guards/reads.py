@@ -21,6 +21,7 @@ from typing import Any
 import rankfall
 from rankfall.disk import cache_home, engine_home
 from rankfall.errors import RankfallError
+from rankfall.modules import find_module
 from rankfall.run.guards.readers import READ, wrap_readers
 from rankfall.run.keys import fingerprint
 from rankfall.run.keys.files import places
@@ -28,6 +29,8 @@ from rankfall.run.keys.fingerprint import INSTALLED, find_source
 
 Code = Mapping[str, str]  # file -> digest, as a key holds it
 PACKAGE = os.path.realpath(Path(rankfall.__file__).parent) + os.sep
+FOUND = filter(None, map(find_module, fingerprint.OURS))
+PACKAGES = tuple(os.path.realpath(path) + os.sep for spec in FOUND for path in spec.submodule_search_locations or ())
 RUNNER = (f"{PACKAGE}run{os.sep}", f"{PACKAGE}commands{os.sep}", f"{PACKAGE}cli.py")
 LIBRARIES = (*map(sysconfig.get_path, ("stdlib", "platstdlib")), *site.getsitepackages(), site.getusersitepackages())
 PYTHON = tuple(os.path.realpath(path) + os.sep for path in LIBRARIES)
@@ -70,12 +73,12 @@ class Watch:
             raise NotInKey(self.refused[-1])
 
     def is_known(self, path: str) -> bool:
-        """Return whether a path is in the key, or belongs to Python, the system, an installed package or this package."""
+        """Return whether a path is in the key, or belongs to Python, the system, an installed package, this package or its engine."""
         if path.endswith(".pyc"):
             with suppress(ValueError):
                 path = source_from_cache(path)
         folders = path.split(os.sep)
-        if path.startswith((*SYSTEM, *PYTHON, PACKAGE, *self.caches)) or INSTALLED.intersection(folders):
+        if path.startswith((*SYSTEM, *PYTHON, *PACKAGES, *self.caches)) or INSTALLED.intersection(folders):
             return True
         if any(folder.endswith(BESIDE) for folder in folders):
             return True
@@ -143,7 +146,7 @@ def paths_of(name: str) -> tuple[str, ...]:
 def owner_of(file: str) -> int:
     """Return the owner of a source file, which is named as in a frame."""
     path = os.path.realpath(file)
-    if path.startswith(PACKAGE):
+    if path.startswith(PACKAGES):
         return RUNNERS if path.startswith(RUNNER) else OURS
     installed = file[:1] in ("<", "") or path.startswith(PYTHON) or INSTALLED.intersection(Path(path).parts)
     return INSTALLED_FILE if installed else USERS
