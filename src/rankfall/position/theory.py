@@ -11,7 +11,7 @@
     free sums     row sums of weights may differ, and mask or scores make them differ: n rows
     undecided     a component does not declare what is needed
 
-The count is that of `refinement.py`. The argument is named by what changes the count.
+The count is that of `sight.py`. The argument is named by what changes the count.
 """
 
 from dataclasses import dataclass, replace
