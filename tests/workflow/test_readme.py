@@ -48,7 +48,8 @@ def test_every_example_of_a_component_runs(tmp_path: Path) -> None:
     """All files of docs/components/ take part in one benchmark, as the pages configure them."""
     pages = [page for page in component_pages.NAMES if page not in TAKEN_APART_ELSEWHERE]
     shown = sum(component_pages.text(page).count("```python") for page in component_pages.NAMES)
-    of_files = sum(len(component_pages.blocks(page)) for page in component_pages.NAMES)
+    files = [name for page in component_pages.NAMES for name, _ in component_pages.blocks(page)]
+    of_files = sum(name.endswith(".py") for name in files)
     assert of_files == shown - 1, "the call of check_component is no file"
     checkout = Checkout.make(tmp_path / "checkout")
     component_pages.write(checkout.folder, component_pages.files(*pages))

@@ -127,7 +127,8 @@ def test_a_second_run_has_nothing_to_do_and_writes_nothing(finished: tuple[Check
 def test_a_failing_job_is_one_line_with_its_log(finished: tuple[Checkout, str], tmp_path: Path) -> None:
     checkout = finished[0].copy(tmp_path / "checkout")
     figure = checkout.source("rank/paths/figure.py")
-    figure.write_text(figure.read_text() + '\nraise ValueError("no ink left")\n')
+    text = figure.read_text().replace("    asked = {", '    raise ValueError("no ink left")\n    asked = {', 1)
+    figure.write_text(text)
     done = piped(checkout)
     assert done.returncode == 1
     said = [line for line in done.stdout.splitlines() if line.startswith("==> failed")]

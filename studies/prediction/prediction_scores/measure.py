@@ -25,7 +25,7 @@ from studies.prediction.prediction_scores.verdict import LEVEL, UNDECIDED, enoug
 
 TABLE = "prediction_scores"
 NEEDS = "tables"
-TABLES = READ
+TABLES = [*READ]
 FINDS = ["headline"]
 LIMITS = {"selection": (0, None), "threshold": (0, 1), "folds": (2, None), "draws": (100, None)}
 KNOWS = {

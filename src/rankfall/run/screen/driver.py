@@ -150,7 +150,7 @@ def command(config: Path, profile: Path, more: Sequence[str]) -> list[str]:
 
 def command_line(config: Path, profile: Path, more: Sequence[str]) -> str:
     """Return the command that repeats this run: `make run` in a checkout, `rankfall run` in a project."""
-    if not Path("Makefile").is_file():
+    if not Path("src", "rankfall").is_dir():
         words = ["rankfall run"]
         words += [f"--config {shlex.quote(str(config))}"] * (str(config) != "config.yaml")
         words += [f"--profile {shlex.quote(str(profile))}"] * (profile != DEFAULT_PROFILE)
