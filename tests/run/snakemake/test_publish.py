@@ -70,3 +70,17 @@ def test_of_an_interrupted_run_nothing_is_said(log: str | None, tmp_path: Path) 
         fail(run, "figure/paths", log)
     with pytest.raises(RankfallError, match="the run ended before all jobs were done: figure paths"):
         explain_lacking(run)
+
+
+def test_a_name_whose_work_file_is_missing_does_not_keep_an_earlier_one(tmp_path: Path) -> None:
+    """After an edit and a run that failed, the table of the code before the edit was shown as that of the code after it."""
+    run = plan_run(tmp_path)
+    make_files(run)
+    publish(run)
+    edited = plan_run(tmp_path, changed("figures", {"paths": {"columns": 2}}))
+    make_files(edited, [key for key in edited.jobs if key != "figure/paths"])
+    publish(edited)
+    assert not (tmp_path / "figures" / "paths.png").exists()
+    assert (tmp_path / "tables" / "paths.parquet").is_file()
+    publish(run)  # the edit is undone
+    assert (tmp_path / "figures" / "paths.png").is_file()

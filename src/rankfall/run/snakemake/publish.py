@@ -33,7 +33,13 @@ def is_published(run: RunPlan) -> bool:
 
 
 def publish(run: RunPlan) -> list[str]:
-    """Copy all work files that are not yet published and return the published names."""
+    """Copy all work files that are not yet published and return the published names.
+
+    A published file whose work file is missing is of an earlier plan, and is removed: readers would take its numbers for current ones.
+    """
+    for name, file in run.final.items():
+        if not (run.results / file).is_file():
+            (run.results / name).unlink(missing_ok=True)
     found = find_unpublished(run)
     for name, file in found.items():
         copy_file(run.results / file, run.results / name)
