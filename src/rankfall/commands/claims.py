@@ -7,7 +7,7 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shown", nargs="?", metavar="NAME", help="show one claim in full")
     parser.add_argument(
-        "--results", type=Path, default=Path("results/claims"), help="the folder of the run (default results/claims)"
+        "--results", type=Path, help="the folder of the run (default results/claims; without it, results)"
     )
     parser.add_argument(
         "--rows",
@@ -27,7 +27,9 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.report import export, tables
     from rankfall.report.claim_text import DECIDED, as_lines, in_full, one_of
 
-    path = args.results / "tables" / "claims.parquet"
+    preset = Path("results/claims")
+    results = args.results or (preset if preset.is_dir() else Path("results"))
+    path = results / "tables" / "claims.parquet"
     if not path.is_file():
         raise RankfallError(
             f"{path} is missing: a run with claims writes it\n"
@@ -42,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
             raise RankfallError("--rows needs a claim: rankfall claims NAME --rows; rankfall claims lists them")
         one_of(table, args.shown)
         return _rows(path.with_name("evidence.parquet"), args.shown)
-    lines = [*in_full(table, args.shown), *_pictures(args.results, args.shown)] if args.shown else as_lines(table)
+    lines = [*in_full(table, args.shown), *_pictures(results, args.shown)] if args.shown else as_lines(table)
     print("\n".join(lines))
     return 0
 

@@ -22,7 +22,7 @@ COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cya
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, required=True, help="the benchmark's config, YAML or JSON")
+    parser.add_argument("--config", type=Path, default=Path("config.yaml"), help="the benchmark's config, YAML or JSON")
     parser.add_argument("--results", type=Path, help="folder of results; by default the one that the config names")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(

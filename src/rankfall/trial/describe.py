@@ -155,7 +155,9 @@ class ImportTrace:
         behind, new = set[str](), {location.module}
         while new:
             behind |= new
-            new = {item for name in new for item in self.edges.get(name, ()) if item.startswith(("rankfall.", "studies."))} - behind
+            new = {
+                item for name in new for item in self.edges.get(name, ()) if item.startswith(("rankfall.", "studies."))
+            } - behind
         files = [file_of(sys.modules[name]) for name in behind if name in sys.modules]
         return {file: digest_file(file) for file in sorted({*filter(None, files), str(location.file)})}
 

@@ -74,7 +74,7 @@ def say_range(
             overlap = ", which overlap" if set(low.index) & set(high.index) else ""
             said += f", least in {write_tie(low, headline, write)}{overlap}"
         else:
-            said += ", all that have this number"
+            said = f"no architecture is ahead in {headline.title}: {write_tie(high, headline, write)}"
         said += f"; not ranked: {list_undecided(alone, headline, write)}" if len(alone) else ""
     said = f"{at(setting, settings)}{said}{count_seeds(known, headline)}."
     return said + (compare_with_chance(known, headline, write, chance) if chance else "")
