@@ -135,7 +135,9 @@ def test_costs_are_ranked_where_their_intervals_do_not_overlap() -> None:
     """The same network had cost 53 or 37 ms, by what else the machine did, and was ranked by it."""
     low, high = ("0=5 1=5.1 2=5.2 3=5.1 4=5.3 5=5.2 6=9", "0=5.4 1=5.5 2=5.6 3=5.5 4=5.4 5=5.5 6=5.6")
     near = [row(name, cost_ms=5.2, cost_ms__each=each) for name, each in (("a", low), ("b", high))]
-    assert "no architecture is ahead in" in said(*near)["What does it cost?"]  # the slow reading of a is above all of b's
+    assert (
+        "no architecture is ahead in" in said(*near)["What does it cost?"]
+    )  # the slow reading of a is above all of b's
     high = "0=9.4 1=9.5 2=9.6 3=9.5 4=9.4 5=9.5 6=9.6"
     apart = said(near[0], row("b", cost_ms=9.5, cost_ms__each=high))["What does it cost?"]
     assert "is largest in b (9.50 ms), least in a (5.20 ms)" in apart and "medians of" in apart

@@ -6,7 +6,6 @@ import re
 import sys
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 

@@ -130,7 +130,9 @@ def test_the_norm_of_many_numbers_is_theirs() -> None:
     batch, objective = batch_of(members, 0), recipe.objective(t)
     members.engine = engine = Machined(members, wide, SHAPE, t)
     members.steps(objective, [batch])
-    torch.testing.assert_close(engine.engine.norms[:, 0].double(), members.grads.double().norm(dim=1), rtol=2e-6, atol=0)
+    torch.testing.assert_close(
+        engine.engine.norms[:, 0].double(), members.grads.double().norm(dim=1), rtol=2e-6, atol=0
+    )
     assert agreement.disagreement(wide, SHAPE, t, [batch]) == ""
 
 
