@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -164,9 +164,11 @@ def _answers(path: Path) -> Iterator[tuple[ComponentRequest, Answer]]:
 
 
 def _cache_file(request: ComponentRequest) -> Path | None:
-    """Return the cache file of a description. A user's module may be another one in another folder."""
+    """Return the cache file of a description. Checkouts share those of the package: a component is named by its module and its text there.
+    A user's module may be another one in another folder."""
     home, location = cache_home(), request.location
-    about = (__version__, sys.version, *request[:2], location.file, "" if location.shipped else os.getcwd())
+    place = (location.module, digest_file(str(location.file))) if location.shipped else (location.file, os.getcwd())
+    about = (__version__, sys.version, *request[:2], *place)
     return None if home is None else home / "described" / hashlib.sha256(repr(about).encode()).hexdigest()[:24]
 
 
@@ -176,6 +178,9 @@ def _read(request: ComponentRequest) -> Answer | None:
         if path is None:
             return None
         answer: Answer = pickle.loads(path.read_bytes())
+        answer = replace(answer, files={_expand(request, file): digest for file, digest in answer.files.items()})
+        if isinstance(answer.found, Description):
+            answer = replace(answer, found=replace(answer.found, location=request.location))
     except Exception:  # there is none, it is damaged, or another version of this file wrote it
         return None
     use(path)
@@ -184,10 +189,30 @@ def _read(request: ComponentRequest) -> Answer | None:
 
 def _write(request: ComponentRequest, answer: Answer) -> None:
     path = _cache_file(request)
-    with suppress(StoreError, OSError):
-        if path is not None:
-            with atomic(path) as file:
-                file.write(pickle.dumps(answer))
+    if path is None or (request.location.shipped and not isinstance(answer.found, Description)):
+        return  # the text of an error names files of this checkout
+    answer = replace(answer, files={_shorten(request, file): digest for file, digest in answer.files.items()})
+    with suppress(StoreError, OSError), atomic(path) as file:
+        file.write(pickle.dumps(answer))
+
+
+def _roots(location: Location) -> dict[str, str]:
+    """Return the folders of the package and of the studies, by names that are the same in every checkout."""
+    if not location.shipped:
+        return {}
+    own = location.file.parents[location.module.count(".")]
+    return {"package": f"{PACKAGE.parent}{os.sep}", "studies": f"{own}{os.sep}"}
+
+
+def _shorten(request: ComponentRequest, file: str) -> str:
+    roots = _roots(request.location).items()
+    return next((f"{name}:{file.removeprefix(root)}" for name, root in roots if file.startswith(root)), file)
+
+
+def _expand(request: ComponentRequest, file: str) -> str:
+    name, _, rest = file.partition(":")
+    root = _roots(request.location).get(name)
+    return file if root is None else root + rest
 
 
 def digest_file(path: str) -> str:
