@@ -16,7 +16,7 @@ from rankfall.run.plan import Plan, make_plan
 from rankfall.run.store import Store
 from rankfall.train.progress import Progress
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.own_process]
 
 ROOT = Path(__file__).parents[3]
 SHARP = "def sharp(logits):\n    return (2 * logits).softmax(-1)\n"
