@@ -206,7 +206,7 @@ def test_numerics_hold_what_training_imports() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     root = Path(rankfall.__file__).parents[1]
     loaded = {Path(file).relative_to(root).as_posix() for file in done.stdout.split()}
-    loader = {"components", "modules", "learned", "caches", "disk", "errors"}
+    loader = {"components", "quantity_files", "modules", "descriptions", "caches", "disk", "errors"}
     assert loaded - set(numerics()) <= {f"rankfall/{name}.py" for name in loader}
 
 
