@@ -44,7 +44,8 @@ def installed(wheel, tmp_path_factory):
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
     given = ["install", "-qq", "--disable-pip-version-check", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*pip, *given], check=True, env=OUTSIDE)
-    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    # The engine is among the dependencies: engine/tests/test_wheel_of_engine.py has its wheel.
+    (site / "dependencies.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n{ROOT / 'engine' / 'src'}\n")
     empty = tmp_path_factory.mktemp("elsewhere")
 
     def run(*command):
@@ -114,5 +115,6 @@ def test_a_project_runs_without_a_checkout(installed):
     assert "nothing to do" in done.stdout
     results = installed.cwd / "mylab" / "results"
     assert (results / "figures" / "residuals.png").is_file() and (results / "report" / "index.html").is_file()
-    refused = installed("rankfall", "run", "--config", "mylab/config.yaml")
+    installed("rankfall", "init", "small", "--preset", "smoke")
+    refused = installed("rankfall", "run", "--config", "small/config.yaml")
     assert refused.returncode == 2 and "rankfall init" in refused.stderr
