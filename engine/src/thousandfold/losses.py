@@ -24,7 +24,9 @@ class LossModule(nn.Module):
 
     def forward(self, *tensors: Tensor) -> dict[Name, Tensor]:
         returned = self.loss(self.module, unflatten(self.like, tensors))
-        value, metrics = returned if isinstance(returned, tuple) else (returned, {})
+        value, metrics = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
+        if not isinstance(metrics, Mapping):
+            raise EngineError(f"expected a loss, or a loss and a dictionary of metrics; found {type(metrics).__name__}")
         if not isinstance(value, Tensor) or value.numel() != 1:
             found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise EngineError(f"expected a loss of one number; found {found}: take its mean or sum")

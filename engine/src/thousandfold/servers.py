@@ -49,25 +49,40 @@ class ProgramServer:
                 raise Untraceable(f"the buffer {name} differs between members")
         self.engine = kind(stack, torch.from_numpy(keys_of(stack.seeds)))
         self.programs: dict[Forms, StepProgram] = {}
+        self.idle: dict[Forms, list[bool]] = {}  # parameters that the loss does not use
         self.largest = 1
 
     def steps_at_once(self, members: int) -> int:
         return self.engine.steps_at_once(members)
 
     def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
-        return self.engine.steps(stack, [self.work(batch) for batch in batches])
+        idle = [self.idle_for(stack, batch) for batch in batches]
+        if any(one != idle[0] for one in idle):
+            return [found for batch in batches for found in self.steps(stack, [batch])]
+        works = [self.work(batch) for batch in batches]
+        with stack.leaving(idle[0]):
+            return self.engine.steps(stack, works)
 
     def passes(self, stack: Stack, batch: Batch) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`."""
         return self.engine.passes(stack, self.work(batch))
 
+    def idle_for(self, stack: Stack, batch: Batch) -> list[bool]:
+        """Return which parameters the loss does not use for batches of this form."""
+        forms = forms_of(batch)
+        if forms not in self.idle:
+            with stack.keeping_buffers():
+                AutogradServer(stack, self.loss, together=False).passes(stack, batch, [0])
+            self.idle[forms] = stack.idle
+        return self.idle[forms]
+
     def work(self, batch: Batch) -> Work:
         tensors = flatten(batch)
-        bound = max((int(x.abs().max()) for x in tensors if not x.is_floating_point() and x.numel()), default=1)
+        bound = max((int(x.abs().max()) for x in tensors if x.numel() and is_integer(x)), default=1)
         if bound > self.largest:  # integers are computed exactly up to a bound, which is part of a program
             self.largest = 2 ** bound.bit_length()
             self.programs.clear()
-        forms = tuple((tuple(x.shape[1:]), x.dtype) for x in tensors)
+        forms = forms_of(batch)
         if forms not in self.programs:
             one = [torch.zeros(shape, dtype=dtype) for shape, dtype in forms]
             module = LossModule(self.template, self.loss, batch)
@@ -109,14 +124,15 @@ class AutogradServer:
         found = []
         for batch in batches:
             found.append(self.passes(stack, batch))
-            stack.update(found[-1][LOSS])
+            with stack.leaving(stack.idle):
+                stack.update(found[-1][LOSS])
         return found
 
     def passes(self, stack: Stack, batch: Batch, only: Sequence[int] | None = None) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`. `only`: compute these members, and no others."""
         tensors, module = flatten(batch), LossModule(stack.template, self.loss, batch)
         members = range(len(stack)) if only is None else only
-        masks = drawn_masks(stack.seeds, self.find_sites(stack, module, tensors), stack.step_count, stack.weights)
+        masks = drawn_masks(stack.seeds, self.find_sites(stack, module, batch), stack.step_count, stack.weights)
         values = dict(zip(stack.names, stack.parameters))
 
         def compute(
@@ -139,9 +155,9 @@ class AutogradServer:
         stack.differentiate(results[LOSS])
         return {name: value.detach() for name, value in results.items()}
 
-    def find_sites(self, stack: Stack, module: LossModule, tensors: Sequence[Tensor]) -> list[Site]:
+    def find_sites(self, stack: Stack, module: LossModule, batch: Batch) -> list[Site]:
         """Return the sites of dropout in a step for batches of this form."""
-        forms = tuple((tuple(x.shape[1:]), x.dtype) for x in tensors)
+        forms, tensors = forms_of(batch), flatten(batch)
         if forms not in self.sites:
             sites: list[Site] = []
 
@@ -155,6 +171,14 @@ class AutogradServer:
                 call_loss(module, own, pick(tensors, 0))
             self.sites[forms] = sites
         return self.sites[forms]
+
+
+def forms_of(batch: Batch) -> Forms:
+    return tuple((tuple(x.shape[1:]), x.dtype) for x in flatten(batch))
+
+
+def is_integer(x: Tensor) -> bool:
+    return not x.is_floating_point() and x.dtype != torch.bool
 
 
 def pick(x: Any, k: int) -> Any:
