@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from known_modules import KNOWN, Known, cross_entropy, train_alone, vectors
+from known_modules import Known, cross_entropy, train_alone, vectors
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -130,7 +130,7 @@ class OwnGenerator(nn.Module):
 
 
 def test_the_reasons_of_all_engines_are_named() -> None:
-    with pytest.raises(EngineError, match="no engine serves the step: program: .*; stack: .*; loop: .*"):
+    with pytest.raises(EngineError, match=r"no engine serves the step: program: .*; stack: .*; loop: .*"):
         train(build=lambda seed: OwnGenerator().double())
 
 
@@ -184,3 +184,103 @@ def test_an_explanation_is_that_of_members_that_differ() -> None:
     known = Known(Frozen, cross_entropy, vectors)
     said = explain(known.build, known.loss, vectors(0, 0))
     assert said.engine == train(build=known.build).engine == "stack" and "differs between members" in said.reason
+
+
+class Averaged(nn.Module):
+    """Normalises by buffers that it updates, in place or by new tensors."""
+
+    def __init__(self, in_place: bool) -> None:
+        super().__init__()
+        self.layer, self.in_place = nn.Linear(5, 3), in_place
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("mean", torch.ones(5))
+
+    def forward(self, x: Tensor) -> Any:
+        mean = x.mean(0)
+        if self.in_place:
+            self.count += 1
+            self.mean.mul_(0.9).add_(mean, alpha=0.1)
+        x = self.layer.weight[:1] * self.mean * x  # its gradient needs this mean
+        if not self.in_place:
+            self.count = self.count + 1
+            self.mean = 0.9 * self.mean + 0.1 * mean
+        return self.layer(x) / self.count
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("engine", ["auto", "stack", "loop"])
+def test_buffers_that_a_step_updates_are_those_of_training_alone(in_place: bool, engine: str) -> None:
+    def loss(module: nn.Module, batch: Any) -> Any:
+        value = cross_entropy(module, batch)
+        return value, {"count": module.count}
+
+    known = Known(lambda: Averaged(in_place), cross_entropy, vectors)
+    result = train(build=known.build, loss=loss, optimizer=SGD(lr=0.1), engine=engine)
+    assert result.metrics["count"].tolist() == [[step + 1] * 3 for step in range(STEPS)]
+    for k, seed in enumerate(SEEDS):
+        alone, losses = train_alone(known, seed, STEPS, lambda weights: torch.optim.SGD(weights, lr=0.1))
+        torch.testing.assert_close(result.losses[:, k], losses, rtol=1e-9, atol=1e-9)
+        for name, value in alone.state_dict().items():
+            torch.testing.assert_close(result.modules[k].state_dict()[name], value, rtol=1e-9, atol=1e-9)
+
+
+def test_a_buffer_that_changes_its_shape_is_refused() -> None:
+    class Grown(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(5, 3)
+            self.register_buffer("seen", torch.zeros(1))
+
+        def forward(self, x: Tensor) -> Any:
+            self.seen = torch.cat([self.seen, x[:1, 0]])
+            return self.layer(x)
+
+    for engine in ("auto", "loop"):
+        with pytest.raises(EngineError, match="gives the buffer seen another shape"):
+            train(build=lambda seed: Grown().double(), engine=engine)
+
+
+class Counted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.calls = nn.Linear(5, 3), 0
+
+    def forward(self, x: Tensor) -> Any:
+        self.calls += 1
+        return self.layer(x) * (3.0 if self.calls > 1000 else 1.0)
+
+
+@pytest.mark.parametrize("engine", ["auto", *ENGINES])
+def test_a_module_that_counts_in_python_is_refused(engine: str) -> None:
+    with pytest.raises(EngineError, match="changes the module's attribute calls, which is no tensor: make it a buffer"):
+        train(build=lambda seed: Counted().double(), engine=engine)
+
+
+def test_a_loss_that_depends_on_what_changes_between_steps_is_noticed_soon() -> None:
+    now = {"step": 0}
+
+    def batches(step: int, seed: int) -> Any:
+        now["step"] = step
+        return vectors(step, seed)
+
+    def annealed(module: nn.Module, batch: Any) -> Any:
+        return cross_entropy(module, batch) * (1 + now["step"])
+
+    with pytest.warns(UserWarning, match="step 1: .* autograd takes the steps from here"):
+        result = train(loss=annealed, batches=batches, optimizer=SGD(lr=1e-2))
+    assert result.engine == "loop"
+    torch.testing.assert_close(
+        result.losses, train(loss=annealed, batches=batches, optimizer=SGD(lr=1e-2), engine="loop").losses
+    )
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.rand])
+def test_draws_of_python_and_numpy_are_those_of_seed_and_step(draw: Any) -> None:
+    def loss(module: nn.Module, batch: Any) -> Any:
+        return cross_entropy(module, batch) * float(draw())
+
+    state = random.getstate()
+    result = train(loss=loss)
+    assert result.engine == "loop" and random.getstate() == state
+    assert torch.equal(result.losses, train(loss=loss, engine="loop").losses)
+    assert not torch.allclose(result.losses[:, 0], result.losses[:, 1])

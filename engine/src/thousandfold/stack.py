@@ -1,14 +1,17 @@
 """A stack: ordinary modules, one for each seed, as rows. The modules themselves have no axis of members."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from thousandfold.errors import EngineError
+from thousandfold.graph import Untraceable
 from thousandfold.member_functions import keys_of
 from thousandfold.optimizers import PerMember, RowOptimizer
 from thousandfold.rows import DIVERGED, RUNNING
@@ -44,7 +47,9 @@ class Stack:
         self.slots = tuple(torch.zeros_like(self.weights) for _ in range(optimizer.slots))
         self.grads, self.scratch = torch.empty_like(self.weights), torch.empty_like(self.weights)
         self.lr = self.lr_now = self.column("lr", optimizer.lr)
-        self.decay = self.column("weight_decay", optimizer.weight_decay) if torch.tensor(optimizer.weight_decay).any() else None
+        self.decay = (
+            self.column("weight_decay", optimizer.weight_decay) if torch.tensor(optimizer.weight_decay).any() else None
+        )
         self.clip = None if optimizer.clip is None else self.column("clip", optimizer.clip)
         self.status = torch.zeros(len(modules), dtype=torch.int64, device=device)
         self.last_step = torch.zeros_like(self.status)  # steps that counted for each member
@@ -110,6 +115,14 @@ class Stack:
         if before is not None:
             for now, old in zip((self.weights, *self.slots), (before[0], *before[1])):
                 now.copy_(torch.where(running, now, old))
+
+    def replace(self, members: slice, buffers: Mapping[str, Tensor]) -> None:
+        """Write the values that a step gives to buffers of some members."""
+        for name, value in buffers.items():
+            own = self.buffers[name][members] if name in self.buffers else None
+            if own is None or value.dtype != own.dtype or value.shape not in (own.shape, own.shape[1:]):
+                raise EngineError(f"a step gives the buffer {name} another shape or format: {tuple(value.shape)}")
+            own.copy_(value)
 
     def module(self, k: int) -> nn.Module:
         """Return the module of a member with its trained weights."""
@@ -203,3 +216,42 @@ def named_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
 def count_weights(module: nn.Module) -> int:
     """Return the number of trained weights of a module."""
     return sum(math.prod(value.shape) for value in trained_parameters(module).values())
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first line of an error's text, with its type if the text alone may say little."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    known = isinstance(error, EngineError | Untraceable | RuntimeError) or not str(error).strip()
+    return text if known else f"{type(error).__name__}: {text}"
+
+
+def whole(number: Any, name: str) -> int:
+    """Return a number as an integer. Raise if it is no whole number or negative."""
+    try:
+        found = operator.index(number)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise EngineError(f"expected {name} as a whole number, not negative; found {number!r}")
+    return found
+
+
+def seeds_of(seeds: Any) -> list[int]:
+    """Return seeds as integers."""
+    try:
+        return [operator.index(seed) for seed in seeds]
+    except TypeError as error:
+        raise EngineError(
+            f"expected a sequence of whole numbers as seeds, such as range(4); found {seeds!r}"
+        ) from error
+
+
+def factor_of(schedule: Callable[[int], float], step: int) -> float:
+    """Return the factor of all rates at a step."""
+    try:
+        found = float(schedule(step))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise EngineError(f"schedule({step}): expected a number; {one_line(error)}") from error
+    if not math.isfinite(found):
+        raise EngineError(f"schedule({step}): expected a finite number; found {found}")
+    return found

@@ -1,7 +1,5 @@
 """Train many copies of a module at once: `train_many` and `explain`."""
 
-import math
-import operator
 import statistics
 import time
 import traceback
@@ -19,13 +17,13 @@ from thousandfold.graph import Untraceable
 from thousandfold.losses import LOSS, Batch, Loss, flatten, unflatten
 from thousandfold.optimizers import Adam, RowOptimizer
 from thousandfold.recorder import is_of_user, noting_places
-from thousandfold.rows import DIVERGED, RUNNING
+from thousandfold.rows import DIVERGED
 from thousandfold.servers import AutogradServer, ProgramServer, Server
-from thousandfold.stack import Stack, count_weights
+from thousandfold.stack import Stack, count_weights, factor_of, one_line, seeds_of, whole
 from thousandfold.ties import SortsStably
 
 Build = Callable[[int], nn.Module]  # seed -> module
-CHECKED = 500  # steps from one comparison with autograd to the next: under 1% of the time
+CHECKED = 500  # steps from one comparison with autograd to the next, after those at powers of two: under 1% of the time
 FAR = 1e-3  # largest relative distance of a gradient by rounding; errors of an operation exceed it
 ENGINES = ("program", "stack", "loop")  # fastest first
 
@@ -102,14 +100,15 @@ def train_many(
     batch = stacked(batches, first, stack)
     server, reason = choose(stack, loss, batch, engine)
     records: list[Results] = []
-    while stack.step_count < steps and (stack.status == RUNNING).any():
+    while stack.step_count < steps:  # even if all members are frozen: what one yields does not depend on others
         step, schedule = stack.step_count, stack.optimizer.schedule
-        count = min(steps - step, CHECKED - step % CHECKED, 1 if schedule else server.steps_at_once(len(stack)))
+        count = min(steps - step, next_check(step) - step, 1 if schedule else server.steps_at_once(len(stack)))
         some = [stacked(batches, step + i, stack) for i in range(count)]
         if schedule is not None:
             stack.lr_now = stack.lr * factor_of(schedule, step)
-        checked = server.name != "loop" and step > first and step % CHECKED == 0
-        if checked and (what := difference(server, stack, loss, some[0], [step // CHECKED % len(stack)])):
+        checked = server.name != "loop" and step > first and step == next_check(step - 1)
+        member = (step // CHECKED + step.bit_length()) % len(stack)
+        if checked and (what := difference(server, stack, loss, some[0], [member])):
             warnings.warn(f"step {step}: {what}; autograd takes the steps from here", stacklevel=2)
             server, reason = server_of("loop", stack, loss), what
         try:
@@ -173,7 +172,9 @@ def stacked(batches: Callable[[int, int], Batch], step: int, stack: Stack) -> Ba
     for seed, found in zip(stack.seeds, forms):
         if found != forms[0]:
             both = f"{shapes(forms[0])} for seed {stack.seeds[0]} and {shapes(found)} for seed {seed}"
-            raise EngineError(f"step {step}: expected batches of the same shapes and formats for all seeds; found {both}")
+            raise EngineError(
+                f"step {step}: expected batches of the same shapes and formats for all seeds; found {both}"
+            )
     tensors = [torch.stack(column).to(stack.device) for column in zip(*map(flatten, each), strict=True)]
     return unflatten(each[0], tensors)
 
@@ -228,6 +229,11 @@ def difference(server: Server, stack: Stack, loss: Loss, batch: Batch, members: 
     return ""
 
 
+def next_check(step: int) -> int:
+    """Return the next step at which results are compared: a power of two, or a multiple of `CHECKED`."""
+    return min(2 ** max(step, 0).bit_length(), step + CHECKED - step % CHECKED)
+
+
 def untrained(server: Server, stack: Stack, batch: Batch) -> Results:
     """Return the results of a step, whose gradients are in `stack.grads`. Nothing else changes."""
     with stack.keeping_buffers():
@@ -246,42 +252,8 @@ def place_in_run(error: Exception, stack: Stack, loss: Loss, step: int, batches:
     return f"step {step}" + f" to {step + len(batches) - 1}" * (len(batches) > 1) + f": {one_line(error)}"
 
 
-def one_line(error: BaseException) -> str:
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    known = isinstance(error, EngineError | Untraceable | RuntimeError) or not str(error).strip()
-    return text if known else f"{type(error).__name__}: {text}"
-
-
 def shapes(forms: Sequence[tuple[tuple[int, ...], torch.dtype]]) -> str:
     return ", ".join(f"{shape} {dtype}" for shape, dtype in forms) or "no tensor"
-
-
-def whole(number: Any, name: str) -> int:
-    try:
-        found = operator.index(number)
-    except TypeError:
-        found = -1
-    if found < 0:
-        raise EngineError(f"expected {name} as a whole number, not negative; found {number!r}")
-    return found
-
-
-def seeds_of(seeds: Any) -> list[int]:
-    try:
-        return [operator.index(seed) for seed in seeds]
-    except TypeError as error:
-        raise EngineError(f"expected a sequence of whole numbers as seeds, such as range(4); found {seeds!r}") from error
-
-
-def factor_of(schedule: Callable[[int], float], step: int) -> float:
-    """Return the factor of all rates at a step."""
-    try:
-        found = float(schedule(step))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise EngineError(f"schedule({step}): expected a number; {one_line(error)}") from error
-    if not math.isfinite(found):
-        raise EngineError(f"schedule({step}): expected a finite number; found {found}")
-    return found
 
 
 def places_of(error: BaseException | None) -> list[str]:
