@@ -151,13 +151,14 @@ def test_losses_have_a_row_for_each_step_and_metrics_their_names(engine: str) ->
     assert none.losses.shape == none.metrics["size"].shape == (0, 3)
 
 
+@pytest.mark.parametrize("late", [2, 3])  # of which results are compared at the first
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_error_in_a_later_step_names_step_and_member(engine: str) -> None:
+def test_an_error_in_a_later_step_names_step_and_member(engine: str, late: int) -> None:
     def batches(step: int, seed: int) -> Any:
         x, y = vectors(step, seed)
-        return x, (y + 5 if (step, seed) == (3, 4) else y)
+        return x, (y + 5 if (step, seed) == (late, 4) else y)
 
-    with pytest.raises(EngineError, match=r"step 3, member 1 \(seed 4\): .*out of bounds") as raised:
+    with pytest.raises(EngineError, match=rf"step {late}, member 1 \(seed 4\): .*out of bounds") as raised:
         train(batches=batches, engine=engine)
     assert "\n" not in str(raised.value) and raised.value.__cause__ is not None
 

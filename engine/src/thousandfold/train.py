@@ -108,10 +108,10 @@ def train_many(
             stack.lr_now = stack.lr * factor_of(schedule, step)
         checked = server.name != "loop" and step > first and step == next_check(step - 1)
         member = (step // CHECKED + step.bit_length()) % len(stack)
-        if checked and (what := difference(server, stack, loss, some[0], [member])):
-            warnings.warn(f"step {step}: {what}; autograd takes the steps from here", stacklevel=2)
-            server, reason = server_of("loop", stack, loss), what
         try:
+            if checked and (what := difference(server, stack, loss, some[0], [member])):
+                warnings.warn(f"step {step}: {what}; autograd takes the steps from here", stacklevel=2)
+                server, reason = server_of("loop", stack, loss), what
             records += server.steps(stack, some)
         except Exception as error:
             raise EngineError(place_in_run(error, stack, loss, step, some)) from error
