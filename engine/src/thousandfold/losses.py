@@ -13,6 +13,7 @@ Batch = Any  # a tensor, or tensors in a tuple, list or dictionary
 Loss = Callable[[nn.Module, Batch], Any]  # a scalar, or a scalar and metrics by name
 
 LOSS: Name = ("loss", "")
+BUFFER = "buffer"  # kind of the results that replace a buffer
 
 
 class LossModule(nn.Module):
@@ -23,8 +24,11 @@ class LossModule(nn.Module):
         self.module, self.loss, self.like = module, loss, like
 
     def forward(self, *tensors: Tensor) -> dict[Name, Tensor]:
+        before = dict(self.module.named_buffers())
         returned = self.loss(self.module, unflatten(self.like, tensors))
-        value, metrics = returned if isinstance(returned, tuple) else (returned, {})
+        value, metrics = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
+        if not isinstance(metrics, Mapping):
+            raise EngineError(f"expected a loss, or a loss and a dictionary of metrics; found {type(metrics).__name__}")
         if not isinstance(value, Tensor) or value.numel() != 1:
             found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise EngineError(f"expected a loss of one number; found {found}: take its mean or sum")
@@ -33,6 +37,9 @@ class LossModule(nn.Module):
             if not isinstance(metric, Tensor) or metric.numel() != 1:
                 raise EngineError(f"expected a tensor of one number as the metric {name!r}: take its mean or sum")
             results["metric", name] = metric.detach().reshape(())
+        for name, buffer in self.module.named_buffers():
+            if buffer is not before.get(name):  # such as by `self.count = self.count + 1`
+                results[BUFFER, name] = buffer.detach()
         return results
 
 

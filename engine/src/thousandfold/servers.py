@@ -5,17 +5,21 @@
 - loop: one member after another.
 """
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, Protocol
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from thousandfold.engine import Engine, Results, Work
+from thousandfold.errors import EngineError
 from thousandfold.graph import Untraceable
-from thousandfold.losses import LOSS, Batch, Loss, LossModule, call_loss, flatten
+from thousandfold.losses import BUFFER, LOSS, Batch, Loss, LossModule, call_loss, flatten
 from thousandfold.member_functions import STREAM, MemberFunctions, Site, drawn_masks, keys_of, scale_of, traced_mask
 from thousandfold.program.fusion import Divide
 from thousandfold.stack import Stack
@@ -49,29 +53,45 @@ class ProgramServer:
                 raise Untraceable(f"the buffer {name} differs between members")
         self.engine = kind(stack, torch.from_numpy(keys_of(stack.seeds)))
         self.programs: dict[Forms, StepProgram] = {}
+        self.idle: dict[Forms, list[bool]] = {}  # parameters that the loss does not use
         self.largest = 1
 
     def steps_at_once(self, members: int) -> int:
         return self.engine.steps_at_once(members)
 
     def steps(self, stack: Stack, batches: Sequence[Batch]) -> list[Results]:
-        return self.engine.steps(stack, [self.work(batch) for batch in batches])
+        idle = [self.idle_for(stack, batch) for batch in batches]
+        if any(one != idle[0] for one in idle):
+            return [found for batch in batches for found in self.steps(stack, [batch])]
+        works = [self.work(batch) for batch in batches]
+        with stack.leaving(idle[0]):
+            return self.engine.steps(stack, works)
 
     def passes(self, stack: Stack, batch: Batch) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`."""
         return self.engine.passes(stack, self.work(batch))
 
+    def idle_for(self, stack: Stack, batch: Batch) -> list[bool]:
+        """Return which parameters the loss does not use for batches of this form."""
+        forms = forms_of(batch)
+        if forms not in self.idle:
+            with stack.keeping_buffers():
+                AutogradServer(stack, self.loss, together=False).passes(stack, batch, [0])
+            self.idle[forms] = stack.idle
+        return self.idle[forms]
+
     def work(self, batch: Batch) -> Work:
         tensors = flatten(batch)
-        bound = max((int(x.abs().max()) for x in tensors if not x.is_floating_point() and x.numel()), default=1)
+        bound = max((int(x.abs().max()) for x in tensors if x.numel() and is_integer(x)), default=1)
         if bound > self.largest:  # integers are computed exactly up to a bound, which is part of a program
             self.largest = 2 ** bound.bit_length()
             self.programs.clear()
-        forms = tuple((tuple(x.shape[1:]), x.dtype) for x in tensors)
+        forms = forms_of(batch)
         if forms not in self.programs:
             one = [torch.zeros(shape, dtype=dtype) for shape, dtype in forms]
             module = LossModule(self.template, self.loss, batch)
-            self.programs[forms] = module_program(module, one, self.largest, self.engine.divide)
+            with keeping_generators():
+                self.programs[forms] = module_program(module, one, self.largest, self.engine.divide)
         return Work(self.programs[forms], tensors)
 
 
@@ -86,6 +106,9 @@ def module_program(
     def function(values: Mapping[str, Tensor], *given: Tensor) -> tuple[Tensor, dict[Name, Tensor]]:
         with MemberFunctions(traced_mask):
             results = call_loss(module, values, given)
+        for kind, name in results:
+            if kind == BUFFER:
+                raise Untraceable(f"it replaces the buffer {name}")
         return results[LOSS], results
 
     samples = tensors[0].shape[0] if tensors[0].dim() else 0
@@ -109,15 +132,16 @@ class AutogradServer:
         found = []
         for batch in batches:
             found.append(self.passes(stack, batch))
-            stack.update(found[-1][LOSS])
+            with stack.leaving(stack.idle):
+                stack.update(found[-1][LOSS])
         return found
 
     def passes(self, stack: Stack, batch: Batch, only: Sequence[int] | None = None) -> Results:
         """Return the results of a step, and write the gradients to `stack.grads`. `only`: compute these members, and no others."""
         tensors, module = flatten(batch), LossModule(stack.template, self.loss, batch)
-        members = range(len(stack)) if only is None else only
-        masks = drawn_masks(stack.seeds, self.find_sites(stack, module, tensors), stack.step_count, stack.weights)
-        values = dict(zip(stack.names, stack.parameters))
+        members = list(range(len(stack)) if only is None else only)
+        masks = drawn_masks(stack.seeds, self.find_sites(stack, module, batch), stack.step_count, stack.weights)
+        values, before = dict(zip(stack.names, stack.parameters)), plain_state(stack.template)
 
         def compute(
             weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], drawn: Sequence[Tensor], *given: Tensor
@@ -127,21 +151,30 @@ class AutogradServer:
                 return call_loss(module, {**weights, **buffers}, given)
 
         if self.together and only is None:
-            results = torch.func.vmap(compute)(values, stack.buffers, masks, *tensors)
+            with keeping_generators():
+                results = torch.func.vmap(compute)(values, stack.buffers, masks, *tensors)
+            replaced = [(slice(None), take_buffers(results))]
         else:
-            each = []
-            for k in members:
-                arguments = pick((values, stack.buffers, masks), k)
-                with torch.random.fork_rng(devices=()):
-                    torch.manual_seed((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
-                    each.append(compute(*arguments, *pick(tensors, k)))
+            each, replaced = [], []
+            with keeping_generators():
+                for k in members:
+                    # Changes in place of one member's buffers would spoil the gradients of others, were these not copies.
+                    own = {name: value[k].clone() for name, value in stack.buffers.items()}
+                    seed_generators((stack.seeds[k] * STREAM + stack.step_count) % 2**63)
+                    each.append(compute(pick(values, k), own, pick(masks, k), *pick(tensors, k)))
+                    replaced.append((slice(k, k + 1), own | take_buffers(each[-1])))
             results = {name: torch.stack([one[name] for one in each]) for name in each[0]}
+        if only is not None:
+            check_plain_state(before, plain_state(stack.template))
         stack.differentiate(results[LOSS])
-        return {name: value.detach() for name, value in results.items()}
+        results = {name: value.detach().clone() for name, value in results.items()}  # some may be views of buffers
+        for those, buffers in replaced:  # after the gradient, which may need the old ones
+            stack.replace(those, buffers)
+        return results
 
-    def find_sites(self, stack: Stack, module: LossModule, tensors: Sequence[Tensor]) -> list[Site]:
+    def find_sites(self, stack: Stack, module: LossModule, batch: Batch) -> list[Site]:
         """Return the sites of dropout in a step for batches of this form."""
-        forms = tuple((tuple(x.shape[1:]), x.dtype) for x in tensors)
+        forms, tensors = forms_of(batch), flatten(batch)
         if forms not in self.sites:
             sites: list[Site] = []
 
@@ -151,10 +184,58 @@ class AutogradServer:
 
             values = dict(zip(stack.names, stack.parameters)) | stack.buffers
             own = {name: value[0].detach().clone() for name, value in values.items()}
-            with torch.no_grad(), torch.random.fork_rng(devices=()), MemberFunctions(note):
+            with torch.no_grad(), keeping_generators(), MemberFunctions(note):
                 call_loss(module, own, pick(tensors, 0))
             self.sites[forms] = sites
         return self.sites[forms]
+
+
+@contextmanager
+def keeping_generators() -> Iterator[None]:
+    """Restore the generators of torch, Python and numpy afterwards."""
+    python, arrays = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=()):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)
+
+
+def seed_generators(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+def take_buffers(results: Results) -> dict[str, Tensor]:
+    """Take the buffers that a step replaces out of its results."""
+    return {name: results.pop((kind, name)) for kind, name in list(results) if kind == BUFFER}
+
+
+def plain_state(module: nn.Module) -> dict[str, Any]:
+    """Return the numbers, texts and truth values that a module and its parts have as attributes."""
+    return {
+        f"{name}.{attribute}".removeprefix("."): value
+        for name, part in module.named_modules()
+        for attribute, value in vars(part).items()
+        if isinstance(value, int | float | str)
+    }
+
+
+def check_plain_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise if a step changes an attribute that is no tensor. Members share it, and a program does not see it."""
+    for name, value in after.items():
+        if name not in before or before[name] != value:
+            raise EngineError(f"a step changes the module's attribute {name}, which is no tensor: make it a buffer")
+
+
+def forms_of(batch: Batch) -> Forms:
+    return tuple((tuple(x.shape[1:]), x.dtype) for x in flatten(batch))
+
+
+def is_integer(x: Tensor) -> bool:
+    return not x.is_floating_point() and x.dtype != torch.bool
 
 
 def pick(x: Any, k: int) -> Any:

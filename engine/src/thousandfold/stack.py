@@ -1,13 +1,18 @@
 """A stack: ordinary modules, one for each seed, as rows. The modules themselves have no axis of members."""
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from thousandfold.errors import EngineError
+from thousandfold.graph import Untraceable
+from thousandfold.member_functions import keys_of
 from thousandfold.optimizers import PerMember, RowOptimizer
 from thousandfold.rows import DIVERGED, RUNNING
 
@@ -20,7 +25,9 @@ class Stack:
     def __init__(
         self, modules: Sequence[nn.Module], seeds: Sequence[int], optimizer: RowOptimizer, device: torch.device
     ) -> None:
+        check_optimizer(optimizer)
         check_alike(modules)
+        check_apart(modules, seeds)
         self.modules, self.seeds, self.optimizer, self.device = modules, list(seeds), optimizer, device
         self.template = deepcopy(modules[0]).to(device)
         trained = [trained_parameters(module) for module in modules]
@@ -28,37 +35,65 @@ class Stack:
         self.weights = torch.cat(
             [torch.stack([one[name].detach() for one in trained]).flatten(1) for name in self.names], 1
         ).to(device)  # (K, P)
-        start, self.parameters = 0, list[Tensor]()
+        start, self.parameters, self.parts = 0, list[Tensor](), list[slice]()
         for value in trained[0].values():
             part = self.weights[:, start : start + value.numel()].view(len(modules), *value.shape)
             self.parameters.append(part.detach().requires_grad_())
+            self.parts.append(slice(start, start + value.numel()))
             start += value.numel()
         others = [other_tensors(module) for module in modules]
         self.buffers = {name: torch.stack([one[name] for one in others]).to(device) for name in others[0]}
 
         self.slots = tuple(torch.zeros_like(self.weights) for _ in range(optimizer.slots))
         self.grads, self.scratch = torch.empty_like(self.weights), torch.empty_like(self.weights)
-        self.lr = self.lr_now = self.column(optimizer.lr)
-        self.decay = self.column(optimizer.weight_decay) if torch.tensor(optimizer.weight_decay).any() else None
-        self.clip = None if optimizer.clip is None else self.column(optimizer.clip)
+        self.lr = self.lr_now = self.column("lr", optimizer.lr)
+        self.decay = (
+            self.column("weight_decay", optimizer.weight_decay) if torch.tensor(optimizer.weight_decay).any() else None
+        )
+        self.clip = None if optimizer.clip is None else self.column("clip", optimizer.clip)
         self.status = torch.zeros(len(modules), dtype=torch.int64, device=device)
         self.last_step = torch.zeros_like(self.status)  # steps that counted for each member
         self.step_count = 0
+        self.idle = [False] * len(self.names)  # parameters that no member's loss uses, at the last `differentiate`
 
     def __len__(self) -> int:
         return len(self.seeds)
 
-    def column(self, values: PerMember) -> Tensor:
+    def column(self, name: str, values: PerMember) -> Tensor:
         """Return a number for each member (K, 1)."""
         given = torch.tensor(values, dtype=self.weights.dtype, device=self.device).flatten()
         if len(given) not in (1, len(self)):
             raise EngineError(f"expected one number, or one for each of {len(self)} members; found {len(given)}")
+        if not (given >= 0).all():
+            raise EngineError(f"expected no negative {name}; found {values}")
         return given.expand(len(self)).contiguous().unsqueeze(1)
 
     def differentiate(self, loss: Tensor) -> None:
         """Write the gradient of each member's own loss (K,) to `grads`."""
-        parts = torch.autograd.grad(loss.sum(), self.parameters, materialize_grads=True)
+        found = torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)
+        self.idle = [one is None for one in found]
+        parts = [torch.zeros_like(own) if one is None else one for own, one in zip(self.parameters, found)]
         torch.cat([part.flatten(1) for part in parts], 1, out=self.grads)
+
+    @contextmanager
+    def leaving(self, idle: Sequence[bool]) -> Iterator[None]:
+        """Leave these parameters and their slots as they are, as `torch.optim` leaves parameters without a gradient."""
+        parts = [part for part, left in zip(self.parts, idle) if left]
+        kept = [[tensor[:, part].clone() for part in parts] for tensor in (self.weights, *self.slots)]
+        yield
+        for tensor, old in zip((self.weights, *self.slots), kept):
+            for part, values in zip(parts, old):
+                tensor[:, part] = values
+
+    @contextmanager
+    def keeping_buffers(self) -> Iterator[None]:
+        """Restore the buffers afterwards, such as running statistics."""
+        kept = {name: value.clone() for name, value in self.buffers.items()}
+        try:
+            yield
+        finally:
+            for name, value in kept.items():
+                self.buffers[name].copy_(value)
 
     def update(self, loss: Tensor) -> None:
         """Take one step of the optimiser along `grads`, which are the gradients of these losses (K,)."""
@@ -81,6 +116,14 @@ class Stack:
             for now, old in zip((self.weights, *self.slots), (before[0], *before[1])):
                 now.copy_(torch.where(running, now, old))
 
+    def replace(self, members: slice, buffers: Mapping[str, Tensor]) -> None:
+        """Write the values that a step gives to buffers of some members."""
+        for name, value in buffers.items():
+            own = self.buffers[name][members] if name in self.buffers else None
+            if own is None or value.dtype != own.dtype or value.shape not in (own.shape, own.shape[1:]):
+                raise EngineError(f"a step gives the buffer {name} another shape or format: {tuple(value.shape)}")
+            own.copy_(value)
+
     def module(self, k: int) -> nn.Module:
         """Return the module of a member with its trained weights."""
         module = self.modules[k]
@@ -96,10 +139,29 @@ class Stack:
         slots = {f"slot{i}": slot for i, slot in enumerate(self.slots)}
         buffers = {f"buffer.{name}": value for name, value in self.buffers.items()}
         counts = {"status": self.status, "last_step": self.last_step, "step_count": torch.tensor(self.step_count)}
-        return {"weights": self.weights, **slots, **buffers, **counts}
+        whose = {
+            "seeds": torch.from_numpy(keys_of(self.seeds))[:, 0],
+            "optimizer": torch.tensor(list(type(self.optimizer).__name__.encode()), dtype=torch.uint8),
+        }
+        return {"weights": self.weights, **slots, **buffers, **counts, **whose}
 
-    def restore(self, state: dict[str, Tensor]) -> None:
-        for name, value in self.state().items():
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Continue from the state of an earlier result. Raise if it belongs to other members or another optimiser."""
+        own = self.state()
+        if not isinstance(state, Mapping) or any(name not in state for name in ("weights", "seeds", "optimizer")):
+            raise EngineError("resume: expected the `state` of an earlier result; found something else")
+        known, seeds = bytes(state["optimizer"].tolist()).decode(), state["seeds"]
+        if known != type(self.optimizer).__name__:
+            raise EngineError(f"resume: the state is of the optimiser {known}; found {type(self.optimizer).__name__}")
+        if len(seeds) != len(self):
+            raise EngineError(f"resume: the state has {len(seeds)} members; found {len(self)} seeds")
+        if not torch.equal(seeds.cpu(), own["seeds"]):
+            raise EngineError(f"resume: the state is of the seeds {seeds.tolist()}; found {self.seeds}")
+        for name, value in own.items():
+            if name not in state or state[name].shape != value.shape:
+                found = tuple(state[name].shape) if name in state else "none"
+                raise EngineError(f"resume: expected {name} of the shape {tuple(value.shape)}; found {found}")
+        for name, value in own.items():
             value.copy_(state[name])
         self.step_count = int(state["step_count"])
 
@@ -129,6 +191,24 @@ def check_alike(modules: Sequence[nn.Module]) -> None:
         raise EngineError(f"expected weights in float32 or float64; found {sorted(map(str, formats)) or 'none'}")
 
 
+def check_apart(modules: Sequence[nn.Module], seeds: Sequence[int]) -> None:
+    """Raise if two modules are the same object, or train the same parameter."""
+    owners: dict[int, int] = {}
+    for module, seed in zip(modules, seeds):
+        for one in {id(module), *map(id, trained_parameters(module).values())}:
+            if one in owners:
+                raise EngineError(
+                    f"expected a build that returns a new module for each seed; seeds {owners[one]} and {seed} share one"
+                )
+            owners[one] = seed
+
+
+def check_optimizer(optimizer: RowOptimizer) -> None:
+    if not isinstance(optimizer, RowOptimizer):
+        found = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else type(optimizer).__name__
+        raise EngineError(f"expected an optimiser of this package, such as thousandfold.Adam(lr=1e-3); found {found}")
+
+
 def named_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
     return [*trained_parameters(module).items(), *other_tensors(module).items()]
 
@@ -136,3 +216,42 @@ def named_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
 def count_weights(module: nn.Module) -> int:
     """Return the number of trained weights of a module."""
     return sum(math.prod(value.shape) for value in trained_parameters(module).values())
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first line of an error's text, with its type if the text alone may say little."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    known = isinstance(error, EngineError | Untraceable | RuntimeError) or not str(error).strip()
+    return text if known else f"{type(error).__name__}: {text}"
+
+
+def whole(number: Any, name: str) -> int:
+    """Return a number as an integer. Raise if it is no whole number or negative."""
+    try:
+        found = operator.index(number)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise EngineError(f"expected {name} as a whole number, not negative; found {number!r}")
+    return found
+
+
+def seeds_of(seeds: Any) -> list[int]:
+    """Return seeds as integers."""
+    try:
+        return [operator.index(seed) for seed in seeds]
+    except TypeError as error:
+        raise EngineError(
+            f"expected a sequence of whole numbers as seeds, such as range(4); found {seeds!r}"
+        ) from error
+
+
+def factor_of(schedule: Callable[[int], float], step: int) -> float:
+    """Return the factor of all rates at a step."""
+    try:
+        found = float(schedule(step))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise EngineError(f"schedule({step}): expected a number; {one_line(error)}") from error
+    if not math.isfinite(found):
+        raise EngineError(f"schedule({step}): expected a finite number; found {found}")
+    return found

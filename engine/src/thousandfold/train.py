@@ -17,13 +17,13 @@ from thousandfold.graph import Untraceable
 from thousandfold.losses import LOSS, Batch, Loss, flatten, unflatten
 from thousandfold.optimizers import Adam, RowOptimizer
 from thousandfold.recorder import is_of_user, noting_places
-from thousandfold.rows import DIVERGED, RUNNING
+from thousandfold.rows import DIVERGED
 from thousandfold.servers import AutogradServer, ProgramServer, Server
-from thousandfold.stack import Stack, count_weights
+from thousandfold.stack import Stack, count_weights, factor_of, one_line, seeds_of, whole
 from thousandfold.ties import SortsStably
 
 Build = Callable[[int], nn.Module]  # seed -> module
-CHECKED = 500  # steps from one comparison with autograd to the next: under 1% of the time
+CHECKED = 500  # steps from one comparison with autograd to the next, after those at powers of two: under 1% of the time
 FAR = 1e-3  # largest relative distance of a gradient by rounding; errors of an operation exceed it
 ENGINES = ("program", "stack", "loop")  # fastest first
 
@@ -92,28 +92,35 @@ def train_many(
     `engine` names the one to use: program, stack or loop. `resume` is the state of an earlier result, whose steps are not repeated; `steps`
     counts them.
     """
-    stack = build_stack(build, list(seeds), optimizer or Adam(), torch.device(device))
+    steps, listed = whole(steps, "steps"), seeds_of(seeds)
+    stack = build_stack(build, listed, Adam() if optimizer is None else optimizer, torch.device(device))
     if resume is not None:
         stack.restore(resume)
     first = stack.step_count
-    server, reason = choose(stack, loss, stacked(batches, first, stack), engine)
+    batch = stacked(batches, first, stack)
+    server, reason = choose(stack, loss, batch, engine)
     records: list[Results] = []
-    while stack.step_count < steps and (stack.status == RUNNING).any():
+    while stack.step_count < steps:  # even if all members are frozen: what one yields does not depend on others
         step, schedule = stack.step_count, stack.optimizer.schedule
-        count = min(steps - step, CHECKED - step % CHECKED, 1 if schedule else server.steps_at_once(len(stack)))
+        count = min(steps - step, next_check(step) - step, 1 if schedule else server.steps_at_once(len(stack)))
         some = [stacked(batches, step + i, stack) for i in range(count)]
         if schedule is not None:
-            stack.lr_now = stack.lr * schedule(step)
-        checked = server.name != "loop" and step > first and step % CHECKED == 0
-        if checked and (what := difference(server, stack, loss, some[0], [step // CHECKED % len(stack)])):
-            warnings.warn(f"step {step}: {what}; autograd takes the steps from here", stacklevel=2)
-            server, reason = server_of("loop", stack, loss), what
-        records += server.steps(stack, some)
+            stack.lr_now = stack.lr * factor_of(schedule, step)
+        checked = server.name != "loop" and step > first and step == next_check(step - 1)
+        member = (step // CHECKED + step.bit_length()) % len(stack)
+        try:
+            if checked and (what := difference(server, stack, loss, some[0], [member])):
+                warnings.warn(f"step {step}: {what}; autograd takes the steps from here", stacklevel=2)
+                server, reason = server_of("loop", stack, loss), what
+            records += server.steps(stack, some)
+        except Exception as error:
+            raise EngineError(place_in_run(error, stack, loss, step, some)) from error
+    names = records[0] if records else untrained(server, stack, batch)
     return TrainedMembers(
         losses=torch.stack([one[LOSS] for one in records]) if records else torch.empty(0, len(stack)),
         metrics={
-            name: torch.stack([one[kind, name] for one in records])
-            for kind, name in (records[0] if records else {})
+            name: torch.stack([one[kind, name] for one in records]) if records else torch.empty(0, len(stack))
+            for kind, name in names
             if kind == "metric"
         },
         modules=Modules(stack),
@@ -126,8 +133,8 @@ def train_many(
 
 def explain(build: Build, loss: Loss, batch: Batch, *, device: torch.device | str = "cpu") -> Explanation:
     """Return which engine serves a module and why, and what a step costs. `batch` is that of one member."""
-    stack = build_stack(build, [0], Adam(), torch.device(device))
-    all_members = unflatten(batch, [x.unsqueeze(0).to(stack.device) for x in flatten(batch)])
+    stack = build_stack(build, [0, 1], Adam(), torch.device(device))  # two, since what differs between members matters
+    all_members = unflatten(batch, [torch.stack([x] * len(stack)).to(stack.device) for x in flatten(batch)])
     where: list[str] = []
     with noting_places():
         server, reason = choose(stack, loss, all_members, "auto", where)
@@ -135,7 +142,7 @@ def explain(build: Build, loss: Loss, batch: Batch, *, device: torch.device | st
     for _ in range(5):
         began = time.perf_counter()
         server.steps(stack, [all_members])
-        seconds.append(time.perf_counter() - began)
+        seconds.append((time.perf_counter() - began) / len(stack))
     return Explanation(
         server.name, reason, "".join(where[:1]), count_weights(stack.template), statistics.median(seconds)
     )
@@ -153,7 +160,21 @@ def build_stack(build: Build, seeds: Sequence[int], optimizer: RowOptimizer, dev
 
 def stacked(batches: Callable[[int, int], Batch], step: int, stack: Stack) -> Batch:
     """Return a batch whose tensors are (K, ...)."""
-    each = [batches(step, seed) for seed in stack.seeds]
+    each = []
+    for seed in stack.seeds:
+        try:
+            each.append(batches(step, seed))
+        except Exception as error:
+            raise EngineError(f"batches({step}, {seed}): {one_line(error)}") from error
+    forms = [[(tuple(x.shape), x.dtype) for x in flatten(one)] for one in each]
+    if not forms[0]:
+        raise EngineError(f"batches({step}, {stack.seeds[0]}): expected at least one tensor; found none")
+    for seed, found in zip(stack.seeds, forms):
+        if found != forms[0]:
+            both = f"{shapes(forms[0])} for seed {stack.seeds[0]} and {shapes(found)} for seed {seed}"
+            raise EngineError(
+                f"step {step}: expected batches of the same shapes and formats for all seeds; found {both}"
+            )
     tensors = [torch.stack(column).to(stack.device) for column in zip(*map(flatten, each), strict=True)]
     return unflatten(each[0], tensors)
 
@@ -172,11 +193,12 @@ def choose(stack: Stack, loss: Loss, batch: Batch, engine: str, where: list[str]
         except (Untraceable, RuntimeError, NotImplementedError) as error:  # the last two by `vmap`
             if name == "loop":  # the user's own error
                 raise
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = one_line(error)
             if where is not None:
                 where += [error.place] if isinstance(error, Untraceable) and error.place else places_of(error)
         reasons.append(f"{name}: {reason}")
-    raise EngineError(f"this engine does not serve the step: {reasons[0]}")
+    which = "no engine serves" if engine == "auto" else "this engine does not serve"
+    raise EngineError(f"{which} the step: {'; '.join(reasons)}")
 
 
 def server_of(name: str, stack: Stack, loss: Loss) -> Server:
@@ -195,19 +217,43 @@ def engine_kind(device: torch.device) -> type[Engine]:
 
 def difference(server: Server, stack: Stack, loss: Loss, batch: Batch, members: Iterable[int]) -> str:
     """Return in what a server differs from autograd for some members, or an empty text. Nothing is trained."""
-    chosen, buffers = list(members), {name: value.clone() for name, value in stack.buffers.items()}
-    results = server.passes(stack, batch)
+    chosen, results = list(members), untrained(server, stack, batch)
     gradients = stack.grads[chosen].clone()
-    with SortsStably():
+    with SortsStably(), stack.keeping_buffers():
         wanted = AutogradServer(stack, loss, together=False).passes(stack, batch, chosen)
-    for name, value in buffers.items():  # such as running statistics
-        stack.buffers[name].copy_(value)
     pairs = [(gradients, stack.grads[chosen]), (results[LOSS][chosen].unsqueeze(1), wanted[LOSS].unsqueeze(1))]
     for what, (one, other) in zip(("gradient", "loss"), pairs):
         size, away = other.norm(dim=1), (one - other).norm(dim=1)
         if (other.isfinite().all(1) & ~(away <= FAR * size + torch.finfo(size.dtype).eps)).any():
             return f"its {what} is {float((away / size).max()):.1g} of its size away from autograd's"
     return ""
+
+
+def next_check(step: int) -> int:
+    """Return the next step at which results are compared: a power of two, or a multiple of `CHECKED`."""
+    return min(2 ** max(step, 0).bit_length(), step + CHECKED - step % CHECKED)
+
+
+def untrained(server: Server, stack: Stack, batch: Batch) -> Results:
+    """Return the results of a step, whose gradients are in `stack.grads`. Nothing else changes."""
+    with stack.keeping_buffers():
+        return server.passes(stack, batch)
+
+
+def place_in_run(error: Exception, stack: Stack, loss: Loss, step: int, batches: Sequence[Batch]) -> str:
+    """Return the step and the member at which an error occurs, and the error, in one line."""
+    single = AutogradServer(stack, loss, together=False)
+    for i, batch in enumerate(batches if stack.device.type == "cpu" else ()):  # a GPU's error affects all that follows
+        for k, seed in enumerate(stack.seeds):
+            try:
+                single.passes(stack, batch, [k])
+            except Exception as own:
+                return f"step {step + i}, member {k} (seed {seed}): {one_line(own)}"
+    return f"step {step}" + f" to {step + len(batches) - 1}" * (len(batches) > 1) + f": {one_line(error)}"
+
+
+def shapes(forms: Sequence[tuple[tuple[int, ...], torch.dtype]]) -> str:
+    return ", ".join(f"{shape} {dtype}" for shape, dtype in forms) or "no tensor"
 
 
 def places_of(error: BaseException | None) -> list[str]:
