@@ -40,7 +40,9 @@ def clone(folder: Path) -> Path:
         wrapper = bin_ / name
         wrapper.write_text(f'#!/bin/sh\nPYTHONPATH={folder / "src"} exec {sys.executable} {command}"$@"\n')
         wrapper.chmod(0o755)
-    stamp = "(pwd; cat pyproject.toml envs/constraints.txt) | cksum | cut -d' ' -f1"
+    stamp = re.search(r"^STAMP := .venv/installed-\$\(shell (.*)\)$", (folder / "Makefile").read_text(), re.MULTILINE)[
+        1
+    ]
     number = subprocess.run(stamp, shell=True, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
     (folder / ".venv" / f"installed-{number}").touch()
     return folder
