@@ -150,7 +150,7 @@ def _stored(plan: Any, folder: Path) -> dict[str, dict[str, list[str]]]:
                 continue
             tensors = [value[member].numpy().tobytes() for _, value in sorted(stack.tensors.items())]
             cells[name] = [cell.key, _digest(*tensors)]
-        if cell.data_key in store.datasets:
+        if (folder / "data" / f"{cell.data_key}.safetensors").is_file():
             made = vars(store.dataset(cell.data_key, dict))
             parts = [v.numpy().tobytes() if hasattr(v, "numpy") else repr(v) for _, v in sorted(made.items())]
             data[f"{cell.task.name} seed {cell.seed}"] = [cell.data_key, _digest(*parts)]
