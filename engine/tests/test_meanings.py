@@ -86,7 +86,7 @@ class Multiplied(nn.Module):
 
 
 def served(function: Callable[..., Tensor], *given: Tensor) -> Tensor:
-    """What the engine computes, for tensors of one member."""
+    """Return what the engine computes, for tensors of one member."""
     size = function(*given).numel()
     module = Multiplied(size, given[0].dtype)
     stack = Stack([module], [0], SGD(), torch.device("cpu"))

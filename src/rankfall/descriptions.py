@@ -37,7 +37,7 @@ class Location:
 
     @property
     def shipped(self) -> bool:
-        """Whether the component belongs to this package or to its studies."""
+        """Return whether the component belongs to this package or to its studies."""
         return self.module.startswith(("rankfall.", "studies."))
 
 
@@ -59,7 +59,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Description:
-    """What importing a component shows."""
+    """Hold what importing a component shows."""
 
     location: Location
     options: Mapping[str, Option] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Where the workflow lies: in a checkout, beside its Snakefile; elsewhere, in the installed package.
+"""Find the workflow: in a checkout it lies beside the Snakefile, elsewhere in the installed package.
 
 `shipped/` holds the Snakefile, rules, profiles, presets and the examples of components. In a checkout they are links to the files at its
 top.
