@@ -136,3 +136,13 @@ def test_powers_have_whole_logarithms(dtype: torch.dtype) -> None:
     tens = torch.arange(-30, 31, dtype=dtype)
     powers = torch.tensor([10.0**k for k in range(-30, 31)], dtype=dtype)
     assert torch.equal(served(torch.log10, powers), tens)
+
+
+def test_means_of_ones_are_one(dtype: torch.dtype) -> None:
+    for n in (*range(1, 13), 41, 47, 55, 61, 82, 97, 107):
+        ones = torch.ones(n, dtype=dtype)
+        assert torch.equal(served(lambda x: x.mean(0, keepdim=True), ones), ones[:1])
+        # Sums of small whole numbers are exact in any order, and so equal PyTorch's mean to the bit.
+        whole = torch.arange(n, dtype=dtype) ** 2 - 3
+        for function in (lambda x: x.mean(0, keepdim=True), lambda x: x.view(1, -1).mean(1)):
+            assert torch.equal(served(function, whole), function(whole))

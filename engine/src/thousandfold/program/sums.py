@@ -31,8 +31,15 @@ def lower_reduction(draft: ProgramDraft, call: AtenCall) -> Any:
         x = draft.pointwise("NE", [x, 0.0], x.shape)
     if call.name == "sum" and isinstance(x, OneHot) and axes == {x.dim} and isinstance(x.number, View):
         return reshape(x.number, call.shape)
-    scale = 1 / math.prod(x.shape[i] for i in axes) if call.name == "mean" else 1.0
-    return reshape(reduce(draft, x, axes, KINDS[call.name], scale), call.shape)
+    if call.name == "mean":
+        return reshape(mean(draft, x, axes, math.prod(x.shape[i] for i in axes)), call.shape)
+    return reshape(reduce(draft, x, axes, KINDS[call.name], 1.0), call.shape)
+
+
+def mean(draft: ProgramDraft, x: View, axes: set[int], count: int) -> View:
+    """Divide a sum by a count, as PyTorch does. A product with 1 / n would make the mean of n ones less than 1 for many n, such as 41."""
+    total = reduce(draft, x, axes, SUM, 1.0)
+    return draft.pointwise("DIV", [total, float(count)], total.shape)
 
 
 @lowers("var")
@@ -42,10 +49,9 @@ def variance(draft: ProgramDraft, call: AtenCall) -> Any:
     count = math.prod(x.shape[i] for i in axes)
     correction = call.arg(2, call.kwargs.get("correction"))
     correction = 1 if correction is None else correction
-    mean = reduce(draft, x, axes, 0, 1 / count)
-    away = draft.pointwise("SUB", [x, mean], x.shape)
+    away = draft.pointwise("SUB", [x, mean(draft, x, axes, count)], x.shape)
     square = draft.pointwise("MUL", [away, away], x.shape)
-    return reshape(reduce(draft, square, axes, 0, 1 / (count - correction)), call.shape)
+    return reshape(mean(draft, square, axes, count - correction), call.shape)
 
 
 def axes_of(call: AtenCall, x: View) -> set[int]:
