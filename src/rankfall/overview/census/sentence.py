@@ -14,15 +14,10 @@ def say_census(read: Read) -> tuple[str, str]:
     known = eligible[(eligible.outcome == MEASURED) & eligible.kept.notna()]
     if not len(known):
         return "", ""
-    count = int((eligible.outcome == MEASURED).sum())
-    half, lost = int((known.kept < 0.5).sum()), int((known.residual_last < LOST).sum())
-    alone = known[known.residual_san.notna()]
-    gone = int((alone.residual_san < LOST).sum())
+    lost = int((known.residual_last < LOST).sum())
     return (
-        f"Of {len(eligible)} eligible model types of transformers {', '.join(sorted(table.transformers.unique()))}, {count} are "
-        f"measured as the library initialises them. In the median the layers keep {known.kept.median():.2f} of the residual that enters; "
-        f"{half} types keep less than half, and the last residual of {lost} is below {LOST:g}. Of what mixes tokens alone, without skips "
-        f"and MLPs, {gone} of {len(alone)} types end below {LOST:g}.",
+        f"Of {len(known)} measured model types of transformers, half keep more than {known.kept.median():.2f} of the residual that "
+        f"enters; {lost} end below {LOST:g}.",
         "",
     )
 

@@ -14,10 +14,9 @@ from rankfall.report.looks import label
 from rankfall.report.model_names import name_models
 from rankfall.report.page.behind import behind
 from rankfall.report.page.chart import MENUS, Chart, charts, describe
-from rankfall.report.page.findings import findings, was_run
+from rankfall.report.page.findings import choose_findings, findings, was_run
 from rankfall.report.page.glossary import linker, terms, write_glossary
 from rankfall.report.page.library import bundle
-from rankfall.report.page.opening import choose_findings, choose_picture
 from rankfall.report.page.pack import compress, pack, share_values
 from rankfall.report.page.rows import chart_rows, encode, level_rows, select_missing
 from rankfall.report.page.sections import (
@@ -32,7 +31,6 @@ from rankfall.report.page.sections import (
     write_opening,
     write_section,
 )
-from rankfall.report.page.specs import spec
 from rankfall.report.parts import MADE_OF
 from rankfall.report.ranking import shade
 from rankfall.report.schema import CELL_COLUMNS, schema
@@ -112,7 +110,7 @@ def page(given: Given, most: int = MOST) -> str:
         "was_run": html.escape(was_run(cells)) + describe_missing(given.lacks),
         "findings": write_findings(story, first, sections, link),
         "opening": write_opening(
-            choose_picture(drawn, [chart.name for chart in charts() if chart.opening]),
+            choose_picture(drawn),
             next((say_setting(one.setting) for one in first if one.study == "rank"), ""),
         ),
         "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections),
@@ -131,6 +129,13 @@ def page(given: Given, most: int = MOST) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     return text
+
+
+def choose_picture(drawn: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the first drawn chart that may open the page, or else the first of lines or points."""
+    opening = {chart.name for chart in charts() if chart.opening}
+    others = (chart for chart in drawn if chart["kind"] != "grid")
+    return next((chart for chart in drawn if chart["name"] in opening), next(others, None))
 
 
 def script() -> str:
@@ -200,7 +205,7 @@ def with_chance(table: DataFrame, cells: DataFrame) -> DataFrame:
 
 
 def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
-    """Return the data of a chart: its rows, reference levels, missing values and specification."""
+    """Return the data of a chart: its rows, reference levels and missing values."""
     rows = chart_rows(chart, table)
     networks = "key" in rows
     known = places if networks else None
@@ -214,7 +219,7 @@ def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str,
     about["lacking"] = encode(select_missing(chart, table).replace(texts), known)
     about["labelled"] = {name: one for one, name in texts.get(chart.line, {}).items()}
     about["start"] = {column: texts.get(column, {}).get(name, name) for column, name in chart.start.items()}
-    return about | {"data": encode(rows.replace(texts), known), "spec": spec(chart)}
+    return about | {"data": encode(rows.replace(texts), known)}
 
 
 def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:
