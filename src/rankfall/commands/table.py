@@ -75,12 +75,12 @@ def _scorecard(args: argparse.Namespace, path: Path) -> int:
     export.read_named(path)  # raises an error that lists the tables if this one is missing
     scores = tables.read_frame(path, "scorecard")
     columns = [name.strip() for name in args.columns.split(",") if name.strip()] if args.columns else []
-    with looks(_labels(args), {}):
-        text = (
-            as_latex(scores, columns, args.setting)
-            if args.latex
-            else "\n".join(as_lines(scores, columns, args.setting)) + "\n"
-        )
+    labels, architectures = _read_config(args)
+    with looks(labels, {}):
+        if args.latex:
+            text = as_latex(scores, columns, args.setting, architectures)
+        else:
+            text = "\n".join(as_lines(scores, columns, args.setting)) + "\n"
     if args.out is None:
         print(text, end="")
         return 0
@@ -90,14 +90,15 @@ def _scorecard(args: argparse.Namespace, path: Path) -> int:
     return 0
 
 
-def _labels(args: argparse.Namespace) -> dict[str, str]:
-    """Return the labels of the configuration; empty without a configuration."""
+def _read_config(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
+    """Return the labels of the configuration and its architectures, in their order; empty without a configuration."""
     if args.config is None:
-        return {}
+        return {}, []
     from rankfall.run.config.looks import check_labels
     from rankfall.run.config.types import parse, read
 
-    return check_labels(parse(read(args.config)))
+    config = parse(read(args.config))
+    return check_labels(config), list(config.architectures)
 
 
 def _folder(args: argparse.Namespace) -> Path:
