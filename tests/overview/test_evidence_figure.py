@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankfall.overview.evidence import shown
+from rankfall.overview import evidence as shown
 from rankfall.report.claim import Claim
 from rankfall.report.decision import HOLDS, Decision, Threshold, within
 

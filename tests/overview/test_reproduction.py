@@ -9,14 +9,13 @@ import pytest
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.overview.reproduction import measure as module
-from rankfall.overview.reproduction.measure import conditions, holds, reproduction
+from rankfall.overview.reproduction.measure import Searched, conditions, equals, holds, reads, reproduction
 from rankfall.rank import model_residuals
 from rankfall.rank.path_counts.measure import path_counts
 from rankfall.report import tables
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.published_numbers import published_numbers
+from rankfall.report.rows import cell_columns
 from rankfall.report.schema import schema
-from rankfall.report.searched import Searched, equals, reads
 from rankfall.run.plan import make_plan
 
 PAPER = Path(__file__).parents[2] / "workflow" / "presets" / "paper.yaml"

@@ -17,8 +17,8 @@ from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.report import style, tables
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.colours import colour
+from rankfall.report.rows import cell_columns
 from rankfall.run.plan import make_plan
 
 USERS = Path(__file__).parents[1] / "rank" / "foreign.py"

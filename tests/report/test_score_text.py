@@ -33,7 +33,9 @@ def test_a_table_for_latex(scores: pd.DataFrame) -> None:
     text = as_latex(scores, ["residual_last", "accuracy", "cost_ms", "log_residual"], "sorting, long, depth 6")
     lines = [line for line in text.splitlines() if not line.startswith("%")]
     assert lines[0] == r"\begin{tabular}{lrrrr}" and lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
-    assert lines[2].startswith(r"architecture & \shortstack[r]{residual at\\the last layer} & \shortstack[r]{test accuracy} & ")
+    assert lines[2].startswith(
+        r"architecture & \shortstack[r]{residual at\\the last layer} & \shortstack[r]{test accuracy} & "
+    )
     assert lines[4:-2] == [
         r"a\_b \& 50\% & $0.500 \pm 0.250$ & $0.13$ & $2.00$ &  \\",
         r"none & -- &  &  & $-2{,}044{,}948 \pm 17{,}747$ \\",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankfall.report.searched import Searched, reads
+from rankfall.overview.reproduction.measure import Searched, reads
 
 
 def table(seed: int, cells: bool) -> pd.DataFrame:

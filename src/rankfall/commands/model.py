@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.written import AT_FLOOR, write_residual
+from rankfall.report.labels import AT_FLOOR, write_residual
 from rankfall.terminal import clean
 
 if TYPE_CHECKING:

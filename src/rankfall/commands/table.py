@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     """Print a few rows of a table, or export all of it."""
     from rankfall.errors import RankfallError
-    from rankfall.report import export
+    from rankfall.report import tables
 
     path = _folder(args) / "tables" / f"{args.shown}.parquet"
     if args.shown == "scorecard" and not args.csv and (args.out is None or args.latex):
@@ -55,12 +55,12 @@ def _show(args: argparse.Namespace) -> int:
         if getattr(args, option):
             raise RankfallError(f"--{option} is for `rankfall table scorecard`, on the screen or as LaTeX")
     if args.csv and args.out is None:
-        export.to_csv(export.read_named(path), sys.stdout.buffer)
+        tables.to_csv(tables.read_named(path), sys.stdout.buffer)
     elif args.out is None:
-        print("\n".join(export.as_lines(export.read_named(path))))
+        print("\n".join(tables.describe_table(tables.read_named(path))))
     else:
-        data = export.read_named(path)
-        export.write(data, args.out, "csv" if args.csv else None)
+        data = tables.read_named(path)
+        tables.export(data, args.out, "csv" if args.csv else None)
         print(f"{args.out}: {len(data)} rows")
     return 0
 
@@ -68,11 +68,11 @@ def _show(args: argparse.Namespace) -> int:
 def _scorecard(args: argparse.Namespace, path: Path) -> int:
     """Write the scorecard by setting as text, or one setting as LaTeX, with the labels of the configuration if there is one."""
     from rankfall.disk import atomic
-    from rankfall.report import export, tables
+    from rankfall.report import tables
     from rankfall.report.looks import looks
     from rankfall.report.score_text import as_latex, as_lines
 
-    export.read_named(path)  # raises an error that lists the tables if this one is missing
+    tables.read_named(path)  # raises an error that lists the tables if this one is missing
     scores = tables.read_frame(path, "scorecard")
     columns = [name.strip() for name in args.columns.split(",") if name.strip()] if args.columns else []
     labels, architectures = _read_config(args)

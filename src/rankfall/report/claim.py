@@ -16,8 +16,7 @@ from rankfall import components
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, describe_error
 from rankfall.report.decision import Decision, Read, Threshold
-from rankfall.report.quantities import lent, sources
-from rankfall.report.statements import STATEMENT, read_statement
+from rankfall.report.quantities import STATEMENT, lent, read_statement, sources
 
 SEEN = {  # parts of a source that have been read
     "table": "a table of the paper",

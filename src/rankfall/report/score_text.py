@@ -7,11 +7,10 @@ from textwrap import wrap
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, nearest
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.labels import many
+from rankfall.report.labels import AT_FLOOR, many, write_float, write_residual
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
-from rankfall.report.written import AT_FLOOR, write_float, write_residual
 
 ABSENT = "–"
 HEADING = 14  # letters of a line of a heading in LaTeX

@@ -6,11 +6,10 @@ from typing import Any
 from rankfall import components
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline, OfParts, PartNumber
-from rankfall.report.joins import MADE_OF
 from rankfall.report.labels import many
 from rankfall.report.page.chart import COMPONENTS, Chart
 from rankfall.report.page.question import Read, TableQuestion
-from rankfall.report.part_numbers import notation, parts_of
+from rankfall.report.part_numbers import MADE_OF, notation, parts_of
 from rankfall.report.selection import select
 
 BARE = "attention alone"

@@ -6,10 +6,10 @@ from functools import partial
 from rankfall.annotations import DataFrame
 from rankfall.rank.residuals.shown import STILL
 from rankfall.report.headlines import Headline, by_name
+from rankfall.report.labels import write_float
 from rankfall.report.page.question import Question, fit, list_names, name, say_range
 from rankfall.report.settings import Setting
 from rankfall.report.style import power
-from rankfall.report.written import write_float
 
 NEAR = 0.1  # orders that differ by less count as equal
 KEEPS = 0.5  # residual at the last layer from which on tokens count as kept apart

@@ -12,13 +12,11 @@ from rankfall.report.headlines import describe as describe_headline
 from rankfall.report.headlines import headlines
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_models
-from rankfall.report.page.behind import behind
 from rankfall.report.page.chart import MENUS, Chart, charts, describe
 from rankfall.report.page.findings import choose_findings, findings, was_run
 from rankfall.report.page.glossary import linker, terms, write_glossary
-from rankfall.report.page.library import bundle
-from rankfall.report.page.pack import compress, pack, share_values
-from rankfall.report.page.rows import chart_rows, encode, level_rows, select_missing
+from rankfall.report.page.pack import bundle, compress, pack, share_values
+from rankfall.report.page.rows import behind, chart_rows, encode, level_rows, select_missing
 from rankfall.report.page.sections import (
     SECTIONS,
     SHORT,
@@ -31,11 +29,10 @@ from rankfall.report.page.sections import (
     write_opening,
     write_section,
 )
-from rankfall.report.parts import MADE_OF
 from rankfall.report.ranking import shade
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import rows_at, say_setting, settings_in
-from rankfall.report.variants import number_variants
+from rankfall.report.variants import MADE_OF, number_variants
 
 MOST = 4_800_000  # maximum number of characters of a page; tables that do not fit are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline, by_name
-from rankfall.report.labels import join
+from rankfall.report.labels import AT_FLOOR, join, write_float
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import (
     UNDECIDED,
@@ -23,7 +23,6 @@ from rankfall.report.ranking import (
 )
 from rankfall.report.score_text import name_row, write_value
 from rankfall.report.settings import Setting
-from rankfall.report.written import AT_FLOOR, write_float
 
 Read = Callable[[str], Any]  # name -> table, or None if the run does not have it
 Write = Callable[[float], str]

@@ -1,7 +1,32 @@
-"""The sentence on what the model types of the library keep."""
+"""Declare what is shown of the census: a chart and a sentence. The numbers of single types are in the table (`census.parquet`)."""
 
 from rankfall.census.outcomes import MEASURED, NOT_ELIGIBLE
+from rankfall.report.page.chart import POSITIVE, Chart
 from rankfall.report.page.question import Read, TableQuestion
+
+CHARTS = (
+    Chart(
+        "census",
+        "What kinds of models keep at initialisation",
+        "Residual of the last state over that of the first, mean over the model types of the transformers library whose norms stand there "
+        "and that have this mask.",
+        "mask",
+        "norm_place",
+        "mask",
+        "norms",
+        kind="grid",
+        line="norm_place",
+        choose=("mixer",),
+        start={"mixer": "attention"},
+        value="kept",
+        value_title="kept of the residual",
+        within=POSITIVE,
+        better="high",
+        place=74,
+        study="rank",
+    ),
+)
+
 
 LOST = 0.1
 
