@@ -68,11 +68,6 @@ def test_a_line_for_each_number_of_what_the_axis_shows(picture: Any) -> None:
     assert drawn(picture(1.0, 2.0, claim=replace(CLAIM, thresholds=()))) == {}
 
 
-def test_zero_has_no_place_on_a_logarithmic_axis(picture: Any) -> None:
-    found = picture(1e-6, 2.0)
-    assert found.figure.axes[0].get_yscale() == "log" and drawn(found) == {"rule: above 2.5": 2.5}
-
-
 def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(CLAIM, name="both", thresholds=(*within(1.0, 0.5, SHARE), Threshold(0.7, "above", SHARE)))
     monkeypatch.setattr(shown, "declared_claims", lambda: (CLAIM, both))
