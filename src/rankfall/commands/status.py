@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
 
 def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     """Return the states of all cells of a plan as plain data."""
+    from rankfall.report.provenance import tail
+
     records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     begun = {key for cells in store.find_checkpoints().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
@@ -83,7 +85,7 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
                 | {
                     "reason": records[cell.key].record.get("reason", ""),
                     "log": str(path or ""),
-                    "tail": tail(path, lines),
+                    "tail": (tail(path, lines) or "").splitlines(),
                 }
             )
     alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {name_of(cell): [] for cell in ended}
@@ -130,16 +132,6 @@ def log_of(cell: "Cell", logs: Path) -> Path | None:
     """Return the newest log of a job that trained the cell's shard."""
     found = (logs / "train" / cell.task.name / cell.shard).glob("*.log")
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
-
-
-def tail(path: Path | None, lines: int) -> list[str]:
-    """Return the last non-empty lines of a log."""
-    if path is None or lines < 1:
-        return []
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 16_384))
-        text = file.read().decode(errors="replace")
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
 
 
 def print_brief(results: Path, config: Path) -> int:

@@ -27,7 +27,6 @@ SEEN = {  # parts of a source that have been read
     "code": "the authors' code",
     "second-hand": "what others have written about it",
 }
-OF_VALUES = ("table", "figure", "text", "code")  # parts from which a number can be quoted
 Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Part = Literal["table", "figure", "text", "theorem", "abstract", "code", "second-hand"]  # the keys of SEEN
 EVIDENCE = {"evidence": ("quantity", "line", "x", "seed", "value")}
