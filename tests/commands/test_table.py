@@ -82,7 +82,7 @@ def test_a_page_is_opened_where_there_is_a_screen(
     monkeypatch.setattr("webbrowser.open", opened.append)
     assert cli.main(["open", "--results", str(tmp_path)]) == 2
     assert "make run" in capsys.readouterr().err
-    page = tmp_path / opening.PAGE
+    page = tmp_path / "report" / "index.html"
     page.parent.mkdir()
     page.write_text("<html>")
     monkeypatch.setattr(opening, "has_screen", lambda: False)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from rankfall import cli
+from rankfall.commands.docs import NUMBER, TABLE, check_page
 from rankfall.errors import RankfallError
 from rankfall.report import tables
-from rankfall.report.doc_numbers import NUMBER, TABLE, Definitions, Quotations, check_page, operands, read_definitions
+from rankfall.report.doc_numbers import Definitions, Quotations, operands, read_definitions
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

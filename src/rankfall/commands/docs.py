@@ -1,11 +1,21 @@
-"""Update the numbers and pictures of documentation pages from the results of a run, or list those that differ."""
+"""Update the numbers and pictures of documentation pages from the results of a run, or list those that differ.
+
+A page has a number between `<!--=NAME-->` and `<!--/-->`, and a table between `<!-- table: NAME -->` and `<!-- /table -->`. Text between
+`<!-- run: NAME -->` and `<!-- /run -->` is from another run, whose command the file has.
+"""
 
 import argparse
+import re
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankfall.report.doc_numbers import Run
+    from rankfall.report.doc_numbers import Definitions, Quotations, Run
+
+NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
+TABLE = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
+RUN = re.compile(r"<!-- run: (\w+) -->(.*?)<!-- /run -->", re.DOTALL)
 
 NUMBERS, IMAGES = Path("docs/numbers.yaml"), Path("docs/images")
 
@@ -26,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.disk import atomic
-    from rankfall.report.doc_numbers import RUN, Quotations, check_page, read_definitions, rewrite_page
+    from rankfall.report.doc_numbers import Quotations, read_definitions
 
     defined = read_definitions(NUMBERS)
     quoted = Quotations(defined, find_folders(args, defined.runs))
@@ -73,3 +83,53 @@ def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, 
         if not folder.is_dir():
             raise RankfallError(f"run {name}: there is no folder {folder}; `{runs[name].command}` makes it")
     return {name: path for name, about in runs.items() if (path := Path(about.tables)).is_dir()} | folders
+
+
+def check_page(text: str, defined: "Definitions") -> None:
+    """Raise an error for markers without an end, and for names that the file of numbers does not have."""
+    from rankfall.errors import RankfallError, suggest
+
+    for pattern, opening, known in (
+        (NUMBER, "<!--=", defined.numbers),
+        (TABLE, "<!-- table:", defined.tables),
+        (RUN, "<!-- run:", defined.runs),
+    ):
+        names = [name for name, _ in pattern.findall(text)]
+        if len(names) != text.count(opening):
+            raise RankfallError(f"a marker {opening} has no end, or an end in another line")
+        for name in names:
+            if name not in known:
+                raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, list(known))}")
+
+
+def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[str]]:
+    """Return a page with its numbers from the available tables, a line for each number that differs, and a line for each that is kept
+    because it cannot be computed."""
+    from rankfall.errors import RankfallError
+
+    differing: list[str] = []
+    kept: list[str] = []
+
+    def replace_number(found: re.Match[str]) -> str:
+        number = quoted.defined.numbers[found[1]]
+        try:
+            now = quoted.write(number)
+            if not quoted.agrees(number, found[2], now):
+                differing.append(f"{found[1]}: the page says {found[2]!r}, the tables {now!r}")
+        except RankfallError as error:
+            kept.append(f"{found[1]} is kept: {error}")
+            return found[0]
+        return f"<!--={found[1]}-->{now}<!--/-->"
+
+    def replace_table(found: re.Match[str]) -> str:
+        try:
+            now = quoted.write_table(found[1])
+        except RankfallError as error:
+            kept.append(f"table {found[1]} is kept: {error}")
+            return found[0]
+        for old, line in zip_longest(found[2].splitlines(), now.splitlines(), fillvalue=""):
+            if old != line:
+                differing.append(f"table {found[1]}: the page says {old!r}, the tables {line!r}")
+        return f"<!-- table: {found[1]} -->\n\n{now}\n<!-- /table -->"
+
+    return TABLE.sub(replace_table, NUMBER.sub(replace_number, text)), differing, kept

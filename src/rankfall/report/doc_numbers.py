@@ -16,9 +16,6 @@ In a table, the row and the column of a cell define its number together:
       rows: {SAN: "architecture == 'SAN'", depth: [2, 6]}                  # a name and `where`, or a column and its values
       columns: {at 8: length == 8, loss: {value: mean loss, where: ...}}   # or a name and keys of a number
       missing: "-"                                      # text of a cell without rows, which is an error by default
-
-A page has a number between `<!--=NAME-->` and `<!--/-->`, and a table between `<!-- table: NAME -->` and `<!-- /table -->`. Text between
-`<!-- run: NAME -->` and `<!-- /run -->` is from another run, whose command the file has.
 """
 
 import ast
@@ -28,7 +25,7 @@ import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from itertools import product, zip_longest
+from itertools import product
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -37,11 +34,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from rankfall.annotations import DataFrame, Series
-from rankfall.errors import RankfallError, suggest
+from rankfall.errors import RankfallError
 
-NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
-TABLE = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
-RUN = re.compile(r"<!-- run: (\w+) -->(.*?)<!-- /run -->", re.DOTALL)
 FIRST = re.compile(r"(-?[\d,]+(?:\.(\d+))?)(%?)")  # the first number of a text
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 DEVIATIONS = 3  # a difference of up to so many standard deviations is explained by chance
@@ -93,7 +87,7 @@ class PageTable:
 
 
 @dataclass(frozen=True, config=STRICT)
-class Picture:
+class QuotedFigure:
     """A picture of a page, which is a figure of a run."""
 
     figure: str
@@ -106,7 +100,7 @@ class Definitions:
 
     runs: dict[str, Run]
     numbers: dict[str, Number]
-    pictures: dict[str, Picture] = field(default_factory=dict)
+    pictures: dict[str, QuotedFigure] = field(default_factory=dict)
     tables: dict[str, PageTable] = field(default_factory=dict)
 
 
@@ -208,7 +202,7 @@ class Quotations:
         digit = unit * 10.0 ** -len(first[2] or "")
         return bool(apart <= DEVIATIONS * deviation * (2 / count) ** 0.5 + digit / 2)
 
-    def picture(self, picture: Picture) -> Path | None:
+    def picture(self, picture: QuotedFigure) -> Path | None:
         """Return the file of a figure beside the run's tables; None if it does not exist."""
         folder = self.folders.get(picture.run)
         file = folder.parent / "figures" / f"{picture.figure}.png" if folder else None
@@ -284,49 +278,3 @@ def write_power(log10: float) -> str:
 def round_digits(value: Any, digits: int | None) -> Any:
     """Round a number to significant digits."""
     return value if digits is None or not value else round(value, digits - 1 - math.floor(math.log10(abs(value))))
-
-
-def check_page(text: str, defined: Definitions) -> None:
-    """Raise an error for markers without an end, and for names that the file of numbers does not have."""
-    for pattern, opening, known in (
-        (NUMBER, "<!--=", defined.numbers),
-        (TABLE, "<!-- table:", defined.tables),
-        (RUN, "<!-- run:", defined.runs),
-    ):
-        names = [name for name, _ in pattern.findall(text)]
-        if len(names) != text.count(opening):
-            raise RankfallError(f"a marker {opening} has no end, or an end in another line")
-        for name in names:
-            if name not in known:
-                raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, list(known))}")
-
-
-def rewrite_page(text: str, quoted: Quotations) -> tuple[str, list[str], list[str]]:
-    """Return a page with its numbers from the available tables, a line for each number that differs, and a line for each that is kept
-    because it cannot be computed."""
-    differing: list[str] = []
-    kept: list[str] = []
-
-    def replace_number(found: re.Match[str]) -> str:
-        number = quoted.defined.numbers[found[1]]
-        try:
-            now = quoted.write(number)
-            if not quoted.agrees(number, found[2], now):
-                differing.append(f"{found[1]}: the page says {found[2]!r}, the tables {now!r}")
-        except RankfallError as error:
-            kept.append(f"{found[1]} is kept: {error}")
-            return found[0]
-        return f"<!--={found[1]}-->{now}<!--/-->"
-
-    def replace_table(found: re.Match[str]) -> str:
-        try:
-            now = quoted.write_table(found[1])
-        except RankfallError as error:
-            kept.append(f"table {found[1]} is kept: {error}")
-            return found[0]
-        for old, line in zip_longest(found[2].splitlines(), now.splitlines(), fillvalue=""):
-            if old != line:
-                differing.append(f"table {found[1]}: the page says {old!r}, the tables {line!r}")
-        return f"<!-- table: {found[1]} -->\n\n{now}\n<!-- /table -->"
-
-    return TABLE.sub(replace_table, NUMBER.sub(replace_number, text)), differing, kept
