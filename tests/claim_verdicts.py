@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from rankfall.overview.claims.measure import decide
+from rankfall.overview.claims import decide
 from rankfall.report.claim import Claim, claims
 from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, Decision
 

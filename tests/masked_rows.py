@@ -4,7 +4,7 @@ from typing import Any
 
 from helpers import config
 
-from rankfall.report.cell_columns import cell_columns
+from rankfall.report.rows import cell_columns
 from rankfall.run.plan import make_plan
 
 SEEDS = 2

@@ -113,7 +113,6 @@ if TYPE_CHECKING:
     from rankfall.report.part_numbers import by_parts as numbers_by_parts
     from rankfall.report.part_numbers import is_missing as is_missing
     from rankfall.report.part_numbers import row_of as row_of_parts
-    from rankfall.report.parts import MADE_OF as ARCHITECTURE_PARTS
     from rankfall.report.published_numbers import read_published as read_published
     from rankfall.report.schema import Column as Column
     from rankfall.report.schema import Table as Table
@@ -121,6 +120,7 @@ if TYPE_CHECKING:
     from rankfall.report.style import WIDTH as FIGURE_WIDTH
     from rankfall.report.style import Picture as Picture
     from rankfall.report.style import canvas as make_canvas
+    from rankfall.report.variants import MADE_OF as ARCHITECTURE_PARTS
     from rankfall.report.variants import number_variants as number_variants
     from rankfall.tasks._dataset import Dataset as Dataset
     from rankfall.tasks._dataset import Split as Split
@@ -246,7 +246,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "numbers_by_parts": "rankfall.report.part_numbers:by_parts",
     "is_missing": "rankfall.report.part_numbers",
     "row_of_parts": "rankfall.report.part_numbers:row_of",
-    "ARCHITECTURE_PARTS": "rankfall.report.parts:MADE_OF",
+    "ARCHITECTURE_PARTS": "rankfall.report.variants:MADE_OF",
     "select_rows": "rankfall.report.selection:select",
     "FIGURE_WIDTH": "rankfall.report.style:WIDTH",
     "make_canvas": "rankfall.report.style:canvas",

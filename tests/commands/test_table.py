@@ -68,14 +68,6 @@ def test_the_suffix_chooses_the_form(results: Path, tmp_path: Path, capsys: pyte
     assert not (tmp_path / "x.xls").exists()
 
 
-def test_without_a_form_it_says_what_the_columns_mean(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert table(results, "datasets") == 0
-    text = capsys.readouterr().out
-    assert text.startswith("datasets: 3 rows, 10 columns\n")
-    assert "sorting" in text.partition("first rows")[2]
-    assert "size_in" not in text.partition("first rows")[2], "it is the same in all rows"
-
-
 def test_a_table_that_is_not_there_is_named_with_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert table(results, "dataset", "--csv") == 2
     assert "the nearest is 'datasets'" in capsys.readouterr().err
@@ -90,7 +82,7 @@ def test_a_page_is_opened_where_there_is_a_screen(
     monkeypatch.setattr("webbrowser.open", opened.append)
     assert cli.main(["open", "--results", str(tmp_path)]) == 2
     assert "make run" in capsys.readouterr().err
-    page = tmp_path / opening.PAGE
+    page = tmp_path / "report" / "index.html"
     page.parent.mkdir()
     page.write_text("<html>")
     monkeypatch.setattr(opening, "has_screen", lambda: False)

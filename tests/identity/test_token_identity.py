@@ -11,8 +11,8 @@ from rankfall.errors import RankfallError
 from rankfall.identity.token_identity.measure import different, token_identity, vocabulary
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
+from rankfall.report.rows import cell_columns
 from rankfall.run.plan import make_plan
 from rankfall.train.data import Data
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from rankfall.errors import RankfallError
-from rankfall.overview.claims.measure import decide, describe
+from rankfall.overview.claims import decide, describe
 from rankfall.report import claim as module
 from rankfall.report.claim import Claim, check_claims, claims
 from rankfall.report.claim_text import as_lines, in_full

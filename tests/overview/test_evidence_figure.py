@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankfall.overview.evidence import shown
+from rankfall.overview import evidence as shown
 from rankfall.report.claim import Claim
 from rankfall.report.decision import HOLDS, Decision, Threshold, within
 
@@ -66,11 +66,6 @@ def test_a_line_for_each_number_of_what_the_axis_shows(picture: Any) -> None:
     assert drawn(picture(1.0, 2.0)) == {"rule: above 2.5": 2.5, "rule: below 0": 0.0}
     assert drawn(picture(1.0, 2.0, claim=replace(CLAIM, shown=SHARE))) == {"rule: at 0.5": 0.5}
     assert drawn(picture(1.0, 2.0, claim=replace(CLAIM, thresholds=()))) == {}
-
-
-def test_zero_has_no_place_on_a_logarithmic_axis(picture: Any) -> None:
-    found = picture(1e-6, 2.0)
-    assert found.figure.axes[0].get_yscale() == "log" and drawn(found) == {"rule: above 2.5": 2.5}
 
 
 def test_the_chart_of_the_page_has_a_column_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,13 @@ import pytest
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.overview.reproduction import measure as module
-from rankfall.overview.reproduction.measure import conditions, holds, reproduction
+from rankfall.overview.reproduction.measure import Searched, conditions, equals, holds, reproduction
 from rankfall.rank import model_residuals
 from rankfall.rank.path_counts.measure import path_counts
 from rankfall.report import tables
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.published_numbers import published_numbers
+from rankfall.report.rows import cell_columns
 from rankfall.report.schema import schema
-from rankfall.report.searched import Searched, equals, reads
 from rankfall.run.plan import make_plan
 
 PAPER = Path(__file__).parents[2] / "workflow" / "presets" / "paper.yaml"
@@ -181,13 +180,6 @@ def test_facts_about_a_column_that_is_not_there_are_refused() -> None:
         beside(VALUE | {"where": "layer=1"}, ours())
 
 
-def test_components_read_by_the_options_that_count() -> None:
-    text = 'circle(antipodal=true, points=1000, radius=0.3, skip="none")'
-    assert reads(text, "circle") and reads(text, "circle(skip=none)") and reads(text, "circle(radius=0.3, points=1000)")
-    assert not reads(text, "circle(skip=step)") and not reads(text, "sorting")
-    assert reads(10.0, "9|10|11") and not reads(1.0, "9|10|11") and reads("Bert-Base/ViT-B", "Bert-Base/ViT-B")
-
-
 def test_the_files_of_facts_are_whole() -> None:
     values = list(published_numbers())
     assert len({value["name"] for value in values}) == len(values) > 190
@@ -252,11 +244,6 @@ def test_the_published_settings_are_those_of_the_preset() -> None:
     assert {task for task, _, _ in circles} == {"circle", "circle_script", "circle_script_skip", "circle_step"}
     for cell in map(cell_columns, make_plan(PAPER.with_name("urpe.yaml")).cells):
         assert all(equals(cell[name], wanted) for name, wanted in conditions(PUBLISHED["urpe"]))
-
-
-def test_nulls_of_tables_are_those_of_settings() -> None:
-    assert all(equals(value, "null") for value in (None, float("nan"), pd.NA))
-    assert equals(1.0, "1") and equals(False, "False") and not equals(0.5, "null") and not equals(None, "1")
 
 
 def test_published_path_counts_are_binomial() -> None:

@@ -54,24 +54,6 @@ def drawn(rows: list[dict[str, Any]], folder: Path) -> style.Picture:
         return reproduction(lambda name: tables.read_frame(folder / f"{name}.parquet", name))
 
 
-def saved(rows: list[dict[str, Any]], folder: Path) -> style.Picture:
-    picture = drawn(rows, folder)
-    style.save(picture, folder / "figure.png")
-    assert (folder / "figure.png").stat().st_size > 5000
-    return picture
-
-
-def test_caption_counts_apart_what_is_at_the_published_settings(tmp_path: Path) -> None:
-    caption = drawn(ROWS, tmp_path).caption
-    assert "4 of 12 comparisons with published numbers hold, 2 of 6 at the published settings" in caption
-    assert "1 published number is not measured in this run" in caption
-    assert "On the axis, paper: Nobody 2020." in caption  # the axis has `paper` alone
-    assert (
-        "at the published settings, of 2 numbers, drawn below; the worst is 'apart': published 0.5, ours none, 5 of 5 seeds failed."
-        in caption
-    )
-
-
 def test_every_comparison_is_in_the_numbers_with_why_it_misses(tmp_path: Path) -> None:
     numbers = drawn(ROWS, tmp_path).numbers
     assert numbers is not None and len(numbers) == len(ROWS)
@@ -82,16 +64,3 @@ def test_every_comparison_is_in_the_numbers_with_why_it_misses(tmp_path: Path) -
     assert reasons["apart", "width=64"] == "2 of 5 seeds failed"
     assert reasons["gone", ""] == "not measured in this run"
     assert set(numbers[numbers.name.str.startswith("curve")].experiment) == {"paper, curves by layer"}
-
-
-def test_without_misses_or_without_anything(tmp_path: Path) -> None:
-    """Of no comparison at all it was said that nothing misses, under axes from 0 to 1."""
-    picture = saved(ROWS[:2], tmp_path)
-    assert "of 2 comparisons" in picture.caption and picture.caption.endswith(
-        "Nothing misses at the published settings."
-    )
-    nothing = saved([ROWS[-1]], tmp_path)
-    assert (
-        nothing.caption
-        == "Nothing of this run is compared with a published number: 1 published number is not measured in this run."
-    )

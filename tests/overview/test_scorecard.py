@@ -8,8 +8,8 @@ from cells_table import cell
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
-from rankfall.overview.scorecard.measure import say_lost, say_reasons, scorecard
-from rankfall.report.headlines import by_name, headlines
+from rankfall.overview.scorecard.measure import scorecard
+from rankfall.report.headlines import by_name
 from rankfall.report.ranking import find_extreme, shade
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.settings import find_setting, name_settings, rows_at
@@ -91,17 +91,6 @@ def test_a_seed_that_diverged_is_said_and_not_counted() -> None:
     assert (
         row["residual_last_reason"] == row["residual_last_lost"] == "2 diverged of 2 seeds: loss not finite at step 3"
     )
-
-
-def test_reasons_without_a_table_or_a_measure() -> None:
-    rows = scores_of(cells=CELLS, residuals=lines(VALUES, CELLS[:4]))
-    of = {(row["architecture"], row["setting"]): row for row in rows}
-    assert of["falls", FLAT]["kept_reason"] == "this run does not make the table extrapolation"
-    assert of["stays", FLAT]["residual_last_reason"] == "its networks were not measured"
-    assert of["stays", FLAT]["residual_last_of"] is None
-    for row in rows:
-        for headline in headlines():
-            assert (row[headline.name] is None) == (row[f"{headline.name}_reason"] != "")
 
 
 def test_sizes_and_number_formats_are_settings() -> None:
@@ -222,13 +211,3 @@ def test_seeds_of_an_architecture_share_its_readings() -> None:
 
 def test_nothing_is_scored_without_cells() -> None:
     assert scores_of() == [] == scores_of(cells=[])
-
-
-def test_a_reason_is_said_of_the_seeds_that_have_it() -> None:
-    """The first seed's step, and the first seed's residual, were said of all."""
-    ended = pd.DataFrame({"status": ["diverged"] * 3, "reason": ["at step 4", "at step 4", "at step 5"]})
-    assert say_lost(ended) == "3 diverged of 3 seeds: at step 4 (2 of them)"
-    assert say_lost(ended[:2]) == "2 diverged of 2 seeds: at step 4"
-    assert say_reasons(["still 0.29"], 1) == "still 0.29"
-    below = [f"at layer 6 it is {value} of 0.5" for value in ("0.3", "0.25", "0.31")]
-    assert say_reasons([*below, "none"], 5) == "at layer 6 it is 0.25 to 0.31 of 0.5 (in 3 of 5 seeds; in 1 more none)"

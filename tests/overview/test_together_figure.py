@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from identity_rows import DEPTH, cells, rates
 
-from rankfall.errors import RankfallError
 from rankfall.overview.together import figure as together
 from rankfall.overview.together import spearman
 from rankfall.report import style
@@ -61,14 +60,3 @@ def test_a_residual_of_0_is_in_the_mean() -> None:
 def test_rank_correlation_by_hand() -> None:
     assert spearman(pd.Series([1, 2, 3, 4]), pd.Series([10, 30, 20, 40])) == pytest.approx(1 - 6 * 2 / (4 * 15))
     assert spearman(pd.Series([1, 2, 3]), pd.Series([9, 4, 1])) == -1
-
-
-def test_networks_that_a_table_has_not_are_left_out() -> None:
-    found = tables()
-    found["attribution"] = found["attribution"][found["attribution"].seed == 1]
-    assert "means over 1 seed" in together(found.__getitem__).caption
-    found["residuals"] = found["residuals"][found["residuals"].seed == 0]
-    with pytest.raises(
-        RankfallError, match="no network of task 'sorting' is in all of the tables residuals, token_identity"
-    ):
-        together(found.__getitem__)

@@ -12,7 +12,7 @@ from matplotlib.collections import PathCollection
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.report import style, tables
-from rankfall.report.joins import MADE_OF, find_beside
+from rankfall.report.part_numbers import MADE_OF, find_beside
 
 ROWS = {"softmax": 1, "l2": 32}
 ORDERS = {"softmax": 3.0, "l2": 1.0}

@@ -13,7 +13,7 @@ from rankfall.measure.context import Context
 from rankfall.position.probe import figure as module
 from rankfall.position.probe.measure import probe as measured
 from rankfall.report import style, tables
-from rankfall.report.cell_columns import cell_columns
+from rankfall.report.rows import cell_columns
 
 CHOICE: dict[str, Any] = {
     "normalisers": ["softmax", "l2"],

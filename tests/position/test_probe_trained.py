@@ -13,8 +13,8 @@ from rankfall.nets.network import Shape
 from rankfall.position.probe_trained import measure as module
 from rankfall.position.probe_trained.measure import probe_trained
 from rankfall.position.rows import Distinct
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
+from rankfall.report.rows import cell_columns
 from rankfall.tasks._dataset import Split
 from rankfall.tasks.probe import probe
 from rankfall.train import recipe

@@ -15,7 +15,7 @@ from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.report import style, tables
-from rankfall.report.cell_columns import cell_columns
+from rankfall.report.rows import cell_columns
 
 INPUTS = torch.randint(6, (1, 8, 5), generator=torch.Generator().manual_seed(0))
 DATA = data_of(INPUTS)

@@ -10,7 +10,7 @@ from one_stack import stack
 from rankfall import components
 from rankfall.errors import RankfallError
 from rankfall.report import style, tables
-from rankfall.report.cell_columns import cell_columns
+from rankfall.report.rows import cell_columns
 
 
 def rows_of(measure: str, name: str, **architecture: Any) -> list[dict[str, Any]]:

@@ -132,24 +132,6 @@ def test_no_band_leaves_the_range_of_its_quantity(picture: style.Picture) -> Non
                 assert high <= 1 or not any(word in about for word in ("accuracy", "rate", "own share")), about
 
 
-def test_networks_are_counted_at_their_own_last_layer() -> None:
-    """Networks with fewer layers than others were counted as having lost nothing; other depths of the same name vanished."""
-    short = tables()["residuals"].query("architecture == @WHOLE").assign(architecture="shallow")
-    short = short[short.layer < 2].assign(key="s" + short.key, depth=1, value=[1.0, 0.001] * 3)
-    other = short[short.layer < 1].assign(architecture=WHOLE, key="o" + short.key)
-    table = pd.concat([tables()["residuals"].query("architecture == @WHOLE"), short, other])
-    said = components.load("figure", "residuals")(lambda name: table).caption
-    assert (
-        f"After 1 layer less than 1% of it is left in 3 of 3 networks of shallow; after 2 layers in 0 of 3 networks of {WHOLE}."
-        in said
-    )
-    assert f"3 networks of depth 1 of {WHOLE} (another depth is drawn)" in said
-    deep = table[table.depth == 2]
-    twin = pd.concat([deep, deep.assign(architecture="twin", key="t" + deep.key)], ignore_index=True)
-    said = components.load("figure", "residuals")(lambda name: twin).caption
-    assert f"is left in 0 of 3 networks each of {' and '.join(sorted([WHOLE, 'twin']))}." in said, said
-
-
 def test_values_that_do_not_exist_are_left_out_and_counted_with_their_reason() -> None:
     table = tables()["residuals"].query("architecture == @WHOLE")
     gone = (table.seed == 1) & (table.layer == 2)
@@ -157,27 +139,6 @@ def test_values_that_do_not_exist_are_left_out_and_counted_with_their_reason() -
     picture = components.load("figure", "residuals")(lambda name: table)
     assert f"1 value of {WHOLE} (beyond float64)" in picture.caption
     assert picture.numbers.set_index("layer").seeds.to_dict() == {0: 3, 1: 3, 2: 2}
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "column"),
-    [("curves", "training", "value"), ("extrapolation", "extrapolation", "accuracy"), ("law", "law", "log10_residual")],
-)
-def test_a_caption_names_no_winner_among_those_that_tie(name: str, source: str, column: str) -> None:
-    """The first by a hair was named alone; and one that is first in every seed was not, where seeds differ by more."""
-    table = tables()[source]
-    one = table[(table.architecture == WHOLE)].assign(
-        **{column: lambda rows: rows[column] * 0.9 + 0.1 * rows.seed * rows[column].abs()}
-    )
-    swing = one.seed.map({0: 1.02, 1: 0.97, 2: 1.0})  # neither is above in all seeds
-    two = one.assign(architecture="near", key="n" + one.key, **{column: one[column] * swing})
-    pair, cells = pd.concat([one, two], ignore_index=True), tables()["cells"]
-    said = components.load("figure", name)({**tables(), source: pair, "cells": cells}.__getitem__).caption
-    assert ", a tie)" in said and f"near and {WHOLE}" in said.replace(f"{WHOLE} and near", f"near and {WHOLE}"), said
-    far = pd.concat([one, two.assign(**{column: one[column] + 0.01})], ignore_index=True)
-    assert (
-        ", a tie)" not in components.load("figure", name)({**tables(), source: far, "cells": cells}.__getitem__).caption
-    )
 
 
 def test_lines_on_each_other_are_named_and_others_are_not() -> None:

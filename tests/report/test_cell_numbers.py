@@ -39,14 +39,6 @@ def test_residual_that_decays_exponentially() -> None:
     assert number_of("residual_last", table).floor.tolist() == [0.25]
 
 
-def test_residual_that_stays() -> None:
-    table = residual_rows([0.9, 0.8, 0.72])
-    number, why = only(number_of("halving_depth", table))
-    assert number != number and why == "at layer 2 it is still 0.80 of the embedding's"
-    number, why = only(number_of("depth_below_tenth", table))
-    assert number != number and why == "at layer 2 it is still 0.72"
-
-
 def test_residual_that_is_zero() -> None:
     assert only(number_of("halving_depth", residual_rows([0.9, 0.6, 0.0])))[0] == 2.0
     for name in ("halving_depth", "depth_below_tenth", "residual_last"):
@@ -177,21 +169,6 @@ def test_a_definition_names_columns_that_exist(headline: Any) -> None:
     columns = {column.name for column in schema(headline.table).columns}
     assert set(headline.columns) <= columns
     assert headline.study in STUDIES and headline.components == (headline.table in ("orders", "probe"))
-
-
-def test_text_twice_and_eight_times_as_long_are_as_near_to_four() -> None:
-    """The mean of the two, each network counted twice, stood under `kept`."""
-    rows = [{"key": key, "times": times, "kept": 1 / times, "refused": "", "chance": 0.1, "accuracy_trained": 0.5}
-            for key in "ab" for times in (1.0, 2.0, 8.0)]  # fmt: skip
-    found = number_of("kept", pd.DataFrame(rows))
-    assert found.number.tolist() == [0.125, 0.125] and found.key.tolist() == ["a", "b"]
-
-
-def test_no_earlier_layer_stands_for_the_last() -> None:
-    rows = [{"key": "a", "layer": layer, "method": "jacobian", "kept_tokens": "all", "quantity": "own share",
-             "value": value, "samples": 1, "tokens": 4} for layer, value in ((1, 0.5), (2, None))]  # fmt: skip
-    number, _ = only(number_of("own_share", pd.DataFrame(rows)))
-    assert number != number
 
 
 @pytest.mark.parametrize("place", [{"layer": 2}, {"tokens": 8}, {"attention_head": 1}])

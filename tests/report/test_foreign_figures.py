@@ -13,12 +13,11 @@ from helpers import config, data_of
 from seen import line
 
 from rankfall import components
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape, build
 from rankfall.report import style, tables
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.colours import colour
+from rankfall.report.rows import cell_columns
 from rankfall.run.plan import make_plan
 
 USERS = Path(__file__).parents[1] / "rank" / "foreign.py"
@@ -123,24 +122,3 @@ def test_orders(read: Read, tmp_path: Path) -> None:
     alone = drawn("orders", read, tmp_path / "one", heads=1)
     assert alone.numbers is not None
     assert alone.numbers[alone.numbers.normaliser == "mylab:Differential"].reason.str.contains("RuntimeError").all()
-
-
-@pytest.mark.long
-def test_paths_and_residuals(read: Read, tmp_path: Path) -> None:
-    picture = drawn("paths", read, tmp_path)
-    style.save(picture, tmp_path / "all.png")
-    assert picture.numbers is not None and set(picture.numbers.panel) == {f"{name}, raw, 6 layers" for name in OWN}
-    picture = drawn("residuals", read, tmp_path)
-    assert picture.numbers is not None and set(picture.numbers.architecture) == set(OWN)
-    assert "rows that are equal to the last digit are drawn at the smallest value there is" in picture.caption
-    assert any(line.get_markerfacecolor() == "white" for line in picture.figure.axes[0].lines)
-
-
-@pytest.mark.parametrize("name", ["law", "paths", "residuals"])
-def test_what_is_asked_for_and_is_not_there_is_refused_with_what_there_is(
-    name: str, read: Read, tmp_path: Path
-) -> None:
-    with pytest.raises(RankfallError, match=f"^figure {name}: no finished cell has task sorting; there is: own$"):
-        drawn(name, read, tmp_path, task="sorting")
-    with pytest.raises(RankfallError, match=f"^figure {name}: its table has no finished cell"):
-        drawn(name, lambda table: read(table).iloc[:0], tmp_path)

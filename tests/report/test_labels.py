@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankfall.report.labels import labels, order
+from rankfall.report.labels import labels
 
 OPTION = st.sampled_from(["null", "true", "false", "1.0", "2.0", '"a"'])
 COMPONENTS = st.builds(
@@ -28,8 +28,3 @@ def test_different_values_have_different_labels(values: list[str]) -> None:
     told = labels(values)
     assert len(set(told.values())) == len(values)
     assert all(told[value].startswith(value.partition("(")[0]) for value in values)
-
-
-def test_numbers_sort_by_size() -> None:
-    numbers = ["scaled 0.1", "scaled 10", "scaled 0.03", "depth_scaled", "scaled 1e-3"]
-    assert sorted(numbers, key=order) == ["depth_scaled", "scaled 1e-3", "scaled 0.03", "scaled 0.1", "scaled 10"]

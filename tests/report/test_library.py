@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import vl_convert
 
-from rankfall.report.page import library
+from rankfall.report.page import pack
 
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    library.bundle.cache_clear()
+    pack.bundle.cache_clear()
     yield
-    library.bundle.cache_clear()
+    pack.bundle.cache_clear()
 
 
 def test_it_is_put_together_once_and_again_where_it_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,8 +22,8 @@ def test_it_is_put_together_once_and_again_where_it_is_broken(tmp_path: Path, mo
     monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: f"script {made.append(1) or len(made)}")
 
     def bundle() -> str:
-        library.bundle.cache_clear()
-        return library.bundle()
+        pack.bundle.cache_clear()
+        return pack.bundle()
 
     first = bundle()
     assert first == "script 1" and bundle() == first

@@ -62,25 +62,6 @@ def test_curves(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
         drawn("curves", read, tmp_path, panels={"one": ["sofd"]})
 
 
-@pytest.mark.long
-def test_extrapolation(read: Callable[[str], pd.DataFrame], tmp_path: Path) -> None:
-    picture = drawn("extrapolation", read, tmp_path)
-    (axis,) = picture.figure.axes
-    assert line(axis, colour("soft")) == pytest.approx([0.41, 0.41 * 0.75])
-    assert line(axis, colour("learned")) == pytest.approx([0.41])
-    assert line(axis, CHANCE) == pytest.approx([0.05, 0.05])
-    assert (
-        picture.caption.endswith("Not drawn: 2 values of learned (position learned admits no more).")
-        and picture.numbers is not None
-    )
-    refused = picture.numbers[picture.numbers.refused.notna()]
-    assert list(refused.architecture) == ["learned"] and list(refused.refused) == ["position learned admits no more"]
-    assert "(0.410, a tie); at 32 tokens best in soft (0.308)." in picture.caption
-    share = drawn("extrapolation", read, tmp_path, quantity="kept")
-    kept = share.figure.axes[0]
-    assert line(kept, colour("gated")) == [1.0, 0.5]
-
-
 def test_published_numbers_stand_beside_what_measures_the_same(read: Callable[[str], pd.DataFrame]) -> None:
     rows = reproduction(Context(table=lambda name: read(name) if name == "extrapolation" else None))
     found = {row["name"]: row for row in rows if row["name"].startswith("MLM ")}

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from rankfall.report.labels import write_float
 from rankfall.report.style import escape, unescape
-from rankfall.report.written import write_float
 
 HOSTILE = [
     "|res(X)| / |X| by layer",

@@ -54,21 +54,6 @@ def test_whatever_differs_is_said(tmp_path: Path, change: dict, column: str, wha
     assert any(one.column == column and what in one.what for one in found)
 
 
-def test_whose_rows_differ_is_said_with_how_many_they_have(tmp_path: Path) -> None:
-    one, other = run(tmp_path / "a"), run(tmp_path / "b", value=2.0)
-    for folder, square in ((one, 1.0), (other, 3.0)):
-        path = folder / "tables" / "residuals.parquet"
-        rows = pd.read_parquet(path)
-        more = rows.assign(architecture="square", value=square)
-        still = rows.assign(architecture="still", value=0.0)
-        pd.concat([rows, more, still]).to_parquet(path)
-    (found,) = compare_runs(one, other)["residuals"]
-    assert found.whose == {"sorting / square / init": "4 of 4", "sorting / SAN / init": "1 of 4"}
-    assert "    rows of sorting / square / init (4 of 4), sorting / SAN / init (1 of 4)" in as_lines(
-        {"residuals": [found]}
-    )
-
-
 def test_the_code_that_differs_is_told_by_cells_of_one_specification() -> None:
     one = {"a": {"x.py": "1", "y.py": "1"}, "b": {"x.py": "1"}, "gone": {"z.py": "1"}}
     other = {"a": {"x.py": "2", "y.py": "1"}, "b": {"x.py": "2", "new.py": "1"}, "more": {"z.py": "2"}}

@@ -33,14 +33,18 @@ def test_a_table_for_latex(scores: pd.DataFrame) -> None:
     text = as_latex(scores, ["residual_last", "accuracy", "cost_ms", "log_residual"], "sorting, long, depth 6")
     lines = [line for line in text.splitlines() if not line.startswith("%")]
     assert lines[0] == r"\begin{tabular}{lrrrr}" and lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
-    assert lines[2].startswith("architecture & residual at the last layer & test accuracy & ")
+    assert lines[2].startswith(
+        r"architecture & \shortstack[r]{residual at\\the last layer} & \shortstack[r]{test accuracy} & "
+    )
     assert lines[4:-2] == [
         r"a\_b \& 50\% & $0.500 \pm 0.250$ & $0.13$ & $2.00$ &  \\",
         r"none & -- &  &  & $-2{,}044{,}948 \pm 17{,}747$ \\",
         r"x\textasciicircum{}2 \{\#1\} \textasciitilde{}\$\textbackslash{} & floor & $1.00$ & $3.00$ &  \\",
         r"\midrule",
-        r"chance &  & 0.13 &  &  \\",
+        r"chance &  & $0.13$ &  &  \\",
     ]
+    ordered = as_latex(scores, ["residual_last"], "sorting, long, depth 6", ["none", "a_b & 50%"]).splitlines()
+    assert [line.split()[0] for line in ordered if line.endswith(r"\\")][1:3] == ["none", r"a\_b"]
     assert "flat" not in text and "mean ± deviation over 3 seeds" in text.splitlines()[0]
 
 

@@ -54,14 +54,6 @@ def test_a_power_of_ten_can_be_read(log10: float, said: str) -> None:
     assert style.power(log10) == said
 
 
-def test_panels_need_no_order() -> None:
-    """`col` alone, as the guide on components names it, ended with a KeyError."""
-    many = pd.concat([table().assign(panel=title) for title in ("b", "a")])
-    with style.apply_style():
-        grid = lines(many, "x", "y", "architecture", {"SAN": "#000000"}, col="panel")
-    assert list(grid.axes_dict) == ["a", "b"]
-
-
 def test_bands_are_what_the_summary_says() -> None:
     """One standard deviation on both sides; on a logarithmic axis, of the logarithm."""
     with style.apply_style():
@@ -90,13 +82,6 @@ def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = drawn(), drawn()
     assert list(first) == list(style.FORMATS) and first == second
     assert all(len(content) > 100 for content in first.values())
-
-
-def test_a_figure_without_numbers_has_its_caption_as_them(tmp_path: Path) -> None:
-    figure, _ = style.canvas(1, 1, 2, 2)
-    style.save(style.Picture(figure, 'It shows "a", b.'), tmp_path / "own.png", tmp_path / "own.rst")
-    assert pd.read_csv(tmp_path / "own.csv").caption.tolist() == ['It shows "a", b.']
-    assert (tmp_path / "own.rst").read_text() == 'It shows "a", b.'
 
 
 @pytest.mark.long

@@ -18,10 +18,10 @@ from rankfall.design import Component
 from rankfall.errors import RankfallError
 from rankfall.report import conform as conforming
 from rankfall.report import tables
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.compare import differences, equal
 from rankfall.report.conform import conform
 from rankfall.report.docs import document
+from rankfall.report.rows import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, Column, Table, table_names
 from rankfall.run.jobs.row_keeper import check_numbers
 

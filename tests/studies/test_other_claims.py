@@ -17,8 +17,8 @@ from rankfall import components
 from rankfall.identity.attribution.mixing import mixing
 from rankfall.identity.cells import cell_views
 from rankfall.measure.context import Context
-from rankfall.overview.claims.measure import decide, describe
-from rankfall.overview.evidence.shown import figure as evidence
+from rankfall.overview.claims import decide, describe
+from rankfall.overview.evidence import figure as evidence
 from rankfall.report.claim import claims
 from rankfall.report.conform import conform
 from rankfall.report.decision import UNDECIDED, VERDICTS

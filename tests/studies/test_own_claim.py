@@ -10,7 +10,7 @@ from own_quantity import import_from_here  # noqa: F401
 
 from rankfall.components import load
 from rankfall.errors import RankfallError
-from rankfall.overview.claims.measure import decide
+from rankfall.overview.claims import decide
 from rankfall.report.claim import claims
 from rankfall.run.plan import make_plan
 

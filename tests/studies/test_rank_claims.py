@@ -11,7 +11,7 @@ from claim_verdicts import claim_named
 
 from rankfall import components
 from rankfall.measure.context import Context
-from rankfall.overview.claims.measure import decide
+from rankfall.overview.claims import decide
 from rankfall.report.decision import UNDECIDED
 from studies.claims.affine_rank.experiment import rank_of, tokens_of
 from studies.claims.cosine_recursion.network import states

@@ -7,8 +7,8 @@ import torch
 
 from rankfall.design import Architecture, Component, Training
 from rankfall.measure.context import Context
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.ranking import read_seeds
+from rankfall.report.rows import cell_columns
 from rankfall.run.plan import make_plan
 from rankfall.use.cost.measure import cost, design, one_thread, time_calls
 

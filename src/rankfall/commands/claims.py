@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
-    from rankfall.report import export, tables
+    from rankfall.report import tables
     from rankfall.report.claim_text import DECIDED, as_lines, in_full, one_of
 
     preset = Path("results/claims")
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
             f"{path} is missing: a run with claims writes it\n"
             "Say `make run CONFIG=workflow/presets/claims.yaml` in a checkout, which has the studies, or pass --results of another run"
         )
-    export.read_named(path)
+    tables.read_named(path)
     table = tables.read_frame(path, "claims")
     if args.docs:
         return _docs(args.docs, table[DECIDED].to_csv(index=False, lineterminator="\n"))
@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _rows(path: Path, claim: str) -> int:
     """Print the rows that the experiment has measured for this claim."""
-    from rankfall.report import export, tables
+    from rankfall.report import tables
 
-    export.read_named(path)
+    tables.read_named(path)
     rows = tables.read_frame(path, "evidence")
     rows = rows[rows.claim == claim].drop(columns="claim")
     print(rows.to_csv(index=False), end="")

@@ -1,11 +1,21 @@
-"""Update the numbers and pictures of documentation pages from the results of a run, or list those that differ."""
+"""Update the numbers and pictures of documentation pages from the results of a run, or list those that differ.
+
+A page has a number between `<!--=NAME-->` and `<!--/-->`, and a table between `<!-- table: NAME -->` and `<!-- /table -->`. Text between
+`<!-- run: NAME -->` and `<!-- /run -->` is from another run, whose command the file has.
+"""
 
 import argparse
+import re
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankfall.report.numbers import Run
+    from rankfall.report.doc_numbers import Definitions, Quotations, Run
+
+NUMBER = re.compile(r"<!--=(\w+)-->([^\n]*?)<!--/-->")
+TABLE = re.compile(r"<!-- table: (\w+) -->\n\n(.*?)\n<!-- /table -->", re.DOTALL)
+RUN = re.compile(r"<!-- run: (\w+) -->(.*?)<!-- /run -->", re.DOTALL)
 
 NUMBERS, IMAGES = Path("docs/numbers.yaml"), Path("docs/images")
 
@@ -26,56 +36,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.disk import atomic
-    from rankfall.errors import RankfallError
-    from rankfall.report.numbers import read, write_processor
-    from rankfall.report.pages import is_computed_elsewhere, of_other_runs, problems, render
-    from rankfall.report.values import Tables
+    from rankfall.report.doc_numbers import Quotations, read_definitions
 
-    numbers = read(NUMBERS)
-    tables = Tables(_folders(args, numbers.runs))
-    different = failed = near = 0
+    defined = read_definitions(NUMBERS)
+    quoted = Quotations(defined, find_folders(args, defined.runs))
+    different = 0
     for page in args.pages or [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
-        if not page.is_file():
-            raise RankfallError(
-                f"there is no page {page}: name Markdown files, or none for README.md and those of docs/"
-            )
         text = page.read_text()
-        for problem in problems(text, numbers):
-            raise RankfallError(f"{page}: {problem}")
-        page_now = render(text, numbers, tables)
-        different += len(page_now.changed)
-        failed += len(page_now.failed)
-        near += len(page_now.near)
-        for line in (*map(str, page_now.changed), *page_now.failed, *page_now.kept, *of_other_runs(text, numbers)):
+        check_page(text, defined)
+        now, differing, kept = rewrite_page(text, quoted)
+        others = [
+            f"a part is of `{about.command}`, written {about.date} ({about.commit}), and kept"
+            for about in (defined.runs[name] for name in dict.fromkeys(name for name, _ in RUN.findall(text)))
+        ]
+        for line in (*differing, *kept, *others):
             print(f"{page}: {line}")
-        for one in page_now.near:
-            print(f"{page}: {one}: within its spread, on another kind of processor")
-        if page_now.text != text and not args.check:
+        different += len(differing)
+        if now != text and not args.check:
             with atomic(page) as handle:
-                handle.write(page_now.text.encode())
-    for name, quoted in numbers.pictures.items() if not args.pages else ():
-        drawn, image = tables.picture(quoted), IMAGES / name
+                handle.write(now.encode())
+    for name, picture in defined.pictures.items() if not args.pages else ():
+        drawn, image = quoted.picture(picture), IMAGES / name
         if drawn is None:
-            print(f"{image}: kept as it is: of the run {quoted.run} there is no figure {quoted.figure} here")
+            print(f"{image} is kept: the run {picture.run} has no figure {picture.figure} here")
         elif not image.is_file() or image.read_bytes() != drawn.read_bytes():
-            elsewhere = is_computed_elsewhere(quoted.run, numbers, tables)
-            near, different = near + elsewhere, different + (not elsewhere)
-            print(f"{image}: differs from {drawn}" + ", drawn of another kind of processor" * elsewhere)
+            print(f"{image}: differs from {drawn}")
+            different += 1
             if not args.check:
                 with atomic(image) as handle:
                     handle.write(drawn.read_bytes())
-    for name in numbers.runs if not (args.check or args.pages) else ():
-        if name in tables.runs and tables.kinds(name):
-            write_processor(NUMBERS, name, tables.kinds(name))
-    if args.check:
-        more = f", {near} more agree within their spread, which are of another kind of processor" * (near > 0)
-        print(f"{different} differ{more}" + f", {failed} cannot be computed" * (failed > 0))
-    else:
-        print(f"{different + near} written anew" + f", {failed} cannot be computed" * (failed > 0))
-    return int(failed > 0 or (args.check and different > 0))
+    print(f"{different} {'differ' if args.check else 'written anew'}")
+    return int(args.check and different > 0)
 
 
-def _folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, Path]:
+def find_folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, Path]:
+    """Return the folders of tables of runs: those of the command line, and those of the checkout that exist."""
     from rankfall.errors import RankfallError
 
     folders = {"default": args.results / "tables"} if args.results else {}
@@ -87,5 +82,54 @@ def _folders(args: argparse.Namespace, runs: "dict[str, Run]") -> dict[str, Path
     for name, folder in folders.items():
         if not folder.is_dir():
             raise RankfallError(f"run {name}: there is no folder {folder}; `{runs[name].command}` makes it")
-    own = {name: Path(about.tables) for name, about in runs.items() if Path(about.tables).is_dir()}
-    return own | folders
+    return {name: path for name, about in runs.items() if (path := Path(about.tables)).is_dir()} | folders
+
+
+def check_page(text: str, defined: "Definitions") -> None:
+    """Raise an error for markers without an end, and for names that the file of numbers does not have."""
+    from rankfall.errors import RankfallError, suggest
+
+    for pattern, opening, known in (
+        (NUMBER, "<!--=", defined.numbers),
+        (TABLE, "<!-- table:", defined.tables),
+        (RUN, "<!-- run:", defined.runs),
+    ):
+        names = [name for name, _ in pattern.findall(text)]
+        if len(names) != text.count(opening):
+            raise RankfallError(f"a marker {opening} has no end, or an end in another line")
+        for name in names:
+            if name not in known:
+                raise RankfallError(f"docs/numbers.yaml does not define {name!r}{suggest(name, list(known))}")
+
+
+def rewrite_page(text: str, quoted: "Quotations") -> tuple[str, list[str], list[str]]:
+    """Return a page with its numbers from the available tables, a line for each number that differs, and a line for each that is kept
+    because it cannot be computed."""
+    from rankfall.errors import RankfallError
+
+    differing: list[str] = []
+    kept: list[str] = []
+
+    def replace_number(found: re.Match[str]) -> str:
+        number = quoted.defined.numbers[found[1]]
+        try:
+            now = quoted.write(number)
+            if not quoted.agrees(number, found[2], now):
+                differing.append(f"{found[1]}: the page says {found[2]!r}, the tables {now!r}")
+        except RankfallError as error:
+            kept.append(f"{found[1]} is kept: {error}")
+            return found[0]
+        return f"<!--={found[1]}-->{now}<!--/-->"
+
+    def replace_table(found: re.Match[str]) -> str:
+        try:
+            now = quoted.write_table(found[1])
+        except RankfallError as error:
+            kept.append(f"table {found[1]} is kept: {error}")
+            return found[0]
+        for old, line in zip_longest(found[2].splitlines(), now.splitlines(), fillvalue=""):
+            if old != line:
+                differing.append(f"table {found[1]}: the page says {old!r}, the tables {line!r}")
+        return f"<!-- table: {found[1]} -->\n\n{now}\n<!-- /table -->"
+
+    return TABLE.sub(replace_table, NUMBER.sub(replace_number, text)), differing, kept

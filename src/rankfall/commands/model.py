@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.written import AT_FLOOR, write_residual
+from rankfall.report.labels import AT_FLOOR, write_residual
 from rankfall.terminal import clean
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+VARIANTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,41 +118,39 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     return key, load_value(value, f"--set {key}")
 
 
-def show(frame: "DataFrame", name: str) -> None:
-    """Print a table by layer: means over seeds and samples, the deviation between seeds, and marks at values that are rounding noise."""
+def print_table(title: str, note: str, columns: list[str], rows: list[list[str]]) -> None:
+    """Print a table with a title and a note below it."""
     from rich.console import Console
     from rich.table import Table
 
+    table = Table(title=clean(title), title_justify="left", caption=note, caption_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def show(frame: "DataFrame", name: str) -> None:
+    """Print a table by layer: means over seeds and samples, the deviation between seeds, and marks at values that are rounding noise."""
     from rankfall.rank.model_residuals.shown import RESIDUAL
     from rankfall.rank.models import summary
     from rankfall.report.selection import select
 
     chosen = select(frame, RESIDUAL)
-    first = chosen.iloc[0]
+    first, seeds, lines = chosen.iloc[0], chosen.seed.nunique(), summary(chosen)
     title = (
         f"{name} ({first.model_type}, {first.phase}, {first.layers} layers, width {first.width}; {first.text}, "
         f"{chosen['sample'].nunique()} x {first.length} tokens, {first['dtype']}): relative residual"
     )
-    table = Table(
-        title=clean(title),
-        title_justify="left",
-        caption="floor: rounding noise; ~: in most samples; ± deviation between seeds",
-        caption_justify="left",
-    )
-    table.add_column("layer", justify="right")
-    lines = summary(chosen)
-    variants = [
-        variant
-        for variant in ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")
-        if variant in set(lines.variant)
-    ]
-    for variant in variants:
-        table.add_column(variant, justify="right")
-    seeds = chosen.seed.nunique()
+    variants = [one for one in VARIANTS if one in set(lines.variant)]
+    rows = []
     for layer, part in lines.groupby("layer"):
         cells = {row.variant: _cell(row, seeds > 1) for row in part.itertuples()}
-        table.add_row(str(layer), *(cells[variant] for variant in variants))
-    Console().print(table)
+        rows.append([str(layer), *(cells[variant] for variant in variants)])
+    print_table(
+        title, "floor: rounding noise; ~: in most samples; ± deviation between seeds", ["layer", *variants], rows
+    )
     for line in describe_parts(frame):
         print(line)
 
@@ -205,29 +205,19 @@ def measure_identity(args: argparse.Namespace, phase: str, config: dict[str, Any
 
 def show_tokens(frame: "DataFrame", name: str) -> None:
     """Print the rates by layer within the sentence, by cosine."""
-    from rich.console import Console
-    from rich.table import Table
-
     from rankfall.identity.token_identity.figure import MAPS, select_own
     from rankfall.identity.token_identity.shown import NEAREST
     from rankfall.report.selection import select
 
     part = select_own(select(frame, NEAREST))
+    keys = [(variant, kind) for variant in sorted(part.variant.unique()) for kind in MAPS]
+    rows = []
+    for layer, own in part[part.layer.notna()].groupby("layer"):
+        mean = own.groupby(["variant", "map"])[["rate", "low", "high"]].mean()
+        known = {key: f"{one.rate:.3f} ({one.low:.2f} to {one.high:.2f})" for key, one in mean.iterrows()}
+        rows.append([str(layer), *(known.get(key, "") for key in keys)])
     title = f"{name}: share of tokens whose own embedding is the nearest in the sentence, by cosine"
-    table = Table(
-        title=clean(title), title_justify="left", caption="95% intervals over sentences", caption_justify="left"
-    )
-    variants = sorted(part.variant.unique())
-    for column in ("layer", *(f"{variant}: {kind}" for variant in variants for kind in MAPS)):
-        table.add_column(column, justify="right")
-    for layer, rows in part[part.layer.notna()].groupby("layer"):
-        mean = rows.groupby(["variant", "map"])[["rate", "low", "high"]].mean()
-        cells = [
-            f"{mean.rate[key]:.3f} ({mean.low[key]:.2f} to {mean.high[key]:.2f})" if key in mean.index else ""
-            for key in ((variant, kind) for variant in variants for kind in MAPS)
-        ]
-        table.add_row(str(layer), *cells)
-    Console().print(table)
+    print_table(title, "95% intervals over sentences", ["layer", *map(": ".join, keys)], rows)
 
 
 ATTENTION = {
@@ -241,25 +231,20 @@ ATTENTION = {
 
 def show_attention(frame: "DataFrame", name: str) -> None:
     """Print by layer, as means over heads and samples, the freedom of a row of weights and the first token's share, raw and effective."""
-    from rich.console import Console
-    from rich.table import Table
-
     from rankfall.identity.attention_identity.shown import WHOLE, exact
     from rankfall.report.selection import select
 
     part = exact(select(frame, WHOLE))
     part = part[part.tokens == part.tokens.max()]
+    keys = [*((quantity, "") for quantity in ATTENTION), ("share", "first"), ("effective_share", "first")]
+    rows = []
+    for layer, own in part.groupby("layer"):
+        mean = own.groupby(["quantity", own.kind.fillna("")]).value.mean()
+        values = [mean.get(key) for key in keys]
+        rows.append([str(layer), *("" if value is None or value != value else f"{value:.3g}" for value in values)])
     title = f"{name}: attention weights at {part.tokens.iloc[0]} tokens, mean over heads and samples"
     note = "farthest distribution: half the sum of absolute differences; last two: share of weight on the first token"
-    table = Table(title=clean(title), title_justify="left", caption=note, caption_justify="left")
-    for column in ("layer", *ATTENTION.values(), "first, raw", "first, effective"):
-        table.add_column(column, justify="right")
-    for layer, rows in part.groupby("layer"):
-        mean = rows.groupby(["quantity", rows.kind.fillna("")]).value.mean()
-        keys = [*((quantity, "") for quantity in ATTENTION), ("share", "first"), ("effective_share", "first")]
-        values = [mean.get(key) for key in keys]
-        table.add_row(str(layer), *("" if value is None or value != value else f"{value:.3g}" for value in values))
-    Console().print(table)
+    print_table(title, note, ["layer", *ATTENTION.values(), "first, raw", "first, effective"], rows)
 
 
 # Measure -> function that prints its table, and its figures. A measure receives those options of the command that it accepts.

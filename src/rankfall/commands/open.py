@@ -5,8 +5,6 @@ import os
 import sys
 from pathlib import Path
 
-PAGE = Path("report") / "index.html"  # under the folder of results
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -22,8 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rankfall.errors import RankfallError
+    from rankfall.run.screen.ending import page_of
 
-    page = (args.results / PAGE).absolute()
+    page = page_of(args.results).absolute()
     if args.table is not None:
         page = write_watch_page(args.table, args.out)
     elif not page.is_file():

@@ -130,23 +130,26 @@ def finish(own: "Driver", code: int, args: argparse.Namespace, again: str, secon
         print_brief(own.results, args.config)
         return code
     print_lines(ending.say_finished(own.state, own.results, args.config, seconds))
-    if own.began and ending.page_of(own.results).is_file():
-        print_lines(read_findings(own.results))
+    failed = print_brief(own.results, args.config)
+    if own.began and not failed and ending.page_of(own.results).is_file():
+        print_lines(f"==> {found}" for found in read_findings(own.results))
     print_lines(ending.say_where(own.results))
-    return print_brief(own.results, args.config)
+    return failed
 
 
-def read_findings(results: Path) -> Iterable[str]:
-    """Return the lines with the first findings of the run's page."""
+FINDINGS = 3  # findings that a run prints, so that its last lines are at most five
+
+
+def read_findings(results: Path) -> list[str]:
+    """Return the first findings of the run's page."""
     from rankfall.report import tables
-    from rankfall.report.page.findings import findings
-    from rankfall.run.screen.ending import say_findings
+    from rankfall.report.page.findings import choose_findings, findings
 
     def read(name: str) -> Any:
         path = results / "tables" / f"{name}.parquet"
         return tables.read_frame(path, name) if path.is_file() else None
 
-    return say_findings([(one.question, one.answer) for one in findings(read)])
+    return [one.answer for one in choose_findings(findings(read))[:FINDINGS]]
 
 
 def unlock_command(again: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rankfall.run.store import CellRecord, Store
 
 STATES = ("done", "diverged", "failed", "begun", "missing")
-SHOWN = 5  # reasons that --brief prints
+SHOWN = 2  # reasons that --brief prints
 NAME = ("task", "architecture", "training", "depth", "seed")  # columns that identify a cell to readers
 COLOURS = {"done": "green", "diverged": "yellow", "failed": "red", "begun": "cyan", "missing": "dim"}
 
@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
 
 def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
     """Return the states of all cells of a plan as plain data."""
+    from rankfall.report.provenance import tail
+
     records = store.find_cells([cell.key for cell in plan.cells], {cell.group for cell in plan.cells})
     begun = {key for cells in store.find_checkpoints().values() for key in cells or ()}
     grid: dict[tuple[str, str, str], Counter[str]] = {}
@@ -83,7 +85,7 @@ def survey(plan: Any, store: "Store", logs: Path, lines: int) -> dict[str, Any]:
                 | {
                     "reason": records[cell.key].record.get("reason", ""),
                     "log": str(path or ""),
-                    "tail": tail(path, lines),
+                    "tail": (tail(path, lines) or "").splitlines(),
                 }
             )
     alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {name_of(cell): [] for cell in ended}
@@ -132,18 +134,8 @@ def log_of(cell: "Cell", logs: Path) -> Path | None:
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def tail(path: Path | None, lines: int) -> list[str]:
-    """Return the last non-empty lines of a log."""
-    if path is None or lines < 1:
-        return []
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 16_384))
-        text = file.read().decode(errors="replace")
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
-
-
 def print_brief(results: Path, config: Path) -> int:
-    """Print the failed and diverged cells of the table of cells, the last lines of every run. Return 1 if a cell failed, else 0."""
+    """Print how many cells failed or diverged, by reason. Return 1 if a cell failed, else 0."""
     import pyarrow.parquet as pq
 
     table = results / "tables" / "cells.parquet"
@@ -152,31 +144,20 @@ def print_brief(results: Path, config: Path) -> int:
     # `read_table` spends a fifth of a second on imports that a single file does not need.
     with pq.ParquetFile(table) as file:
         cells = file.read(columns=[*NAME, "status", "reason"]).to_pylist()
-        if any(cell["status"] != "done" for cell in cells):
-            from rankfall.design import Architecture, Training, names
-
-            fields = [name for name in ("task_component", *names(Architecture), *names(Training)) if name not in NAME]
-            about = file.read(columns=[name for name in fields if name in file.schema_arrow.names]).to_pylist()
-            cells = [cell | {"fields": one} for cell, one in zip(cells, about)]
     for line in describe_ended(cells, config):
         print(line)
     return 1 if any(cell["status"] == "failed" for cell in cells) else 0
 
 
 def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]:
-    """Yield a line for each state and reason with the number of cells. Yield nothing if all cells are done."""
+    """Yield a line for each of the most frequent states and reasons, and a total. Yield nothing if all cells are done."""
     ended = [cell for cell in cells if cell["status"] != "done"]
     reasons = Counter((cell["status"], cell["reason"]) for cell in ended)
-    first = {(cell["status"], cell["reason"]): cell for cell in reversed(ended)}
     for (state, reason), count in reasons.most_common(SHOWN):
-        one = first[state, reason]
+        one = next(cell for cell in ended if (cell["status"], cell["reason"]) == (state, reason))
         task, architecture, training, depth, seed = (one[name] for name in NAME)
-        alike = (cell.get("fields", {}) for cell in cells if all(cell[name] == one[name] for name in NAME))
-        seed = f"{seed}{tell_apart(one.get('fields', {}), alike)}"
         others = f" and {count - 1} more" if count > 1 else ""
         yield f"==> {state}: {task} / {architecture} / {training}, depth {depth}, seed {seed}{others}: {reason}"
-    if len(reasons) > SHOWN:
-        yield f"==> ... and {len(reasons) - SHOWN} more reasons"
     if ended:
         yield f"==> {len(ended)} of {len(cells)} cells failed or diverged; all of them: rankfall status --config {config}"
 

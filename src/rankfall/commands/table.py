@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     """Print a few rows of a table, or export all of it."""
     from rankfall.errors import RankfallError
-    from rankfall.report import export
+    from rankfall.report import tables
 
     path = _folder(args) / "tables" / f"{args.shown}.parquet"
     if args.shown == "scorecard" and not args.csv and (args.out is None or args.latex):
@@ -55,12 +55,12 @@ def _show(args: argparse.Namespace) -> int:
         if getattr(args, option):
             raise RankfallError(f"--{option} is for `rankfall table scorecard`, on the screen or as LaTeX")
     if args.csv and args.out is None:
-        export.to_csv(export.read_named(path), sys.stdout.buffer)
+        tables.to_csv(tables.read_named(path), sys.stdout.buffer)
     elif args.out is None:
-        print("\n".join(export.as_lines(export.read_named(path))))
+        print("\n".join(tables.describe_table(tables.read_named(path))))
     else:
-        data = export.read_named(path)
-        export.write(data, args.out, "csv" if args.csv else None)
+        data = tables.read_named(path)
+        tables.export(data, args.out, "csv" if args.csv else None)
         print(f"{args.out}: {len(data)} rows")
     return 0
 
@@ -68,19 +68,19 @@ def _show(args: argparse.Namespace) -> int:
 def _scorecard(args: argparse.Namespace, path: Path) -> int:
     """Write the scorecard by setting as text, or one setting as LaTeX, with the labels of the configuration if there is one."""
     from rankfall.disk import atomic
-    from rankfall.report import export, tables
+    from rankfall.report import tables
     from rankfall.report.looks import looks
     from rankfall.report.score_text import as_latex, as_lines
 
-    export.read_named(path)  # raises an error that lists the tables if this one is missing
+    tables.read_named(path)  # raises an error that lists the tables if this one is missing
     scores = tables.read_frame(path, "scorecard")
     columns = [name.strip() for name in args.columns.split(",") if name.strip()] if args.columns else []
-    with looks(_labels(args), {}):
-        text = (
-            as_latex(scores, columns, args.setting)
-            if args.latex
-            else "\n".join(as_lines(scores, columns, args.setting)) + "\n"
-        )
+    labels, architectures = _read_config(args)
+    with looks(labels, {}):
+        if args.latex:
+            text = as_latex(scores, columns, args.setting, architectures)
+        else:
+            text = "\n".join(as_lines(scores, columns, args.setting)) + "\n"
     if args.out is None:
         print(text, end="")
         return 0
@@ -90,14 +90,15 @@ def _scorecard(args: argparse.Namespace, path: Path) -> int:
     return 0
 
 
-def _labels(args: argparse.Namespace) -> dict[str, str]:
-    """Return the labels of the configuration; empty without a configuration."""
+def _read_config(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
+    """Return the labels of the configuration and its architectures, in their order; empty without a configuration."""
     if args.config is None:
-        return {}
+        return {}, []
     from rankfall.run.config.looks import check_labels
     from rankfall.run.config.types import parse, read
 
-    return check_labels(parse(read(args.config)))
+    config = parse(read(args.config))
+    return check_labels(config), list(config.architectures)
 
 
 def _folder(args: argparse.Namespace) -> Path:

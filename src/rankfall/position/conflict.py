@@ -16,9 +16,9 @@ from rankfall.rank.orders.figure import look
 from rankfall.rank.orders.shown import OF_ATTENTION
 from rankfall.report.account import account
 from rankfall.report.colours import DIRECTION
-from rankfall.report.joins import find_beside
 from rankfall.report.lines import POSITIVE, note_cut, say_cut
 from rankfall.report.looks import label
+from rankfall.report.part_numbers import find_beside
 from rankfall.report.ranking import gather, say_extreme
 from rankfall.report.selection import choose, one_a_seed, select
 from rankfall.report.settings import say_differ

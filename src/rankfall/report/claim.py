@@ -16,8 +16,7 @@ from rankfall import components
 from rankfall.annotations import DataFrame
 from rankfall.errors import RankfallError, describe_error
 from rankfall.report.decision import Decision, Read, Threshold
-from rankfall.report.quantities import lent, sources
-from rankfall.report.statements import STATEMENT, read_statement
+from rankfall.report.quantities import STATEMENT, lent, read_statement, sources
 
 SEEN = {  # parts of a source that have been read
     "table": "a table of the paper",
@@ -28,7 +27,6 @@ SEEN = {  # parts of a source that have been read
     "code": "the authors' code",
     "second-hand": "what others have written about it",
 }
-OF_VALUES = ("table", "figure", "text", "code")  # parts from which a number can be quoted
 Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Part = Literal["table", "figure", "text", "theorem", "abstract", "code", "second-hand"]  # the keys of SEEN
 EVIDENCE = {"evidence": ("quantity", "line", "x", "seed", "value")}

@@ -8,16 +8,18 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rankfall.annotations import Axes, DataFrame, FacetGrid, Figure, Series
-from rankfall.report.colours import COLOURS
+from rankfall.errors import RankfallError
+from rankfall.report.colours import COLOURS, colours
+from rankfall.report.labels import FLOOR as FLOOR
 from rankfall.report.labels import many
 from rankfall.report.looks import label, own_colour
+from rankfall.report.selection import among
 from rankfall.report.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
 Bounds = tuple[float | None, float | None]
-FLOOR = 16 * 2.0**-52  # the rounding floor of a relative residual in float64
 SHARE: Bounds = (0.0, 1.0)
 POSITIVE: Bounds = (0.0, None)
 SINGLE = 4.6  # inches, the width of a figure with one panel
@@ -263,3 +265,24 @@ def band_across(panel: Axes, values: Series, name: str, colour: str, style: str)
     ends = [mean - deviation, mean + deviation]
     band = panel.axhspan(*np.clip(ends, *SHARE), color=colour, alpha=0.12, linewidth=0)
     note_cut(band, [0.0, 0.0], ends, SHARE)
+
+
+def panels_of(table: DataFrame, figure: str, panels: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return title -> architectures for the requested panels; by default one panel with all architectures."""
+    if not panels:
+        return {"": sorted(str(name) for name in among(table, figure, "architecture", []).architecture.unique())}
+    for title, names in panels.items():
+        if not isinstance(names, list) or not names:
+            raise RankfallError(f"figure {figure}: panels.{title}: {names!r} is not a list of architectures")
+        among(table, figure, "architecture", names)
+    return {str(title): [str(name) for name in names] for title, names in panels.items()}
+
+
+def draw_panels(panels: Mapping[str, list[str]], table: DataFrame, x: str, y: str, **look: Any) -> FacetGrid:
+    """Draw lines with bands of the architectures in these panels."""
+    from pandas import concat
+
+    parts = [table[table.architecture.isin(names)].assign(panel=title) for title, names in panels.items()]
+    every = list(dict.fromkeys(name for names in panels.values() for name in names))
+    place: dict[str, Any] = {"col": "panel", "col_order": list(panels)} if len(panels) > 1 else {"height": 2.6}
+    return lines(concat(parts), x, y, "architecture", colours(every), **place | look)

@@ -86,15 +86,15 @@ def _part(value: Any) -> Any:
     return {"name": value["name"], **value["options"]} if value["options"] else value["name"]
 
 
-def tail(log: Path | None) -> str | None:
-    """Return the last lines of a log; None if there is none."""
+def tail(log: Path | None, count: int = LAST) -> str | None:
+    """Return the last lines of a log that are not empty; None if there is none."""
     if log is None:
         return None
     try:
         with log.open("rb") as file:
             file.seek(0, 2)
             file.seek(max(0, file.tell() - READ))
-            lines = file.read().decode("utf-8", "replace").splitlines()
+            lines = [line.rstrip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
     except OSError:
         return None
-    return "\n".join(lines[-LAST:])
+    return "\n".join(lines[-count:] if count > 0 else [])

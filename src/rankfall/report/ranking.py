@@ -14,11 +14,10 @@ from typing import Any
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline
-from rankfall.report.labels import join, many
+from rankfall.report.labels import join, many, write_float
 from rankfall.report.lines import FLOOR
 from rankfall.report.looks import label
 from rankfall.report.settings import NAMED, Setting, check_one
-from rankfall.report.written import write_float
 
 LEVEL = 0.95  # confidence level of an interval
 FEWEST = 2  # least number of shared seeds for an interval

@@ -9,8 +9,37 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rankfall.report.cell_columns import cell_columns
+from rankfall.design import Component
 from rankfall.report.processors import join_processors
+from rankfall.report.schema import CELL_COLUMNS
+
+
+def cell_columns(cell: Cell, record: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the values of CELL_COLUMNS for a cell; `record` is the store's record of it, None if it has not been computed."""
+    record = record or {"status": "missing", "reason": "not computed yet"}
+    architecture, training = cell.architecture, cell.training
+    values: dict[str, Any] = {
+        "key": cell.key,
+        "task": cell.task.name,
+        "architecture": architecture.name,
+        "training": training.name,
+        "seed": cell.seed,
+        "status": record["status"],
+        "reason": record.get("reason") or "",
+        "task_component": str(cell.task.task),
+        "device": record.get("device"),
+        "engine": record.get("engine"),
+        "stack": record.get("stack"),
+        "host": record.get("host"),
+        "processor": record.get("processor"),
+        "torch": record.get("versions", {}).get("torch"),
+    }
+    for column in CELL_COLUMNS:
+        if column.name not in values:
+            value = getattr(architecture if hasattr(architecture, column.name) else training, column.name)
+            values[column.name] = str(value) if isinstance(value, Component) else value
+    return values
+
 
 if TYPE_CHECKING:
     from rankfall.run.plan.cell import Cell

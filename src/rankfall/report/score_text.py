@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, nearest
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.labels import many
+from rankfall.report.labels import AT_FLOOR, many, write_float, write_residual
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.settings import Setting, find_setting, rows_at, settings_in
-from rankfall.report.written import AT_FLOOR, write_float, write_residual
 
 ABSENT = "–"
+HEADING = 14  # letters of a line of a heading in LaTeX
 NAMED = 6  # largest number of rows or columns that are listed with another number of seeds
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -187,23 +188,33 @@ def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:
     return ", ".join(named[:NAMED] + [f"{len(named) - NAMED} more with other counts"] * (len(named) > NAMED))
 
 
-def as_latex(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> str:
-    """Return a LaTeX table (booktabs) of one setting. Comments above it have the notes that its caption needs."""
+def as_latex(
+    scores: DataFrame, columns: Sequence[str] = (), setting: str = "", architectures: Sequence[str] = ()
+) -> str:
+    """Return a LaTeX table (booktabs) of one setting, with rows in the order of `architectures`, those of the configuration. Comments above
+    it have what its caption needs."""
     at, shown = choose(scores, columns, setting, "--latex")
     rows = rows_at(scores, at)
-    lines = [f"% {escape_comment(f'{at.label} ({at.sizes}); {say_seeds(rows, shown)}')}", r"% \usepackage{booktabs}"]
-    lines += [f"% {escape_comment(note)}" for note in [*notes(rows), *list_attainable(rows, shown, titles=True)]]
+    places = {name: place for place, name in enumerate(architectures)}
+    rows = rows.sort_values("architecture", key=lambda names: names.map(places), kind="stable") if places else rows
+    said = [
+        f"{at.label} ({at.sizes}); {say_seeds(rows, shown)}",
+        "A deviation that rounds to zero is left out; floor: rounding noise; --: measured, but there is no number",
+        *notes(rows),
+        *list_attainable(rows, shown, titles=True),
+        r"\usepackage{booktabs}",
+    ]
+    lines = [f"% {' '.join(note.split())}" for note in said]
     lines += [rf"\begin{{tabular}}{{l{'r' * len(shown)}}}", r"\toprule"]
-    heads = ["architecture", *(headline.title for headline in shown)]
-    lines += [write_line(map(escape, heads)), r"\midrule"]
+    heads = [r"\\".join(map(escape, wrap(headline.title, HEADING))) for headline in shown]
+    lines += [write_line(["architecture", *(rf"\shortstack[r]{{{head}}}" for head in heads)]), r"\midrule"]
     for _, row in rows.iterrows():
         cells = [math(write_score(row, headline, r" \pm ")) for headline in shown]
         lines.append(write_line([escape(name_row(row)), *cells]))
-    chances = [write_chance(rows, headline) for headline in shown]
+    chances = [math(write_chance(rows, headline).replace(" to ", "$--$")) for headline in shown]
     if any(chances):
         lines += [r"\midrule", write_line(["chance", *chances])]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
 def write_line(cells: Iterable[str]) -> str:
@@ -225,7 +236,3 @@ def math(text: str) -> str:
 def escape(text: str) -> str:
     """Escape text for LaTeX."""
     return "".join(SPECIAL.get(letter, letter) for letter in text)
-
-
-def escape_comment(text: str) -> str:
-    return " ".join(text.split())

@@ -11,10 +11,10 @@ import hashlib
 import io
 import json
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from rankfall import __version__
 from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
-from rankfall.errors import RankfallError
-from rankfall.report.conform import conform
+from rankfall.errors import RankfallError, nearest
+from rankfall.report.conform import conform, declaration
 from rankfall.report.quantities import lend_headlines, lent
 from rankfall.report.schema import finds_headlines, schema
 
@@ -150,3 +150,60 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
+
+
+FORMS = ("csv", "parquet")
+SHOWN = 10  # rows
+
+
+def read_named(path: Path) -> pa.Table:
+    """Read the table of a file, or raise an error that lists the tables of its folder."""
+    if not path.is_file():
+        there = sorted(other.stem for other in path.parent.glob("*.parquet"))
+        near = nearest(path.stem, there)
+        hint = f"; the nearest is {near!r}" if near else ""
+        which = (
+            f"has: {', '.join(there)}"
+            if there
+            else "has no tables; pass --results FOLDER, the folder of a run's results"
+        )
+        raise RankfallError(f"table {path.stem!r}: {path.parent} {which}{hint}")
+    return read(path, path.stem)
+
+
+def export(data: pa.Table, path: Path, form: str | None = None) -> None:
+    """Write a table to a file in the format of its suffix, or in `form`."""
+    form = form or path.suffix.removeprefix(".").lower()
+    if form not in FORMS:
+        raise RankfallError(f"--out {path}: its suffix is neither {' nor '.join(f'.{one}' for one in FORMS)}")
+    with atomic(path) as file:
+        if form == "csv":
+            to_csv(data, file)
+        else:
+            import pyarrow.parquet as pq
+
+            pq.write_table(data, file, compression="zstd")
+
+
+def to_csv(data: pa.Table, file: BinaryIO) -> None:
+    from pyarrow import csv
+
+    csv.write_csv(data, file)
+
+
+def describe_table(data: pa.Table) -> Iterator[str]:
+    """Yield the name of a table, its columns with their meanings, and its first rows."""
+    table = declaration(about_of(data)["table"], data)
+    yield f"{table.name}: {len(data)} rows, {len(data.column_names)} columns"
+    width = max(len(column.name) for column in table.columns)
+    for column in table.columns:
+        unit = f" [{column.unit}]" if column.unit else ""
+        yield f"  {column.name:<{width}}  {column.type:<5}  {column.meaning}{unit}"
+    own = [column.name for column in table.columns if _varies(data, column.name)]
+    yield "first rows, of columns that vary (`--csv` prints all; a .parquet file opens in pandas: pandas.read_parquet):"
+    frame = data.slice(0, SHOWN).select(own).to_pandas()
+    yield from frame.to_string(index=False, max_colwidth=40, line_width=160).splitlines()
+
+
+def _varies(data: pa.Table, column: str) -> bool:
+    return len(data) == 1 or len(data[column].unique()) > 1

@@ -7,9 +7,8 @@ from rankfall.errors import RankfallError
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
-from rankfall.report.lines import POSITIVE, SHARE, legend_below, say_cut, summary
+from rankfall.report.lines import POSITIVE, SHARE, draw_panels, legend_below, panels_of, say_cut, summary
 from rankfall.report.looks import label
-from rankfall.report.panels import draw_panels, panels_of
 from rankfall.report.ranking import by_setting, gather, say_ends, say_span
 from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
 from rankfall.report.settings import differences

@@ -1,10 +1,7 @@
 """The sentences on whether measurements at birth tell more than the configuration."""
 
-import pandas as pd
-
-from rankfall import DataFrame, Read, TableQuestion, count_words, join_words
-from studies.prediction.prediction_scores.figure import describe_additions
-from studies.prediction.prediction_scores.rows import ALL, DESIGN, SIZE, by_gain, say_where, select_null, statistic_rows
+from rankfall import Read, TableQuestion, count_words
+from studies.prediction.prediction_scores.rows import DESIGN, by_gain, select_null, statistic_rows
 
 
 def say_prediction(read: Read) -> tuple[str, str]:
@@ -15,32 +12,12 @@ def say_prediction(read: Read) -> tuple[str, str]:
     added = by_gain(rows[rows.value.notna()], DESIGN)
     if added.empty:
         return "", ""
-    design, size = (select_null(rows, null).iloc[0] for null in (DESIGN, SIZE))
+    design = select_null(rows, DESIGN).iloc[0]
     alone = rows[(rows.kind == "alone") & (rows.over == DESIGN) & (rows.verdict == "predicts")]
-    known = [
-        f"{one.predictor.replace('_', ' ')} ({one.value:.0%})"
-        for one in alone.sort_values("value", ascending=False).itertuples()
-    ]
-    better = f"{join_words(known)} {'does' if len(known) == 1 else 'do'}" if known else "none does"
     return (
-        f"Who reads the configuration (the parts of an architecture and its depth) puts {design.value:.0%} of pairs of networks in the "
-        f"right order by whether they train, on architectures left out; depth and parameters put {size.value:.0%} "
-        f"({say_where(table, ALL, design.tasks)}; {count_words(int(design.networks), 'network')}, "
-        f"{count_words(int(design.architectures), 'architecture')}). "
-        f"Of {count_words(len(added), 'predictor')} measured before training, {better} better than nothing (50%) for sure, alone. "
-        f"Beside architecture and depth: {describe_additions(added)}{describe_together(rows)}",
+        f"The configuration alone puts {design.value:.0%} of pairs of networks in order by whether they train; {len(alone)} of "
+        f"{count_words(len(added), 'predictor')} beat chance alone.",
         "",
-    )
-
-
-def describe_together(rows: DataFrame) -> str:
-    """Describe all predictors together. No verdict was fixed for them, so there are only numbers."""
-    (all_of,) = rows[(rows.model == f"{DESIGN} and all predictors") & (rows.over == DESIGN)].itertuples()
-    if pd.isna(all_of.gain_low):
-        return ""
-    return (
-        f" All of them together, beside architecture and depth: {all_of.value:.0%}, a gain of {all_of.gain * 100:.0f} points "
-        f"(from {all_of.gain_low * 100:.0f} to {all_of.gain_high * 100:.0f}; no verdict was fixed for it)."
     )
 
 

@@ -31,7 +31,7 @@ for name in components.names("measure"):
 @pytest.mark.parametrize(
     ("program", "heavy"),
     [
-        (FIGURE, {"torch", "transformers", "snakemake", "altair"}),
+        (FIGURE, {"torch", "transformers", "snakemake"}),
         (TABLE, {"torch", "transformers", "snakemake", "matplotlib", "seaborn"}),
         (MEASURE, {"transformers", "tokenizers", "matplotlib", "seaborn", "snakemake", "numba"}),
     ],

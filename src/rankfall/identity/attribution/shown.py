@@ -5,8 +5,7 @@ from rankfall.report.cell_numbers import at_last, plain
 from rankfall.report.headlines import Headline
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import NETWORK, Chart, Level
-from rankfall.report.page.question import ask_range
-from rankfall.report.page.sentences import percent
+from rankfall.report.page.question import ask_range, percent
 from rankfall.report.selection import select
 
 ALL_TOKENS = {"kept_tokens": "all"}
@@ -70,9 +69,8 @@ SENTENCES = (
     ask_range(
         "How much of a vector is its own token?",
         "own_share",
-        "at the last layer the own share, mean over tokens, is largest in",
+        "at the last layer the own share is largest in",
         percent,
-        "Equal shares of all tokens are {}",
         place=110,
     ),
 )

@@ -5,8 +5,7 @@ from rankfall.report.cell_numbers import at_last, plain
 from rankfall.report.headlines import Headline
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import NETWORK, Chart, Level
-from rankfall.report.page.question import ask_range
-from rankfall.report.page.sentences import percent
+from rankfall.report.page.question import ask_range, percent
 from rankfall.report.selection import select
 
 NEAREST = {"candidates": "sentence", "distance": "cosine"}  # default candidates and distance
@@ -71,7 +70,6 @@ SENTENCES = (
         "identity_rate",
         "a linear map finds most tokens in",
         percent,
-        "A guess among the tokens of the sentence finds {}",
         place=100,
     ),
 )

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from rankfall.design import UNREAD
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.parts import MADE_OF
 from rankfall.report.schema import Column, Table
+from rankfall.report.variants import MADE_OF
 
 FINDS = ["headline"]
 CHANCE_EACH = "_chance_each"

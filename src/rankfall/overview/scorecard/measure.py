@@ -20,11 +20,10 @@ from rankfall.measure.context import Context
 from rankfall.overview.scorecard.columns import CHANCE_EACH, has_chances
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text
-from rankfall.report.parts import MADE_OF
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import read_seeds, write_seeds
 from rankfall.report.settings import fill_sizes
-from rankfall.report.variants import number_variants
+from rankfall.report.variants import MADE_OF, number_variants
 
 TABLE = "scorecard"
 NEEDS = "tables"

@@ -13,12 +13,10 @@ from rankfall.report.cell_numbers import plain
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE
 from rankfall.report.headlines import Headline
-from rankfall.report.lines import POSITIVE, SHARE, legend_below, say_cut, summary
+from rankfall.report.lines import POSITIVE, SHARE, draw_panels, legend_below, panels_of, say_cut, summary
 from rankfall.report.looks import label
 from rankfall.report.page.chart import NETWORK, Chart, Level
-from rankfall.report.page.question import ask_range
-from rankfall.report.page.sentences import percent
-from rankfall.report.panels import draw_panels, panels_of
+from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published
 from rankfall.report.ranking import by_setting, gather, say_extreme, say_span
 from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
@@ -85,7 +83,6 @@ SENTENCES = (
         "kept",
         "at about 4 times the trained length most accuracy is kept by",
         percent,
-        "Always naming the most frequent word keeps {}",
         place=90,
     ),
 )

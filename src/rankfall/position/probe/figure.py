@@ -16,9 +16,9 @@ from rankfall.filters import matches_in_table, parts
 from rankfall.rank.orders.figure import NAMES
 from rankfall.report.account import account
 from rankfall.report.colours import DIRECTION, KEEPS, KEEPS_SOME, LOSES, UNKNOWN
-from rankfall.report.joins import MADE_OF
 from rankfall.report.labels import join, many
 from rankfall.report.looks import label
+from rankfall.report.part_numbers import MADE_OF
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["probe", "probe_trained"]

@@ -58,13 +58,11 @@ def say_places(read: Read) -> tuple[str, str]:
     if table is None or not table.untrained_rows.notna().any():
         return "", ""
     table = table[table.untrained_rows.notna()]
-    every, same = int((table.untrained_rows == table.tokens).sum()), table.untrained_rows == 1
-    never = int((same & (table.theory_rows == 1).fillna(False)).sum())
-    drawn = int(same.sum()) - never
+    every = int((table.untrained_rows == table.tokens).sum())
+    never = int(((table.untrained_rows == 1) & (table.theory_rows == 1).fillna(False)).sum())
     return (
-        f"Given equal tokens, {every} of {len(table)} combinations of components give every place an output of its own. {never} give "
-        "all places the same whatever the weights are: no training can teach these a place."
-        + (f" {drawn} more do at random weights." if drawn else ""),
+        f"Given equal tokens, {every} of {len(table)} combinations of components give every place an output of its own; {never} give "
+        "all the same whatever the weights.",
         "",
     )
 

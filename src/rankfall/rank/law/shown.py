@@ -88,9 +88,9 @@ CHARTS = (
 )
 
 
-def say_law(rows: DataFrame, setting: Setting, settings: int) -> str:
-    text = f"after {many(setting.depth, 'layer')} the geometric mean of the residual over samples is largest in"
-    return say_range(rows, setting, settings, number="log_residual", text=text, write=power)
+def say_law(rows: DataFrame, setting: Setting) -> str:
+    text = f"after {many(setting.depth, 'layer')} the residual (geometric mean over samples) is largest in"
+    return say_range(rows, setting, number="log_residual", text=text, write=power)
 
 
 SENTENCES = (Question("How small does the residual become?", ("log_residual",), say_law, place=60),)

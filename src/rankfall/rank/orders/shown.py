@@ -6,11 +6,10 @@ from typing import Any
 from rankfall import components
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline, OfParts, PartNumber
-from rankfall.report.joins import MADE_OF
 from rankfall.report.labels import many
 from rankfall.report.page.chart import COMPONENTS, Chart
 from rankfall.report.page.question import Read, TableQuestion
-from rankfall.report.part_numbers import notation, parts_of
+from rankfall.report.part_numbers import MADE_OF, notation, parts_of
 from rankfall.report.selection import select
 
 BARE = "attention alone"
@@ -134,29 +133,14 @@ def say_orders(read: Read) -> tuple[str, str]:
     if table is None:
         return "", ""
     rows = select(table, OF_ATTENTION)
-    each, plain = (part.groupby(list(MADE_OF), dropna=False).order.max() for part in (rows, select(rows, PLAIN)))
+    each = rows.groupby(list(MADE_OF), dropna=False).order.max()
     if not each.notna().any():
         return "", ""
     cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
-    extras = (
-        f" Without position, mask and special token {((plain - 3).abs() < NEAR).sum()} of {len(plain)} do."
-        if len(plain)
-        else ""
-    )
-    unfit = int(each.isna().sum())
-    beyond = int(((each >= 3 + NEAR) | (each <= -NEAR)).sum())
-    between = len(each) - cubed - shrunk - kept - unfit - beyond
-    undefined = "".join(
-        f" {count} {'has' if count == 1 else 'have'} an order {where} these."
-        for count, where in ((between, "between"), (beyond, "beyond"))
-        if count
-    )
-    undefined += f" {unfit} {'has' if unfit == 1 else 'have'} no order; the table says why." if unfit else ""
-    cube, shrink, do = (f"{count} {verb if count != 1 else verbs}" for count, verb, verbs in (
-        (cubed, "cube", "cubes"), (shrunk, "shrink", "shrinks"), (kept, "do", "does")))  # fmt: skip
+    others = len(each) - cubed - shrunk - kept
     return (
-        f"Of {many(len(each), 'kind')} of attention layer, {cube} the residual in every layer (doubly exponential collapse).{extras} "
-        f"{shrink} it by a factor (exponential), and {do} not let it vanish.{undefined}",
+        f"Of {many(len(each), 'kind')} of attention layer, {cubed} cube the residual in every layer, {shrunk} shrink it by a factor, "
+        f"{kept} keep it from vanishing" + f"; {others} have another order or none" * (others > 0) + ".",
         "",
     )
 

@@ -4,8 +4,7 @@ from rankfall.annotations import DataFrame
 from rankfall.report.headlines import Headline
 from rankfall.report.lines import SHARE
 from rankfall.report.page.chart import NETWORK, Chart, Level
-from rankfall.report.page.question import ask_range
-from rankfall.report.page.sentences import percent
+from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published
 from rankfall.report.selection import select
 
@@ -78,7 +77,7 @@ SENTENCES = (
     ask_range(
         "Do short paths do the work?",
         "short_paths",
-        "of the way from chance to the network's own accuracy, paths through at most a third of the layers make most in",
+        "paths through at most a third of the layers give most of the accuracy in",
         percent,
         place=70,
     ),

@@ -103,6 +103,7 @@ CHARTS = (
         "layer",
         TALL,
         where=RESIDUAL,
+        scale="log",
         within=POSITIVE,
         opening=True,
         place=10,

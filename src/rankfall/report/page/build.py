@@ -12,14 +12,11 @@ from rankfall.report.headlines import describe as describe_headline
 from rankfall.report.headlines import headlines
 from rankfall.report.looks import label
 from rankfall.report.model_names import name_models
-from rankfall.report.page.behind import behind
 from rankfall.report.page.chart import MENUS, Chart, charts, describe
-from rankfall.report.page.findings import findings, was_run
+from rankfall.report.page.findings import choose_findings, findings, was_run
 from rankfall.report.page.glossary import linker, terms, write_glossary
-from rankfall.report.page.library import bundle
-from rankfall.report.page.opening import choose_findings, choose_picture
-from rankfall.report.page.pack import compress, pack, share_values
-from rankfall.report.page.rows import chart_rows, encode, level_rows, select_missing
+from rankfall.report.page.pack import bundle, compress, pack, share_values
+from rankfall.report.page.rows import behind, chart_rows, encode, level_rows, select_missing
 from rankfall.report.page.sections import (
     SECTIONS,
     SHORT,
@@ -32,12 +29,10 @@ from rankfall.report.page.sections import (
     write_opening,
     write_section,
 )
-from rankfall.report.page.specs import spec
-from rankfall.report.parts import MADE_OF
 from rankfall.report.ranking import shade
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import rows_at, say_setting, settings_in
-from rankfall.report.variants import number_variants
+from rankfall.report.variants import MADE_OF, number_variants
 
 MOST = 4_800_000  # maximum number of characters of a page; tables that do not fit are linked, not embedded
 CELL_FIELDS = ("key", "label", "setting", "apart", "task", "architecture", "training", "depth", "seed", "status")
@@ -112,7 +107,7 @@ def page(given: Given, most: int = MOST) -> str:
         "was_run": html.escape(was_run(cells)) + describe_missing(given.lacks),
         "findings": write_findings(story, first, sections, link),
         "opening": write_opening(
-            choose_picture(drawn, [chart.name for chart in charts() if chart.opening]),
+            choose_picture(drawn),
             next((say_setting(one.setting) for one in first if one.study == "rank"), ""),
         ),
         "sections": "\n".join(write_section(name, main, given.figures, link) for name in sections),
@@ -131,6 +126,13 @@ def page(given: Given, most: int = MOST) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     return text
+
+
+def choose_picture(drawn: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the first drawn chart that may open the page, or else the first of lines or points."""
+    opening = {chart.name for chart in charts() if chart.opening}
+    others = (chart for chart in drawn if chart["kind"] != "grid")
+    return next((chart for chart in drawn if chart["name"] in opening), next(others, None))
 
 
 def script() -> str:
@@ -200,7 +202,7 @@ def with_chance(table: DataFrame, cells: DataFrame) -> DataFrame:
 
 
 def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str, Any]:
-    """Return the data of a chart: its rows, reference levels, missing values and specification."""
+    """Return the data of a chart: its rows, reference levels and missing values."""
     rows = chart_rows(chart, table)
     networks = "key" in rows
     known = places if networks else None
@@ -214,7 +216,7 @@ def draw(chart: Chart, table: DataFrame, places: Mapping[str, int]) -> dict[str,
     about["lacking"] = encode(select_missing(chart, table).replace(texts), known)
     about["labelled"] = {name: one for one, name in texts.get(chart.line, {}).items()}
     about["start"] = {column: texts.get(column, {}).get(name, name) for column, name in chart.start.items()}
-    return about | {"data": encode(rows.replace(texts), known), "spec": spec(chart)}
+    return about | {"data": encode(rows.replace(texts), known)}
 
 
 def name_texts(chart: Chart, table: DataFrame) -> dict[str, dict[str, str]]:

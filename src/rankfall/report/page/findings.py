@@ -4,28 +4,31 @@ A sentence about networks is about one setting, which it names: the requested on
 (`report/settings.py` decides between equal ones).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rankfall.annotations import DataFrame
-from rankfall.report.headlines import by_name
+from rankfall.report.headlines import Headline, by_name
 from rankfall.report.labels import join, many
 from rankfall.report.page.question import Question, Read
-from rankfall.report.page.sentences import is_are, say_lost
 from rankfall.report.processors import describe_mixture
 from rankfall.report.quantities import declarations_of
 from rankfall.report.settings import Setting, rows_at, settings_in
 from rankfall.report.variants import DESIGN
 
+ASKED = ("rank", "position", "identity")  # the three questions
+SHOWN = 5  # findings that the page shows at first
+
 
 @dataclass(frozen=True)
 class Finding:
-    """A question, its answer, the section with the numbers, and the setting of its networks."""
+    """A question, its answer, the section with the numbers, and the setting and number of seeds of its networks."""
 
     question: str
     answer: str
     study: str
     setting: str = ""
+    seeds: str = ""
 
 
 def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
@@ -40,6 +43,7 @@ def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
 
 
 def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Finding]:
+    """Yield the answer to a question about the networks of a setting, if there is one."""
     scores = read("scorecard")
     if scores is None:
         return
@@ -51,10 +55,26 @@ def answer(asked: Question, read: Read, setting: Setting | None) -> Iterator[Fin
     counts = known[known[list(asked.numbers)].notna().any(axis=1)].setting.value_counts()
     chosen = setting or max(settings_in(known, headlines), key=lambda one: counts.get(one.label, 0))
     rows = rows_at(known, chosen)
-    said = asked.say(rows, chosen, 1 if setting else max(1, len(counts))) if len(rows) else ""
-    if said:
-        said += "" if asked.brief else say_lost(rows, headlines, reasons=not asked.whole)
-        yield Finding(asked.name, said, asked.study, chosen.label)
+    if len(rows) and (said := asked.say(rows, chosen)):
+        yield Finding(asked.name, said, asked.study, chosen.label, count_seeds(rows, headlines))
+
+
+def count_seeds(rows: DataFrame, headlines: Sequence[Headline]) -> str:
+    """Write the number of seeds, or of readings, of the numbers of these rows."""
+    counts = sorted({int(count) for one in headlines for count in rows[f"{one.name}_seeds"].dropna()})
+    if not counts:
+        return ""
+    most = many(counts[-1], headlines[0].counted)
+    return most if len(counts) == 1 else f"{counts[0]} to {most}"
+
+
+def choose_findings(found: Sequence[Finding]) -> list[Finding]:
+    """Return the first findings of the page: one for each of the three questions, preferably one of a setting, which has means over seeds;
+    then others."""
+    chosen: list[Finding] = []
+    for study in ASKED:
+        chosen += sorted((one for one in found if one.study == study), key=lambda one: not one.setting)[:1]
+    return (chosen + [one for one in found if one not in chosen])[:SHOWN]
 
 
 def was_run(cells: DataFrame) -> str:
@@ -67,7 +87,7 @@ def was_run(cells: DataFrame) -> str:
     seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
     trained = int((cells.epochs > 0).sum())
-    ended = "All are done" if done == len(cells) else f"{done} {is_are(done)} done, {', '.join(ends)}"
+    ended = "All are done" if done == len(cells) else f"Done: {done}, {', '.join(ends)}"
     untrained = join(sorted(cells.training[cells.epochs == 0].unique())) if trained < len(cells) else ""
     left = f" and the others left at their random initial weights (training {untrained})" if untrained else ""
     how = f"{trained} of them" if left else "all"

@@ -1,11 +1,20 @@
 """Data as text of a page: compressed JSON in base64, in which values that cells share are stored once."""
 
 import base64
+import functools
+import hashlib
 import json
 import math
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+from rankfall.caches import use
+from rankfall.disk import atomic, cache_home, describe_non_file
+from rankfall.errors import RankfallError
 
 SEED = "@seed@"
 
@@ -52,3 +61,41 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(one) for one in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@functools.cache
+def bundle() -> str:
+    import vl_convert
+
+    place = script_place(version("vl-convert-python"))
+    known = place and read_whole(place)
+    if place and known:
+        use(place)
+        return known
+    text = str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+    if place:
+        with suppress(RankfallError), atomic(place) as file:  # without a writable cache it is bundled each time
+            file.write(seal(text))
+    return text
+
+
+def script_place(of: str) -> Path | None:
+    """Return the cached file of a version's script; None if there is no home folder."""
+    home = cache_home()
+    return home / "vega" / f"{of}.js" if home else None
+
+
+def seal(text: str) -> bytes:
+    """Return the script after a line with its digest. A cached file whose digest is missing or wrong is not used."""
+    content = text.encode()
+    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+
+
+def read_whole(place: Path) -> str:
+    """Read the script of a cached file; empty if there is none or it was changed."""
+    with suppress(OSError):
+        if describe_non_file(place) is None:
+            content = place.read_bytes()
+            text = content.partition(b"\n")[2].decode(errors="replace")
+            return text if seal(text) == content else ""
+    return ""

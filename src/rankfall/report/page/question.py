@@ -1,33 +1,47 @@
-"""Questions that the page answers from the scorecard or from other tables. A quantity declares its questions as `SENTENCES` in
-`shown.py` of its folder."""
+"""Questions that the page answers in one short sentence, from the scorecard or from other tables. A quantity declares its questions as
+`SENTENCES` in `shown.py` of its folder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rankfall.annotations import DataFrame
-from rankfall.report.headlines import by_name
-from rankfall.report.page.sentences import at, compare_with_chance, count_seeds, list_undecided, write_tie
-from rankfall.report.ranking import find_extreme, split_decidable, with_number
+from rankfall.annotations import DataFrame, Series
+from rankfall.report.headlines import Headline, by_name
+from rankfall.report.labels import AT_FLOOR, join, write_float
+from rankfall.report.part_numbers import is_missing
+from rankfall.report.ranking import (
+    UNDECIDED,
+    find_extreme,
+    read_seeds,
+    say_span,
+    say_standing,
+    sides,
+    split_decidable,
+    weigh,
+    with_number,
+)
+from rankfall.report.score_text import name_row, write_value
 from rankfall.report.settings import Setting
-from rankfall.report.written import write_float
 
 Read = Callable[[str], Any]  # name -> table, or None if the run does not have it
-Say = Callable[["DataFrame", Setting, int], str]  # (rows of a setting, the setting, number of settings) -> sentence
+Write = Callable[[float], str]
+Say = Callable[
+    [DataFrame, Setting], str
+]  # rows of the scorecard at a setting -> sentence, empty if there is no finding
+MOST = 25  # words of an answer
+NAMED = 3  # architectures that an answer names together
+ORDINARY = ("none", "nothing", "a guess")  # names that a sentence would read as words
 
 
 @dataclass(frozen=True)
 class Question:
     """A question about the networks of a setting. `say` receives the rows of the scorecard for which one of the numbers was measured.
-    `whole`: it lists rows without a number itself; `brief`: the next finding lists rows with lost seeds; `place`: the position among all
-    questions, lowest first."""
+    `place`: the position among all questions, lowest first."""
 
     name: str
     numbers: tuple[str, ...]
     say: Say
-    whole: bool = False
-    brief: bool = False
     place: int = 1000
     study: str = ""  # the section that has the numbers; by default the study of its folder
     table: str = ""
@@ -44,57 +58,119 @@ class TableQuestion:
     table: str = ""
 
 
+def ask_range(
+    question: str, number: str, text: str, write: Write | None = None, place: int = 1000, unit: str = ""
+) -> Question:
+    """Return the question which architecture has most of a number, and which least. `text` begins the answer: `most tokens are found in`.
+    `write` formats the number, by default with the digits of its headline and this `unit`, so that a small number does not look like
+    zero."""
+    return Question(question, (number,), partial(say_range, number=number, text=text, write=write, unit=unit), place)
+
+
 def say_range(
     rows: DataFrame,
     setting: Setting,
-    settings: int,
     *,
     number: str,
     text: str,
-    write: Callable[[float], str] | None = None,
+    write: Write | None = None,
     unit: str = "",
-    chance: str = "",
+    more: str = "",
 ) -> str:
-    """Write which rows have the most and the least of a number, including ties; for a single architecture, its number. Nothing is ranked
-    with a single seed."""
+    """Write which rows have the most and the least of a number, and `more`. Without a difference there is no finding, and with a single
+    seed nothing is ranked."""
     headline = by_name(number)
-    write = write or partial(write_unit, digits=headline.digits, unit=unit)
+    write = write or (lambda value: f"{write_float(value, headline.digits)} {unit}".rstrip())
     known = with_number(rows, headline, setting)
-    if not len(known):
-        return ""
     ranked, alone = split_decidable(known, headline)
-    if len(known) == 1:
-        said = f"{headline.title} is known of one architecture alone, {write_tie(known, headline, write)}"
-    elif not len(ranked):
-        said = f"{headline.title}: {list_undecided(alone, headline, write)}"
+    if len(known) < 2:
+        return fit(f"{headline.title} of {write_group(known, headline, write)}") if len(known) else ""
+    if not len(ranked):
+        ordered = alone.sort_values(headline.name, ascending=False)
+        each = [f"{name(row)} {write_plain(row, headline, write)}" for _, row in ordered.iterrows()]
+        return fit(f"{headline.title}: {list_names(each)} ({UNDECIDED})")
+    high, low = (find_extreme(ranked, headline, setting, most=most) for most in (True, False))
+    if len(high) == len(ranked) > 1:
+        return ""
+    said = f"{text} {write_group(high, headline, write)}"
+    least = f", least in {write_group(low, headline, write)}"
+    if not is_short(said + least):
+        least = f", least in {list_names(sorted(name(row) for _, row in low.iterrows()))}"
+    if set(low.index) & set(high.index):
+        least = ""
+    chances = known[f"{headline.name}_chance"].dropna() if "chance" in headline.beside else ()
+    chance = f"; chance: {say_span(chances, write)}" if len(chances) else ""
+    return fit(said, least, chance, more)
+
+
+def fit(first: str, *others: str) -> str:
+    """Join the parts of a sentence, without those that would make it longer than `MOST` words."""
+    said = f"{first[:1].upper()}{first[1:]}"
+    for part in others:
+        said += part if is_short(said + part) else ""
+    return f"{said}."
+
+
+def is_short(text: str) -> bool:
+    """Return whether a text is short enough for an answer."""
+    return len(text.split()) <= MOST
+
+
+def write_group(rows: DataFrame, headline: Headline, write: Write) -> str:
+    """Write names and numbers of rows without a significant difference: `A (12% ± 1%)`, or `A and B (11% to 13%, a tie at chance)`."""
+    each = [row for _, row in rows.sort_values(headline.name).iterrows()]
+    if len(each) == 1:
+        number = write_number(each[0], headline, write)
     else:
-        high, low = (find_extreme(ranked, headline, setting, most=most) for most in (True, False))
-        said = f"{text} {write_tie(high, headline, write)}"
-        if len(high) < len(ranked):
-            overlap = ", which overlap" if set(low.index) & set(high.index) else ""
-            said += f", least in {write_tie(low, headline, write)}{overlap}"
-        else:
-            said = f"no architecture is ahead in {headline.title}: {write_tie(high, headline, write)}"
-        said += f"; not ranked: {list_undecided(alone, headline, write)}" if len(alone) else ""
-    said = f"{at(setting, settings)}{said}{count_seeds(known, headline)}."
-    return said + (compare_with_chance(known, headline, write, chance) if chance else "")
+        number = " to ".join(dict.fromkeys(write_plain(row, headline, write) for row in (each[0], each[-1])))
+    found = {find_side(row, headline) for row in each}
+    side = found.pop() if len(found) == 1 else ""
+    notes = [say_standing(rows, headline)] * (len(each) > 1) + [f"{side} chance"] * (side in ("at", "below"))
+    said = f"{number}, {' '.join(notes)}" if notes else number
+    return f"{list_names(sorted(name(row) for row in each))} ({said})"
 
 
-def ask_range(
-    question: str,
-    number: str,
-    text: str,
-    write: Callable[[float], str] | None = None,
-    chance: str = "",
-    place: int = 1000,
-    unit: str = "",
-) -> Question:
-    """Return the question which architecture has most of a number, and which least. `write` formats the number, by default with the
-    digits of its headline and this `unit`, so that a small number does not look like zero."""
-    say = partial(say_range, number=number, text=text, write=write, unit=unit, chance=chance)
-    return Question(question, (number,), say, place=place)
+def write_number(row: Series, headline: Headline, write: Write) -> str:
+    """Write a number with its deviation over seeds, if visible; `floor` for rounding noise."""
+    number, deviation = write_plain(row, headline, write), row[f"{headline.name}_deviation"]
+    if number == AT_FLOOR or is_missing(deviation):
+        return number
+    logs = headline.unit == "log10"  # the deviation is that of exponents
+    said = f"{deviation:,.{1 if deviation < 10 else 0}f}" if logs else write(deviation)
+    if not said.strip("0.,% ") or said == write(0.0) or ("e-" in said and "e-" not in number):
+        return number
+    return f"{number} ± {said}{' in log10' * logs}"
 
 
-def write_unit(value: float, digits: int, unit: str) -> str:
-    """Write a number with its unit."""
-    return f"{write_float(value, digits)} {unit}".rstrip()
+def write_plain(row: Series, headline: Headline, write: Write) -> str:
+    """Write a number without its deviation."""
+    at_floor = "floor" in headline.beside and write_value(row, headline) == AT_FLOOR
+    return AT_FLOOR if at_floor else write(row[headline.name])
+
+
+def find_side(row: Series, headline: Headline) -> str:
+    """Return on which side of chance a number is: above, below, or at, if the interval over its seeds of what it has over chance contains
+    zero. Each seed has its own chance, since each has its own test set. It is empty for a single seed, which is undecided, and without
+    chances."""
+    if "chance" not in headline.beside or headline.components:
+        return ""
+    values = weigh(row.to_frame().T, headline).values
+    chances = values.columns.to_series().map(read_seeds(row[f"{headline.name}_chance_each"]))
+    (side,) = sides(values.sub(chances, axis=1), values.abs().max(axis=1))
+    return "" if side != side else {0.0: "at", 1.0: "above", -1.0: "below"}[float(side)]
+
+
+def name(row: Series) -> str:
+    """Return the name of a row, in quotes if a sentence would read it as an ordinary word: `none is at that`."""
+    called = name_row(row)
+    return f"'{called}'" if called.lower() in ORDINARY else called
+
+
+def list_names(names: list[str], most: int = NAMED) -> str:
+    """Join the first names, followed by the number of the others."""
+    return join(names[:most] + ([f"{len(names) - most} more"] if len(names) > most else []))
+
+
+def percent(value: float) -> str:
+    """Write a share in percent."""
+    return f"{write_float(100 * value, 1).removesuffix('.0')}%"

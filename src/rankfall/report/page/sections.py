@@ -10,6 +10,7 @@ from rankfall.report.page.findings import Finding
 from rankfall.report.published_numbers import PAPER
 from rankfall.report.quantities import STUDIES
 from rankfall.report.schema import schema
+from rankfall.report.settings import say_setting
 
 SECTIONS = {"scorecard": "Scorecard", **STUDIES, "published": "Published numbers and ours"}
 SHORT = {"scorecard": "Scorecard", "rank": "Rank", "position": "Position", "identity": "Identity", "use": "Use and cost",
@@ -49,7 +50,9 @@ def write_pictures(figures: Mapping[str, str]) -> str:
 
 def write_finding(found: Finding, sections: Sequence[str], link: Link) -> str:
     to = f' <a href="#{found.study}">{SHORT[found.study]}</a>' if found.study in sections else ""
-    return f"<div><dt>{html.escape(found.question)}</dt><dd>{link(found.answer)}{to}</dd></div>"
+    where = ", ".join(filter(None, (say_setting(found.setting), found.seeds)))
+    note = f' <span class="note">{html.escape(where)}</span>' if where else ""
+    return f"<div><dt>{html.escape(found.question)}</dt><dd>{link(found.answer)}{to}{note}</dd></div>"
 
 
 def write_findings(found: Sequence[Finding], first: Sequence[Finding], sections: Sequence[str], link: Link) -> str:

@@ -43,7 +43,7 @@ AT_ONCE = (  # imported by nearly every job
 FIGURES = (
     *("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf"),
     *("matplotlib.backends.backend_svg", "seaborn"),
-    *("rankfall.report.style", "altair"),
+    "rankfall.report.style",
 )
 FAST = ("numba", "torch._inductor", "rankfall.train.machine.agreement")  # the first trace imports torch._inductor
 NUMERICS = ("scipy.special", "scipy.stats", "scipy.optimize")

@@ -17,8 +17,8 @@ import torch
 from rankfall.disk import StoreError
 from rankfall.errors import RankfallError, describe_error
 from rankfall.measure.context import Rows, Uninterrupted
-from rankfall.report.cell_columns import cell_columns
 from rankfall.report.conform import conform
+from rankfall.report.rows import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.run.guards.reads import Unproved
 from rankfall.run.jobs.engine import stack_id

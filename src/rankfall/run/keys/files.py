@@ -26,7 +26,7 @@ from rankfall.disk import cause
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list
 from rankfall.modules import find_module
-from rankfall.report.statements import STATEMENT
+from rankfall.report.quantities import STATEMENT
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.keys.contents import files_in, hash_file

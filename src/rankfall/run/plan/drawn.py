@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import nearest
 from rankfall.filters import as_list, matches_in_table, parts
-from rankfall.report.cell_columns import cell_columns
+from rankfall.report.rows import cell_columns
 from rankfall.report.schema import CELL_COLUMNS, Table, schema
 from rankfall.run.config.least import is_own
 from rankfall.run.config.options import description

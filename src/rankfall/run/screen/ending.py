@@ -1,6 +1,5 @@
 """The last lines of a run: where its results are, or why it ended and which command to run next."""
 
-import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from rankfall.run.screen.state import RunState
 from rankfall.run.screen.words import clock, count
 
 FAILED = 5  # failed jobs that are listed
-FINDINGS = 4  # findings that are printed
 
 
 def say_finished(state: RunState, results: Path, config: Path, seconds: float) -> Iterator[str]:
@@ -30,25 +28,13 @@ def say_nothing_to_do(results: Path, config: Path, published: Sequence[str]) -> 
     yield f"==> nothing to do: {results} is up to date with {config} and the code"
 
 
-def say_findings(findings: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield the first questions with the first sentence of their answers, and the number of further questions."""
-    for question, answer in findings[:FINDINGS]:
-        yield f"==> {question} {first_sentence(answer)}"
-    if len(findings) > FINDINGS:
-        yield f"==> the page answers {count(len(findings) - FINDINGS, 'more question')}"
-
-
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a text. A full stop inside a number or before a lower-case letter does not end it."""
-    return re.split(r"(?<=[.!?]) (?=[A-Z])", text.strip(), maxsplit=1)[0]
-
-
 def say_where(results: Path) -> Iterator[str]:
-    """Yield the paths of the page, the tables and the figures."""
+    """Yield the path of the page, or of the tables and figures of a run without one."""
     page = page_of(results)
     if page.is_file():
         yield f"==> page: {page} (`rankfall open{option(results)}`)"
-    yield f"==> tables: {results / 'tables'}; figures: {results / 'figures'}"
+    else:
+        yield f"==> tables: {results / 'tables'}; figures: {results / 'figures'}"
 
 
 def page_of(results: Path) -> Path:

@@ -1,66 +1,45 @@
 """Effect of depth on accuracy: the only finding that compares several settings, which differ in depth alone."""
 
+from pandas import concat
+
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import by_name
-from rankfall.report.labels import join
-from rankfall.report.page.sentences import find_side, is_are, list_names, name, percent, write_number
+from rankfall.report.page.question import fit, list_names, name, percent
 from rankfall.report.part_numbers import is_missing
-from rankfall.report.ranking import UNSHARED, say_span, weigh
-from rankfall.report.settings import Setting, rows_at, say_setting
+from rankfall.report.ranking import say_span, weigh
+from rankfall.report.settings import Setting, rows_at
 
 
 def say_depth(scores: DataFrame, settings: list[Setting]) -> tuple[str, str]:
-    """Return (settings without their depth, sentence) for the settings in which most architectures have two depths.
+    """Return (sentence, setting without its depth) for the settings in which most architectures have two depths.
 
-    The sentence compares the shallowest with the deepest. Both strings are empty if no architecture has two depths.
+    The sentence compares the shallowest with the deepest, seed by seed. It is empty if no architecture has two depths, or if nothing
+    differs.
     """
     families: dict[str, list[Setting]] = {}
     for setting in sorted(settings, key=lambda one: one.depth):
         families.setdefault(setting.but_depth, []).append(setting)
-    pairs = {
-        family: pair_depths(scores, members[0], members[-1]) for family, members in families.items() if len(members) > 1
-    }
-    known = {family: pair for family, pair in pairs.items() if pair}
-    if not known:
+    pairs = {family: pair_depths(scores, members[0], members[-1]) for family, members in sorted(families.items())}
+    chosen = max(pairs, key=lambda family: len(pairs[family]), default="")
+    if not pairs.get(chosen):
         return "", ""
-    chosen = max(sorted(known), key=lambda family: len(known[family]))
+    moves: dict[str, list[str]] = {"falls": [], "rises": []}
+    for before, after in pairs[chosen]:
+        moved = weigh(concat([before, after], axis=1, ignore_index=True).T, by_name("accuracy")).against(0)[1]
+        values = f"{percent(before.accuracy)} to {percent(after.accuracy)}"
+        if moved in (-1, 1):  # otherwise they tie, or have too few shared seeds
+            moves["falls" if moved < 0 else "rises"].append(f"{name(before)} ({values})")
+    said = [f"{move} in {list_names(each)}" for move, each in moves.items() if each]
+    if not said:
+        return "", ""
     first, last = families[chosen][0].depth, families[chosen][-1].depth
-    more = ", where most architectures have several depths" if len(known) > 1 else ""
-    return (
-        chosen,
-        f"At {say_setting(chosen)}{more}: from depth {first} to {last} test accuracy {say_pairs(known[chosen])}."
-        f"{say_chance(known[chosen], (first, last))}{say_others(scores, families[chosen], known[chosen])}",
-    )
-
-
-def say_chance(pairs: list[tuple[Series, Series]], depths: tuple[int, int]) -> str:
-    """Write the accuracy of a guess, and which architectures are no better than it at each of the two depths."""
-    headline = by_name("accuracy")
-    guesses = [float(row.accuracy_chance) for pair in pairs for row in pair if not is_missing(row.accuracy_chance)]
-    if not guesses:
-        return ""
-    parts = [f"the best guess that never sees an input has {say_span(guesses, percent)}"]
-    for depth, rows in zip(depths, zip(*pairs)):
-        sides = {name(row): find_side(row, headline) for row in rows if not is_missing(row.accuracy_chance)}
-        for side in ("at", "below"):
-            names = [one for one, found in sides.items() if found == side]
-            if names:
-                parts.append(f"at depth {depth} {list_names(names)} {is_are(len(names))} {side} that")
-    text = "; ".join(parts)
-    return f" {text[0].upper()}{text[1:]}."
-
-
-def say_others(scores: DataFrame, settings: list[Setting], pairs: list[tuple[Series, Series]]) -> str:
-    """Name the architectures of these settings that are not compared because they lack an accuracy at one of the two depths."""
-    rows = (row for setting in settings for _, row in rows_at(scores, setting).iterrows())
-    compared = {name(row) for row, _ in pairs}
-    others = sorted({name(row) for row in rows} - compared)
-    ends = f"depth {settings[0].depth} and {settings[-1].depth}"
-    return f" Not compared, without an accuracy at both {ends}: {list_names(others)}." if others else ""
+    chances = [row.accuracy_chance for pair in pairs[chosen] for row in pair if not is_missing(row.accuracy_chance)]
+    more = [*(f", {one}" for one in said[1:]), f"; chance: {say_span(chances, percent)}" * bool(chances)]
+    return fit(f"from depth {first} to {last} accuracy {said[0]}", *more), chosen
 
 
 def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[Series, Series]]:
-    """Return the (shallow, deep) rows of each architecture that has an accuracy at both depths."""
+    """Return the (shallow, deep) rows of each architecture that has an accuracy at both depths; none if the depths are the same."""
     here, there = (
         {
             (row.architecture, row.variant): row
@@ -69,30 +48,4 @@ def pair_depths(scores: DataFrame, flat: Setting, deep: Setting) -> list[tuple[S
         }
         for one in (flat, deep)
     )
-    return [(row, there[place]) for place, row in here.items() if place in there]
-
-
-def say_pairs(pairs: list[tuple[Series, Series]]) -> str:
-    """Write where accuracy falls, where it rises and where neither is decided, compared seed by seed."""
-    headline, said = by_name("accuracy"), {"falls": [], "rises": []}  # type: ignore[var-annotated]
-    from pandas import concat
-
-    ties, alone = [], []
-    for before, after in pairs:
-        evidence = weigh(concat([before, after], axis=1, ignore_index=True).T, headline)
-        moved = evidence.against(0)[1]
-        values = " to ".join(write_number(row, headline, percent) for row in (before, after))
-        if moved != moved:
-            alone.append(f"{values} in {name(before)}")
-        elif moved == 0:
-            ties.append(name(before))
-        else:
-            said["falls" if moved < 0 else "rises"].append(f"{values} in {name(before)}")
-    parts = [f"{moves} from {join(each)}" for moves, each in said.items() if each]
-    if ties:
-        parts.append(f"ties with itself in {join(ties)}")
-    if alone:
-        parts.append(f"goes from {join(alone)} ({UNSHARED})")
-    counts = sorted({int(row.accuracy_seeds) for pair in pairs for row in pair})
-    seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{'; it '.join(parts)} ({seeds} seed{'s' * (counts != [1])} each)"
+    return [(row, there[place]) for place, row in here.items() if place in there and flat != deep]

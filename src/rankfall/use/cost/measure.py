@@ -19,8 +19,7 @@ from rankfall.design import Architecture, Component, Training, names, parts
 from rankfall.errors import describe_error
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
-from rankfall.report.joins import complete_options
-from rankfall.report.part_numbers import is_missing
+from rankfall.report.part_numbers import complete_options, is_missing
 from rankfall.report.ranking import write_seeds
 from rankfall.report.variants import number_variants
 from rankfall.tasks._dataset import draw

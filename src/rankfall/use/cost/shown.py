@@ -55,7 +55,7 @@ SENTENCES = (
     ask_range(
         "What does it cost?",
         "cost_ms",
-        "the processor time of a training step of one network, by autograd on one thread, is largest in",
+        "a training step of one network takes most processor time in",
         place=40,
         unit="ms",
     ),

@@ -16,12 +16,49 @@ function powers(marks) {
   return found;
 }
 
+// What a kind of chart draws, for Vega-Lite. What depends on the numbers that are shown follows below.
+function specOf(chart) {
+  const line = { field: "line", type: "nominal", legend: null }, point = { type: "point", filled: true, cursor: "pointer", opacity: 1 };
+  const tip = (field, title) => ({ field, type: "nominal", title }), named = tip("line", chart.line.replaceAll("_", " "));
+  const rest = [tip("value", chart.measured_title), tip("band", "deviation"), tip("beside", "beside it"), tip("also", "same point"), tip("keys", "networks")];
+  const number = (field, title) => ({ field, type: "quantitative", title }), beside = { name: "beside" };
+  const kinds = {
+    lines() {
+      const x = { ...number("x", chart.x_title), axis: { grid: false } }, y = (field) => number(field, chart.y_title), level = { field: "shown", type: "nominal", legend: null };
+      return [
+        { mark: { type: "area", opacity: 0.16 }, encoding: { x, y: y("low"), y2: { field: "high" }, color: line } },
+        { data: beside, mark: { type: "line", strokeWidth: 1.5, strokeDash: [2, 4] }, encoding: { x, y: y("mean"), color: level, detail: tip("group") } },
+        { mark: { type: "line", strokeWidth: 2 }, encoding: { x, y: y("mean"), color: line, detail: tip("group") } },
+        { mark: { ...point, size: 55 }, encoding: { x, y: y("mean"), color: line, shape: line, tooltip: [named, { ...tip("x", chart.x_title), type: "quantitative" }, ...rest] } },
+        { data: beside, mark: { type: "text", align: "right", baseline: "bottom", dy: -3, fontSize: 11 }, encoding: { x, y: y("mean"), text: tip("label"), color: level } },
+      ];
+    },
+    points() {
+      const y = { field: "line", type: "nominal", title: null, axis: { grid: true } }, x = (field) => number(field, chart.measured_title);
+      return [
+        { mark: { type: "rule", strokeWidth: 2 }, encoding: { y, x: x("low"), x2: { field: "high" }, color: line } },
+        { data: beside, mark: { type: "tick", thickness: 3, size: 18 }, encoding: { y, x: x("mean"), color: { value: "@grey@" } } },
+        { mark: { ...point, size: 90 }, encoding: { y, x: x("mean"), color: line, tooltip: [named, ...rest] } },
+      ];
+    },
+    grid() {
+      const x = { ...tip("x", chart.x_title), axis: { labelAngle: -35 } }, y = tip("y", chart.y_title), tooltip = [y, tip("x", chart.x_title), tip("value", chart.measured_title)];
+      const ink = { condition: { test: "datum.light", value: "#ffffff" }, value: "#111111" };
+      return [
+        { mark: "rect", encoding: { x, y, color: { ...number("mean", chart.measured_title), legend: { orient: "top" } }, tooltip } },
+        { mark: { type: "text", fontSize: 11 }, encoding: { x, y, text: tip("value"), color: ink, tooltip } },
+      ];
+    },
+  };
+  return JSON.parse(JSON.stringify({ width: "container", height: 320, layer: kinds[chart.kind]() })); // layers share no parts
+}
+
 const besides = (layer) => Boolean(layer.data) && layer.data.name === "beside";
 
 async function drawChart(panel, marks) {
   await LIBRARY;
   const { chart, box } = panel, inner = make("div"), holder = box.querySelector(".view");
-  const spec = structuredClone(chart.spec);
+  const spec = specOf(chart);
   if (!panel.shownLevels.length) spec.layer = spec.layer.filter((layer) => !besides(layer));
   if (chart.kind === "lines") specifyLines(panel, spec, marks);
   else if (chart.kind === "points") specifyPoints(panel, spec, marks);

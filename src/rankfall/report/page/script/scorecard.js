@@ -5,7 +5,7 @@ const NAME = 150, NUMBER = 76; // least pixels of a column of names, and of numb
 
 const titled = (row) => (row.variant ? `${row.architecture} (${row.variant})` : row.architecture);
 const measured = (row, one) => (row[one.name + "_at"] ?? row[one.name + "_of"] ?? null) !== null;
-// As report/written.py: what decimals would make a zero is written with its power of ten.
+// As report/labels.py: what decimals would make a zero is written with its power of ten.
 const LEAST = 16 * 2 ** -52; // a relative residual below it is rounding noise of float64
 function fixed(number, digits) {
   const text = number.toFixed(digits);

@@ -4,15 +4,25 @@ const panels = [], openings = [];
 
 function charts() {
   const named = Object.fromEntries(DATA.charts.map((chart) => [chart.name, chart]));
-  const watch = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue;
-      watch.unobserve(target);
-      if (target.dataset.opening) openings.push(new Panel(target, named[target.dataset.opening], { plain: true }));
-      else panels.push(new Panel(target, named[target.dataset.chart]));
-    }
-  }, { rootMargin: "400px" });
-  document.querySelectorAll("[data-chart], [data-opening]").forEach((box) => watch.observe(box));
+  const waiting = new Set(document.querySelectorAll("[data-chart], [data-opening]"));
+  const begin = (box) => {
+    if (!waiting.delete(box)) return;
+    if (box.dataset.opening) openings.push(new Panel(box, named[box.dataset.opening], { plain: true }));
+    else panels.push(new Panel(box, named[box.dataset.chart]));
+  };
+  const watch = new IntersectionObserver((entries) => entries.filter((one) => one.isIntersecting).forEach(({ target }) => begin(target)), { rootMargin: "400px" });
+  waiting.forEach((box) => watch.observe(box));
+  // Printing shows what is drawn, so the rest is drawn while nothing else happens, and at the latest when somebody prints.
+  const later = window.requestIdleCallback || ((work) => setTimeout(work, 200));
+  const next = async () => {
+    const [box] = waiting;
+    if (!box) return;
+    begin(box);
+    await Promise.all([...panels, ...openings].map((panel) => panel.pending));
+    later(next);
+  };
+  later(next);
+  addEventListener("beforeprint", () => waiting.forEach(begin));
 }
 
 async function download(name) {

@@ -1,7 +1,4 @@
-"""Declare what is shown of `evidence`: charts.
-
-The figure: a panel per claim, with the numbers of its paper if there are any.
-"""
+"""The measurements of the claims' experiments, and their figure: a panel per claim, with the numbers of its paper if there are any."""
 
 import textwrap
 from collections.abc import Callable
@@ -14,7 +11,28 @@ from rankfall.report.decision import SIDES, name_axes
 from rankfall.report.labels import many
 from rankfall.report.lines import on, steps
 from rankfall.report.page.chart import Chart, Level
+from rankfall.report.schema import Column, Table
 from rankfall.report.style import WIDTH, Picture, canvas
+
+
+def columns() -> Table:
+    """Describe the table: one row per number."""
+    return Table(
+        "evidence",
+        "claim x quantity x line x x x seed",
+        (
+            Column("claim", "text", "the claim whose experiment it is of"),
+            Column("quantity", "text", "what is measured, and over what: `spread, by layer`"),
+            Column("line", "text", "which of the compared networks or settings"),
+            Column("x", "float", "where on the axis that the quantity names"),
+            Column("seed", "int", "names the random numbers of the experiment"),
+            Column("value", "float", "the number; null: see value_reason", nullable=True),
+            Column("value_reason", "text", "why there is no number; null where there is one", nullable=True),
+        ),
+        key=("claim", "quantity", "line", "x", "seed"),
+        cells=False,
+    )
+
 
 MOST = 2  # thresholds of a rule on one side of a quantity, such as one for each of two kinds of models
 # Each level has a name and a column.

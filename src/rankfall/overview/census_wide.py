@@ -1,0 +1,66 @@
+"""The measure `census_wide`: what small models keep beside models of the released width, from the census by layer."""
+
+from typing import Any
+
+from rankfall.measure.context import Context
+from rankfall.report.page.chart import POSITIVE, Chart
+from rankfall.report.schema import Column, Table
+
+
+def columns() -> Table:
+    """Describe the table: one row per model type that is measured at both sizes."""
+    return Table(
+        "census_wide",
+        "a model type",
+        (
+            Column("type", "text", "the library's name of the model type"),
+            Column("stream", "text", "the stream that `census` has of it"),
+            Column("norm_place", "text", "before, behind or inside the branch, after the addition", nullable=True),
+            Column("layers", "int", "of both models"),
+            Column("width", "int", "of the small model"),
+            Column("released_width", "int", "of the wide one"),
+            Column("kept", "float", "residual_last / residual_first of the small model, whose maps have the released size"),
+            Column("kept_wide", "float", "the same of the model of the released width"),
+            Column("off", "float", "distance of the two"),
+            Column("entered", "float", "size of a number of the state that enters, root mean square, of the small model"),
+            Column("entered_wide", "float", "the same of the wide one"),
+        ),
+        key=("type",),
+        cells=False,
+    )  # fmt: skip
+
+
+TABLE = "census_wide"
+NEEDS = "tables"
+TABLES = ["census_layers"]
+
+
+def measure(context: Context) -> list[dict[str, Any]]:
+    """Return the types that the census measures at both sizes with as many layers. Entries of `census_layers` with `size: wide` measure
+    them."""
+    from rankfall.census.folded import beside_wide
+    from rankfall.overview.census.measure import plain_rows
+
+    table = context.table("census_layers")
+    rows = [] if table is None else beside_wide(plain_rows(table))
+    return [row | {"off": abs(row["kept"] - row["kept_wide"])} for row in rows]
+
+
+CHARTS = (
+    Chart(
+        "census_wide",
+        "What a small model keeps, and one of the released width",
+        "Model types of the transformers library at initialisation: kept of the residual by a small model whose maps are as large as the "
+        "released ones, and by one of the released width with as many layers.",
+        "kept",
+        "kept_wide",
+        "kept by the small model",
+        "kept at the released width",
+        kind="points",
+        line="type",
+        choose=(),
+        within=POSITIVE,
+        place=77,
+        study="rank",
+    ),
+)

@@ -1,1 +1,0 @@
-"""The comparison of small models with models of the released width: what both keep at initialisation, by model type."""

@@ -1,0 +1,147 @@
+"""The measure `claims`: every claim that the tables of a run can decide, with its verdict by its own rule (`rule.py` of its folder)."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rankfall.errors import RankfallError, suggest
+from rankfall.measure.context import Context
+from rankfall.report.claim import SEEN, Claim, main_quantity
+from rankfall.report.claim import claims as declared_claims
+from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Decision, Read
+from rankfall.report.labels import join, many
+from rankfall.report.page.question import TableQuestion
+from rankfall.report.schema import Column, Table
+
+
+def columns() -> Table:
+    """Describe the table: one row per claim that the run has measured."""
+    return Table(
+        "claims",
+        "a claim of a paper",
+        (
+            Column("claim", "text", "its name"),
+            Column("says", "text", "the statement"),
+            Column("paper", "text", "who says it, where"),
+            Column("link", "text", "the paper"),
+            Column("seen", "text", "what of the source was read for this"),
+            Column("setting", "text", "what is measured here"),
+            Column("threshold", "text", "when the claim counts as true"),
+            Column(
+                "changed",
+                "text",
+                "what of rule or experiment was changed after numbers were seen, and why; empty: nothing",
+            ),
+            Column("verdict", "text", "holds; holds only in part (`said` says where not); contradicted; undecided"),
+            Column("said", "text", "what was found, in a sentence"),
+            Column(
+                "extends",
+                "text",
+                "where else the statement is true or not: masks, sizes, positions and the like that the bench adds to the source's "
+                "setting; never part of the verdict; empty: nothing is added",
+            ),
+            Column("number", "float", "the number that decides; null: no single one does", nullable=True),
+            Column("low", "float", "lower end of its 95% interval over seeds", nullable=True),
+            Column("high", "float", "upper end of its 95% interval over seeds", nullable=True),
+            Column("seeds", "int", "seeds that the number is a mean of; 0 where there is none"),
+            Column("wants", "text", "what would decide it; empty where it is decided"),
+            Column(
+                "shown",
+                "text",
+                "the quantity of `evidence` that its figure shows; empty: it rests on other tables alone",
+            ),
+            Column(
+                "cells",
+                "text",
+                "keys of the networks of this run that it rests on; empty: its experiment trains its own, or none",
+            ),
+            Column("published", "int", "numbers of the source beside ours in the figure"),
+            Column("defects", "text", "what is wrong in published code; empty: nothing was found"),
+            Column("study", "text", "which module declares the claim"),
+        ),
+        key=("claim",),
+        cells=False,
+    )
+
+
+TABLE = "claims"
+NEEDS = "tables"
+FINDS = ["claim"]
+TABLES = ["evidence", "cells", "training", "residuals", "law", "orders", "probe", "probe_trained", "extrapolation", "influence",
+          "cell_influence", "token_identity", "attention_identity", "attribution", "model_residuals", "model_law", "paths"]  # fmt: skip
+
+
+def measure(context: Context, *, claims: list[str] = []) -> list[dict[str, Any]]:
+    """Return the verdicts of `claims`, by default of all that the run has measured. Raise if a named claim is not measured."""
+    known = {claim.name: claim for claim in declared_claims()}
+    for name in claims:
+        if name not in known:
+            raise RankfallError(
+                f"claims: {name!r} is not a claim" + (suggest(name, list(known)) or f"; known: {', '.join(known)}")
+            )
+    rows = []
+    for claim in known.values():
+        if claims and claim.name not in claims:
+            continue
+        found = decide(claim, context.table)
+        if found is not None:
+            rows.append(describe(claim, found, context.table))
+        elif claims:
+            raise RankfallError(
+                f"claims: nothing in this run decides {claim.name!r}; name its experiment among the measures: {claim.table}"
+            )
+    return rows
+
+
+def decide(claim: Claim, table: Read) -> Decision | None:
+    """Decide a claim. Return None if a table that it reads is missing, or has no row of the claim."""
+
+    def read(name: str) -> Any:
+        if name not in claim.reads:
+            raise RankfallError(f"claim {claim.name!r} reads table {name!r}, which its `reads` does not name")
+        frame = table(name)
+        return frame[frame.claim == claim.name] if name == "evidence" and frame is not None else frame
+
+    for name in claim.reads:
+        frame = read(name)
+        if frame is None or not len(frame):
+            return None
+    return claim.decide(read)
+
+
+def describe(claim: Claim, found: Decision, table: Read) -> dict[str, Any]:
+    names = ("says", "paper", "link", "setting", "threshold", "changed", "defects")
+    about = {name: getattr(claim, name) for name in names}
+    evidence = table("evidence") if "evidence" in claim.reads else None
+    shown = "" if evidence is None else main_quantity(evidence[evidence.claim == claim.name], claim)
+    return (
+        {"claim": claim.name, "study": claim.table, "published": len(claim.published), "shown": shown}
+        | about
+        | {"seen": ", ".join(SEEN[word] for word in claim.seen)}
+        | asdict(found)
+        | {"extends": " ".join(map(str, found.extends))}
+        | {"cells": " ".join(found.cells or cells_of(claim, table))}
+    )
+
+
+def cells_of(claim: Claim, table: Read) -> list[str]:
+    """Return the keys of the networks whose rows a claim reads."""
+    frames = [table(name) for name in claim.reads]
+    return sorted({key for frame in frames if "key" in frame for key in frame.key})
+
+
+def say_claims(read: Read) -> tuple[str, str]:
+    table = read("claims")
+    if table is None or not len(table):
+        return "", ""
+    counts = {one: int((table.verdict == one).sum()) for one in (HOLDS, IN_PART, CONTRADICTED, UNDECIDED)}
+    verbs = {
+        HOLDS: ("holds", "hold"),
+        IN_PART: ("holds only in part", "hold only in part"),
+        CONTRADICTED: ("is contradicted", "are contradicted"),
+        UNDECIDED: ("is undecided", "are undecided"),
+    }
+    parts = [f"{count} {verbs[one][count > 1]}" for one, count in counts.items() if count]
+    return f"Of {many(len(table), 'claim')} of papers that this run has tested, {join(parts)}.", ""
+
+
+SENTENCES = (TableQuestion("Does what has been said about depth hold?", say_claims, place=130, study="claims"),)

@@ -1,1 +1,0 @@
-"""Claims of the literature about depth, and what this run says about them."""
