@@ -25,7 +25,7 @@ from rankfall.rank.centred.derived import derive_weights
 from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.state import State
-from rankfall.rank.centred.traits import Traits, slope, traits
+from rankfall.rank.centred.traits import Traits, traits
 from rankfall.rank.centred.weights import rule_of
 from rankfall.rank.centred.written import find_written_rule
 from rankfall.rank.orders import draws as order_draws
@@ -152,30 +152,12 @@ def test_a_score_common_to_a_row_is_forgotten_whatever_keys_are_worth(name: str)
     torch.testing.assert_close(found.rows.value(), louder.rows.value(), rtol=1e-12, atol=0)
 
 
-def test_traits_of_those_that_are_known() -> None:
-    found = {}
-    for name in NAMES:
-        base = torch.full((1, 2, 2, 5, 5), 0.7, dtype=torch.float64)
-        found[name] = traits(components.load("normaliser", name), base, True)
-    assert found["softmax"] == Traits("forgotten", "constant")
-    assert found["l2"] == Traits("forgotten", "level")
-    assert found["swish_l2"] == Traits("level", "level")
-    assert {found[name].shift for name in ("exp", "sigmoid", "relu2", "softmax_off_by_one")} == {"felt"}
-
-
 def test_what_is_added_to_a_denominator_is_seen() -> None:
     """A millionth of a millionth of a millionth of a millionth: rows do not sum to one, and a common score is felt."""
     base = torch.zeros((1, 2, 1, 5, 5), dtype=torch.float64)
     found = traits(lambda x: x.exp() / (x.exp().sum(-1, keepdim=True) + 1e-24), base, True)
     assert found.shift != "forgotten"
     assert found.sums != "constant"
-
-
-def test_slope_is_the_derivative() -> None:
-    x = torch.tensor([0.3, -0.2], dtype=torch.float64)
-    ones = torch.ones_like(x)
-    for order, wanted in ((1, 3 * x**2), (2, 6 * x), (3, 6 * ones)):
-        torch.testing.assert_close(slope(lambda y: y**3, x, *[ones] * order), wanted)
 
 
 @pytest.mark.parametrize(

@@ -181,16 +181,6 @@ def test_slack_is_bound_over_residual() -> None:
             assert row["theorem_contracts"] != row["vacuous"]
 
 
-def test_theorem_without_gamma_takes_the_largest_factor() -> None:
-    """Not that of the layer whose factor with gamma is largest: written out from the layers' own columns."""
-    rows = [r for r in measured(network(depth=4, width=12, heads=3, spread=0.1), samples=1) if r["layer"]]
-    start = rows[0]["log10_lemma"] - rows[0]["log10_contraction"]
-    for layers in range(1, 5):
-        most = max(row["log10_factor"] - math.log10(row["gamma"]) for row in rows[:layers])
-        by_hand = (3**layers - 1) / 2 * most + 3**layers * start
-        assert rows[layers - 1]["log10_theorem_no_gamma"] == pytest.approx(by_hand)
-
-
 def test_terms_by_hand() -> None:
     """Norms, range, gamma and beta of one layer, from numpy and the definitions."""
     made = network(depth=1, width=6, heads=2, spread=0.6).double()

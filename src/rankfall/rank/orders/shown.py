@@ -138,25 +138,12 @@ def say_orders(read: Read) -> tuple[str, str]:
     if not each.notna().any():
         return "", ""
     cubed, shrunk, kept = (int(((each - order).abs() < NEAR).sum()) for order in (3, 1, 0))
-    extras = (
-        f" Without position, mask and special token {((plain - 3).abs() < NEAR).sum()} of {len(plain)} do."
-        if len(plain)
-        else ""
-    )
-    unfit = int(each.isna().sum())
-    beyond = int(((each >= 3 + NEAR) | (each <= -NEAR)).sum())
-    between = len(each) - cubed - shrunk - kept - unfit - beyond
-    undefined = "".join(
-        f" {count} {'has' if count == 1 else 'have'} an order {where} these."
-        for count, where in ((between, "between"), (beyond, "beyond"))
-        if count
-    )
-    undefined += f" {unfit} {'has' if unfit == 1 else 'have'} no order; the table says why." if unfit else ""
-    cube, shrink, do = (f"{count} {verb if count != 1 else verbs}" for count, verb, verbs in (
-        (cubed, "cube", "cubes"), (shrunk, "shrink", "shrinks"), (kept, "do", "does")))  # fmt: skip
+    bare = f" Without position, mask and special token {((plain - 3).abs() < NEAR).sum()} of {len(plain)} do."
+    others, unfit = int(each.notna().sum()) - cubed - shrunk - kept, int(each.isna().sum())
     return (
-        f"Of {many(len(each), 'kind')} of attention layer, {cube} the residual in every layer (doubly exponential collapse).{extras} "
-        f"{shrink} it by a factor (exponential), and {do} not let it vanish.{undefined}",
+        f"Of {many(len(each), 'kind')} of attention layer {cubed} cube the residual in every layer (doubly exponential collapse)."
+        f"{bare if len(plain) else ''} {shrunk} shrink it by a factor (exponential), {kept} do not let it vanish, {others} have another "
+        f"order, and {unfit} have none; the table says why.",
         "",
     )
 
