@@ -32,7 +32,7 @@ TABLE = pd.concat(
 def test_caption_says_how_many_met_and_how_far_off_they_are() -> None:
     caption = circle(lambda name: TABLE).caption
     assert "training published" in caption and "at width 32, seed 0" in caption and "over 3 seeds" in caption
-    assert "in one place in 2 of 9 roll-outs: 2 of 3 of SAN, 0 of 6 of SAN+skip." in caption
+    assert "in one place in 2 of 9 roll-outs: 2 of 3 of SAN and 0 of 6 of SAN+skip." in caption
     numbers = circle(lambda name: TABLE).numbers
     assert numbers is not None
     san = numbers[numbers.architecture == "SAN"].iloc[0]

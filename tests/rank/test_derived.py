@@ -21,13 +21,11 @@ from rankfall.design import Architecture, Component
 from rankfall.nets.primitives import Sizes
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
-from rankfall.rank.centred.derived import derive_weights
+from rankfall.rank.centred.derived import Traits, derive_weights, find_written_rule, traits
 from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.state import State
-from rankfall.rank.centred.traits import Traits, traits
 from rankfall.rank.centred.weights import rule_of
-from rankfall.rank.centred.written import find_written_rule
 from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as orders
 
