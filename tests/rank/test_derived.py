@@ -10,7 +10,6 @@ from typing import Any
 
 import component_pages
 import foreign
-import mpmath as mp
 import numpy as np
 import pytest
 import torch
@@ -18,7 +17,6 @@ from torch import Tensor
 
 from rankfall import components
 from rankfall.design import Architecture, Component
-from rankfall.nets.primitives import Sizes
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
 from rankfall.rank.centred.derived import Traits, derive_weights, find_written_rule, traits
@@ -74,69 +72,6 @@ def scores(log10: float, heads: int = 2, level: bool = True) -> Scores:
     return Scores(
         base.expand(-1, -1, -1, 1, 5), part(1, 5, scale=log10), query, part(5, 5, scale=2 * log10), True, level
     )
-
-
-def exactly(x: Scaled, h: int, i: int, j: int) -> mp.mpf:
-    return mp.mpf(float(x.unit[0, 0, h, min(i, x.unit.shape[3] - 1), j])) * mp.exp(mp.mpf(float(x.log[0, 0])))
-
-
-def score(s: Scores, h: int, i: int, j: int) -> mp.mpf:
-    return mp.mpf(float(s.base[0, 0, h, 0, j])) + sum(exactly(x, h, i, j) for x in (s.key, s.query, s.both))
-
-
-def soft(row: list[Any], temperature: float) -> list[Any]:
-    e = [mp.exp(b / mp.mpf(temperature)) for b in row]
-    return [v / mp.fsum(e) for v in e]
-
-
-def sparse(row: list[Any]) -> list[Any]:
-    ordered = sorted(row, reverse=True)
-    held = max(k for k in range(1, len(row) + 1) if 1 + k * ordered[k - 1] > mp.fsum(ordered[:k]))
-    threshold = (mp.fsum(ordered[:held]) - 1) / held
-    return [max(b - threshold, mp.mpf(0)) for b in row]
-
-
-def differential(rows: list[list[Any]], head: int) -> list[Any]:
-    return [a - mp.mpf(0.5) * b for a, b in zip(soft(rows[head], 1), soft(rows[1 - head], 1))]
-
-
-SIZES = Sizes(1, 5, 1, 8, 2, 4, 8, 1, 1)
-EXACT: dict[str, tuple[Callable[..., Any], Callable[[list[list[Any]], int], list[Any]]]] = {
-    "sparsemax": (foreign.sparsemax, lambda rows, h: sparse(rows[h])),
-    "temperature": (partial(foreign.soft, temperature=0.3), lambda rows, h: soft(rows[h], 0.3)),
-    "differential": (None, differential),  # type: ignore[dict-item]
-}
-
-
-@pytest.mark.parametrize("level", [True, False])
-@pytest.mark.parametrize("log10", [-2.0, -100.0])
-@pytest.mark.parametrize("name", EXACT)
-def test_derived_in_400_digits(name: str, log10: float, level: bool) -> None:
-    function, exact = EXACT[name]
-    if name == "differential":
-        module = foreign.Differential(SIZES).double()
-        module.share.data.fill_(0.5)
-        function = module.requires_grad_(False)
-    s = scores(log10, level=level)
-    base = s.base.expand_as(s.both.unit).contiguous()
-    found = derive_weights(function, traits(function, base, level), s)
-    with mp.workdps(400):
-        for h in range(2):
-            p = [exact([[score(s, g, i, j) for j in range(5)] for g in range(2)], h) for i in range(5)]
-            for name_of, wanted, got, columns in (
-                ("rows", p, found.rows, 5),
-                ("sums", [[mp.fsum(row)] for row in p], found.sums, 1),
-            ):
-                if got is None:  # said to be constant
-                    assert max(abs(row[0] - wanted[0][0]) for row in wanted) < mp.mpf(10) ** -390
-                    continue
-                means = [mp.fsum(row[j] for row in wanted) / 5 for j in range(columns)]
-                apart = [[row[j] - means[j] for j in range(columns)] for row in wanted]
-                unit = got.unit - got.unit.mean(-2, keepdim=True)
-                mine = [[exactly(Scaled(unit, got.log), h, i, j) for j in range(columns)] for i in range(5)]
-                size = max(abs(v) for row in apart for v in row)
-                error = max(abs(a - b) for one, two in zip(mine, apart) for a, b in zip(one, two))
-                assert error < 1e-10 * size, name_of
 
 
 @pytest.mark.parametrize("name", ["softmax", "l2"])

@@ -21,8 +21,8 @@ def decide(read: Read) -> Decision:
     with_skips = ", ".join(f"{line} {_at(rows, f'{line}, skips', DEEP)}" for line in NETWORKS)
     said += f". With skips at {DEEP:.0f}: {with_skips}."
     answers = {is_on(one, GROWN) for one in changes.values()}
-    conditions = {"holds": answers == {True}, "in_part": True in answers, "contradicted": answers == {False}}
-    return judge(said, changes[NETWORKS[0]], "more seeds", **conditions)
+    found, some, none = answers == {True}, True in answers, answers == {False}
+    return judge(said, changes[NETWORKS[0]], "more seeds", holds=found, in_part=some, contradicted=none)
 
 
 def _at(rows: DataFrame, line: str, x: float) -> str:

@@ -22,7 +22,7 @@ def networks(design: Architecture, tokens: int, draws: int, biases: bool, seed: 
     """Build one network per draw, in float64. Parameters of equal name and shape are the same in every design."""
     made = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), draws, torch.float64)
     for name, value in made.named_parameters():
-        value.data.copy_(initial_values(name, value.initial, tuple(value.shape[1:]), seed, draws, biases))  # type: ignore[arg-type]
+        value.data.copy_(initial_values(name, value.initial, tuple(value.shape[1:]), seed, draws, biases))  # type: ignore[attr-defined]
     return made.requires_grad_(False)
 
 

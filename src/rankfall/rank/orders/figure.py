@@ -20,6 +20,7 @@ from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas
 
 TABLES = ["orders"]
+BETWEEN = "\t"  # the names of an attention and of a normaliser, which may have spaces
 
 # Blue means that rank is kept and orange that it is lost, darker if faster. Lightness differs too, for print and colour-blind readers.
 SHADES = [LOSES_FASTEST, LOSES_FASTER, LOSES, KEEPS, UNKNOWN]
@@ -134,13 +135,13 @@ def word(name: str) -> str:
 def name_rows(table: DataFrame) -> list[str]:
     """Return the row of each entry: the normaliser, after the attention unless it is multi-head."""
     return [
-        " ".join([parts(attention)[0]] * (attention != "multihead") + [normaliser] * isinstance(normaliser, str))
+        BETWEEN.join([parts(attention)[0]] * (attention != "multihead") + [normaliser] * isinstance(normaliser, str))
         for attention, normaliser in zip(table.attention, table.normaliser)
     ]
 
 
 def row_words(name: str) -> str:
-    return ", ".join(map(word, name.split(" ", 1)))
+    return ", ".join(map(word, name.split(BETWEEN)))
 
 
 def order_names(name: str) -> int:
@@ -149,7 +150,7 @@ def order_names(name: str) -> int:
 
 def order_rows(name: str) -> tuple[str, int, str]:
     """Return a sort key: multi-head attention first, then by attention, with normalisers in the order of `NAMES`."""
-    attention, _, normaliser = name.rpartition(" ")
+    attention, _, normaliser = name.rpartition(BETWEEN)
     alone = name in ("gau", "linear")  # attention that reads no normaliser
     return (name if alone else attention), order_names(normaliser), normaliser
 
