@@ -10,6 +10,17 @@ from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.weights import Weights, columns, differences, softmax_rows
 
 
+def sparsemax(logits: Tensor) -> Tensor:
+    """The nearest point of the simplex: linear in the scores, with kinks where an entry becomes zero."""
+    ordered = logits.sort(-1, descending=True).values
+    places = torch.arange(1, logits.shape[-1] + 1, dtype=logits.dtype, device=logits.device)
+    finite = ordered.masked_fill(ordered.isneginf(), -1e30)
+    sums = finite.cumsum(-1)
+    held = (1 + places * finite > sums).sum(-1, keepdim=True)
+    threshold = (sums.gather(-1, held - 1) - 1) / held
+    return (logits - threshold).clamp_min(0.0)
+
+
 def soft(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
     return (logits / temperature).softmax(-1)
 
