@@ -15,7 +15,7 @@ from studies.prediction.prediction_scores.held_out import judge
 from studies.prediction.prediction_scores.measure import KNOWS, ends
 from studies.prediction.prediction_scores.pairs import auc, explain_variance, somers_d
 from studies.prediction.prediction_scores.rows import DESIGN, SIZE
-from studies.prediction.prediction_scores.sentence import say_prediction
+from studies.prediction.prediction_scores.shown import say_prediction
 from studies.prediction.prediction_scores.verdict import of_alone, of_gain
 
 

@@ -109,13 +109,13 @@ def describe_finding(each: DataFrame, names: list[str], quantity: str) -> str:
     ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()
     least = RANKS.get(quantity)
     ends = ends.assign(lost=ends.end < (0.01 * ends.start if least is None else least))
-    gone = "less than 1% of it is left" if least is None else f"it is at most {least}"
+    gone = "less than 1% of it is left" if least is None else f"it is below {least}"
     parts = []
     for layers, deep in ends.astype({"layers": int}).groupby("layers"):
         lost = deep.groupby("architecture").lost.agg(["sum", "size"])
         alike: dict[str, list[str]] = {}
         for name in (name for name in names if name in lost.index):
-            alike.setdefault(f"{lost['sum'][name]} of {lost['size'][name]} networks of", []).append(label(name))
-        said = ", ".join(f"{count} {join(those)}" for count, those in alike.items())
+            alike.setdefault(f"{lost['sum'][name]} of {lost['size'][name]} networks", []).append(label(name))
+        said = ", ".join(f"{count} {'each ' * (len(those) > 1)}of {join(those)}" for count, those in alike.items())
         parts.append(f"after {many(layers, 'layer')} {gone} in {said}")
     return f"A{'; '.join(parts)[1:]}."

@@ -1,10 +1,37 @@
-"""The sentences on whether measurements at birth tell more than the configuration."""
+"""What the page shows of the scores: a chart, and whether measurements at birth tell more than the configuration."""
 
 import pandas as pd
 
-from rankfall import DataFrame, Read, TableQuestion, count_words, join_words
+from rankfall import Chart, DataFrame, Read, TableQuestion, count_words, join_words
 from studies.prediction.prediction_scores.figure import describe_additions
 from studies.prediction.prediction_scores.rows import ALL, DESIGN, SIZE, by_gain, say_where, select_null, statistic_rows
+
+CHARTS = (
+    Chart(
+        "prediction_scores",
+        "What is known at birth, and what becomes of networks",
+        "How well a model of what is known before training puts networks of other architectures in order. The auc of one that knows "
+        "nothing is 0.5, its somers_d and r2 are 0. Null models know depth and parameters, or the parts of the architecture and depth; "
+        "added: a predictor beside the null model `over`.",
+        "model",
+        "value",
+        "",
+        "value",
+        kind="points",
+        line="model",
+        choose=("task", "outcome", "statistic", "kind", "over"),
+        start={
+            "task": "all",
+            "outcome": "trains",
+            "statistic": "auc",
+            "kind": "null",
+            "over": "architecture and depth",
+        },
+        named_by="statistic",
+        place=200,
+        study="use",
+    ),
+)
 
 
 def say_prediction(read: Read) -> tuple[str, str]:
