@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from rankfall import Network, Shape, build_network
-from studies.claims.blocks import PRE_NORM
+from studies.claims.parts import PRE_NORM
 from studies.claims.untrained import design
 
 Draw = Callable[[int], tuple[Tensor, Tensor]]  # step -> inputs and targets (B, T); a target of -1 is ignored

@@ -1,6 +1,7 @@
-"""Untrained networks for the experiments of claims: one member per seed, in float64 by default, with vectors as inputs."""
+"""Untrained networks for the experiments of claims, one member per seed, in float64 by default; their tokens, norms and random maps."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall import Architecture, Component, Network, Shape, attention_alone, build_network, random_stream
+from rankfall import (
+    Architecture,
+    Component,
+    Network,
+    Shape,
+    attention_alone,
+    build_network,
+    centred_block,
+    centred_state,
+    random_stream,
+    relative_residual,
+)
 
 BARE = attention_alone("bare")
 
@@ -39,8 +51,50 @@ def spread(x: Tensor) -> Tensor:
     return (x - x.mean(-2, keepdim=True)).flatten(-2).norm(dim=-1)
 
 
+def spread_without_rounding(network: Network, x: Tensor) -> Iterator[Tensor]:
+    """Yield log10 of the spread of tokens (K,) at each layer, from states (K, 1, T, D), without a rounding floor (centred propagation)."""
+    state = centred_state(network, x)
+    for block in (*network.blocks, None):
+        yield (state.rest.unit.flatten(-2).norm(dim=-1).log10() + state.rest.log / math.log(10))[:, 0]
+        if block is not None:
+            state = centred_block(block, state)
+
+
+def log10_residual(x: Tensor, floor: float) -> float:
+    """Return log10 of the relative residual of states, NaN below `floor`, where it may be rounding."""
+    left = float(relative_residual(x, norm="frobenius"))
+    return math.log10(left) if left > floor else math.nan
+
+
 def cosine(x: Tensor) -> Tensor:
     """Return the mean cosine between two different tokens of states (..., T, D): (...)."""
     unit = x / x.norm(dim=-1, keepdim=True)
     tokens = x.shape[-2]
     return ((unit.sum(-2) ** 2).sum(-1) - tokens) / (tokens * (tokens - 1))
+
+
+def like_tokens(seed: int, tokens: int, width: int, rho: float, name: str) -> Tensor:
+    """Return sqrt(rho) z_0 + sqrt(1 - rho) z_i, of length one (T, D). Two different tokens have the cosine rho, up to 1 / sqrt(D)."""
+    drawn = draw([seed], tokens + 1, width, name=name)[0]
+    x = rho**0.5 * drawn[:1] + (1 - rho) ** 0.5 * drawn[1:]
+    found: Tensor = x / x.norm(dim=-1, keepdim=True)
+    return found
+
+
+def unit_deviation(x: Tensor) -> Tensor:
+    """Apply a layer norm without gain and bias: each token (..., D) gets mean 0 and deviation 1."""
+    x = x - x.mean(-1, keepdim=True)
+    return x * x.square().mean(-1, keepdim=True).rsqrt()
+
+
+def linear_map(seed: int, rows: int, columns: int, variance: float, name: str) -> Tensor:
+    """Return entries N(0, variance / rows), so that outputs have `variance` times the mean square of inputs."""
+    return draw([seed], rows, columns, name=name)[0] * (variance / rows) ** 0.5
+
+
+def standard_normal(seed: int, *shape: int, name: str) -> Tensor:
+    return draw([seed], *shape, name=name)[0]
+
+
+def identity(size: int) -> Tensor:
+    return torch.eye(size, dtype=torch.float64)

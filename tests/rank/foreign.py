@@ -67,50 +67,15 @@ def mistaken_centred(scores: Scores) -> Weights:
     return known_centred(scores, temperature=1.5)
 
 
-class Maps(nn.Module):
-    """Queries, keys, values and output of all heads, and nothing of the package's attention."""
+class Rounded(nn.Module):
+    """Attention in single precision inside, with nothing of the package's attention."""
 
-    def __init__(
-        self, sizes: Sizes, position: object, normaliser: object, mask: object, site: str, pairs: int = 1
-    ) -> None:
+    def __init__(self, sizes: Sizes, position: object, normaliser: object, mask: object, site: str) -> None:
         super().__init__()
-        self.heads, self.head_width = sizes.heads, sizes.head_width
-        inner = sizes.heads * sizes.head_width
-        self.queries, self.keys = (
-            nn.ModuleList(Linear(sizes, sizes.width, inner, role) for _ in range(pairs)) for role in ("query", "key")
+        self.query, self.key, self.value = (
+            Linear(sizes, sizes.width, sizes.width, role) for role in ("query", "key", "value")
         )
-        self.value = Linear(sizes, sizes.width, inner, "value")
-        self.output = Linear(sizes, inner, sizes.width, "output")
-
-    def split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:-1], self.heads, self.head_width).transpose(2, 3)
-
-    def scores(self, x: Tensor) -> list[Tensor]:
-        """Of each pair of queries and keys (K, B, H, T, T)."""
-        pairs = zip(self.queries, self.keys)
-        return [self.split(q(x)) @ self.split(k(x)).mT * self.head_width**-0.5 for q, k in pairs]
-
-    def weights(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout) -> Tensor:
-        return self.output((self.weights(x) @ self.split(self.value(x))).transpose(2, 3).flatten(-2))
-
-
-class TwoSoftmaxes(Maps):
-    """Differential attention: a second softmax, of queries and keys of its own, is taken off. Rows sum to 1 - lambda."""
-
-    def __init__(self, sizes: Sizes, *parts: object) -> None:
-        super().__init__(sizes, *parts, pairs=2)  # type: ignore[arg-type]
-        self.share = constant(sizes, 1, sizes.heads, 1, 1, value=0.5)
-
-    def weights(self, x: Tensor) -> Tensor:
-        first, second = self.scores(x)
-        return first.softmax(-1) - self.share * second.softmax(-1)
-
-
-class Rounded(Maps):
-    """In single precision inside."""
-
-    def weights(self, x: Tensor) -> Tensor:
-        return self.scores(x)[0].float().softmax(-1).to(x)
+        scores = self.query(x) @ self.key(x).mT * x.shape[-1] ** -0.5  # (K, B, T, T)
+        return scores.float().softmax(-1).to(x) @ self.value(x)

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankfall.errors import RankfallError
 from rankfall.rank.circle.shown import figure as circle
 
 STEPS = 11
@@ -33,7 +32,7 @@ TABLE = pd.concat(
 def test_caption_says_how_many_met_and_how_far_off_they_are() -> None:
     caption = circle(lambda name: TABLE).caption
     assert "training published" in caption and "at width 32, seed 0" in caption and "over 3 seeds" in caption
-    assert "in one place in 2 of 9 roll-outs: 2 of 3 of SAN, 0 of 6 of SAN+skip." in caption
+    assert "in one place in 2 of 9 roll-outs: 2 of 3 of SAN and 0 of 6 of SAN+skip." in caption
     numbers = circle(lambda name: TABLE).numbers
     assert numbers is not None
     san = numbers[numbers.architecture == "SAN"].iloc[0]
@@ -55,8 +54,3 @@ def test_a_pair_of_panels_an_architecture_and_a_line_a_width() -> None:
     assert edges.min() == pytest.approx(0.02)  # the first quartile of 0, 0.04 and 0.5
     (points,) = top.collections
     assert len(points.get_offsets()) == 2 * STEPS  # seed 0 alone
-
-
-def test_nothing_to_draw_is_one_line() -> None:
-    with pytest.raises(RankfallError, match=r"^figure circle: no finished cell has training gone; there is: "):
-        circle(lambda name: TABLE, training="gone")

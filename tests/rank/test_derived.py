@@ -10,7 +10,6 @@ from typing import Any
 
 import component_pages
 import foreign
-import mpmath as mp
 import numpy as np
 import pytest
 import torch
@@ -18,16 +17,13 @@ from torch import Tensor
 
 from rankfall import components
 from rankfall.design import Architecture, Component
-from rankfall.nets.primitives import Sizes
 from rankfall.rank.centred.assumptions import Unknown
 from rankfall.rank.centred.block import step
-from rankfall.rank.centred.derived import derive_weights
+from rankfall.rank.centred.derived import Traits, derive_weights, find_written_rule, traits
 from rankfall.rank.centred.scaled import Scaled, normal
 from rankfall.rank.centred.scores import Scores
 from rankfall.rank.centred.state import State
-from rankfall.rank.centred.traits import Traits, slope, traits
 from rankfall.rank.centred.weights import rule_of
-from rankfall.rank.centred.written import find_written_rule
 from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as orders
 
@@ -78,69 +74,6 @@ def scores(log10: float, heads: int = 2, level: bool = True) -> Scores:
     )
 
 
-def exactly(x: Scaled, h: int, i: int, j: int) -> mp.mpf:
-    return mp.mpf(float(x.unit[0, 0, h, min(i, x.unit.shape[3] - 1), j])) * mp.exp(mp.mpf(float(x.log[0, 0])))
-
-
-def score(s: Scores, h: int, i: int, j: int) -> mp.mpf:
-    return mp.mpf(float(s.base[0, 0, h, 0, j])) + sum(exactly(x, h, i, j) for x in (s.key, s.query, s.both))
-
-
-def soft(row: list[Any], temperature: float) -> list[Any]:
-    e = [mp.exp(b / mp.mpf(temperature)) for b in row]
-    return [v / mp.fsum(e) for v in e]
-
-
-def sparse(row: list[Any]) -> list[Any]:
-    ordered = sorted(row, reverse=True)
-    held = max(k for k in range(1, len(row) + 1) if 1 + k * ordered[k - 1] > mp.fsum(ordered[:k]))
-    threshold = (mp.fsum(ordered[:held]) - 1) / held
-    return [max(b - threshold, mp.mpf(0)) for b in row]
-
-
-def differential(rows: list[list[Any]], head: int) -> list[Any]:
-    return [a - mp.mpf(0.5) * b for a, b in zip(soft(rows[head], 1), soft(rows[1 - head], 1))]
-
-
-SIZES = Sizes(1, 5, 1, 8, 2, 4, 8, 1, 1)
-EXACT: dict[str, tuple[Callable[..., Any], Callable[[list[list[Any]], int], list[Any]]]] = {
-    "sparsemax": (foreign.sparsemax, lambda rows, h: sparse(rows[h])),
-    "temperature": (partial(foreign.soft, temperature=0.3), lambda rows, h: soft(rows[h], 0.3)),
-    "differential": (None, differential),  # type: ignore[dict-item]
-}
-
-
-@pytest.mark.parametrize("level", [True, False])
-@pytest.mark.parametrize("log10", [-2.0, -100.0])
-@pytest.mark.parametrize("name", EXACT)
-def test_derived_in_400_digits(name: str, log10: float, level: bool) -> None:
-    function, exact = EXACT[name]
-    if name == "differential":
-        module = foreign.Differential(SIZES).double()
-        module.share.data.fill_(0.5)
-        function = module.requires_grad_(False)
-    s = scores(log10, level=level)
-    base = s.base.expand_as(s.both.unit).contiguous()
-    found = derive_weights(function, traits(function, base, level), s)
-    with mp.workdps(400):
-        for h in range(2):
-            p = [exact([[score(s, g, i, j) for j in range(5)] for g in range(2)], h) for i in range(5)]
-            for name_of, wanted, got, columns in (
-                ("rows", p, found.rows, 5),
-                ("sums", [[mp.fsum(row)] for row in p], found.sums, 1),
-            ):
-                if got is None:  # said to be constant
-                    assert max(abs(row[0] - wanted[0][0]) for row in wanted) < mp.mpf(10) ** -390
-                    continue
-                means = [mp.fsum(row[j] for row in wanted) / 5 for j in range(columns)]
-                apart = [[row[j] - means[j] for j in range(columns)] for row in wanted]
-                unit = got.unit - got.unit.mean(-2, keepdim=True)
-                mine = [[exactly(Scaled(unit, got.log), h, i, j) for j in range(columns)] for i in range(5)]
-                size = max(abs(v) for row in apart for v in row)
-                error = max(abs(a - b) for one, two in zip(mine, apart) for a, b in zip(one, two))
-                assert error < 1e-10 * size, name_of
-
-
 @pytest.mark.parametrize("name", ["softmax", "l2"])
 def test_a_score_common_to_a_row_is_forgotten_whatever_keys_are_worth(name: str) -> None:
     """Where a position's share differs by key alone: what rows share is not level, and E is far below what it is added to."""
@@ -152,30 +85,12 @@ def test_a_score_common_to_a_row_is_forgotten_whatever_keys_are_worth(name: str)
     torch.testing.assert_close(found.rows.value(), louder.rows.value(), rtol=1e-12, atol=0)
 
 
-def test_traits_of_those_that_are_known() -> None:
-    found = {}
-    for name in NAMES:
-        base = torch.full((1, 2, 2, 5, 5), 0.7, dtype=torch.float64)
-        found[name] = traits(components.load("normaliser", name), base, True)
-    assert found["softmax"] == Traits("forgotten", "constant")
-    assert found["l2"] == Traits("forgotten", "level")
-    assert found["swish_l2"] == Traits("level", "level")
-    assert {found[name].shift for name in ("exp", "sigmoid", "relu2", "softmax_off_by_one")} == {"felt"}
-
-
 def test_what_is_added_to_a_denominator_is_seen() -> None:
     """A millionth of a millionth of a millionth of a millionth: rows do not sum to one, and a common score is felt."""
     base = torch.zeros((1, 2, 1, 5, 5), dtype=torch.float64)
     found = traits(lambda x: x.exp() / (x.exp().sum(-1, keepdim=True) + 1e-24), base, True)
     assert found.shift != "forgotten"
     assert found.sums != "constant"
-
-
-def test_slope_is_the_derivative() -> None:
-    x = torch.tensor([0.3, -0.2], dtype=torch.float64)
-    ones = torch.ones_like(x)
-    for order, wanted in ((1, 3 * x**2), (2, 6 * x), (3, 6 * ones)):
-        torch.testing.assert_close(slope(lambda y: y**3, x, *[ones] * order), wanted)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,8 @@
 """Any map of states by its own derivatives: as exact as what was worked out on paper, and as 400 digits; refused where it cannot be."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import exact
-import mpmath as mp
 import numpy as np
 import pytest
 import torch
@@ -63,74 +60,6 @@ def test_a_whole_block_too() -> None:
     paper, found = step(block, wide).rest, expand_map(block, wide, "it").rest
     torch.testing.assert_close(found.log, paper.log, rtol=1e-11, atol=1e-11)
     torch.testing.assert_close(found.unit, paper.unit, rtol=1e-9, atol=1e-9)
-
-
-def split(rows: list[list[Any]], heads: int) -> list[list[list[Any]]]:
-    width = len(rows[0]) // heads
-    return [[row[h * width : (h + 1) * width] for row in rows] for h in range(heads)]
-
-
-def soft(row: list[Any]) -> list[Any]:
-    e = [mp.exp(b) for b in row]
-    return [v / mp.fsum(e) for v in e]
-
-
-def scores(layer: Any, pair: int, x: list[list[Any]]) -> list[list[list[Any]]]:
-    """By head and row."""
-    q, k = (split(exact.affine(maps[pair], x), layer.heads) for maps in (layer.queries, layer.keys))
-    shrink = mp.mpf(layer.head_width**-0.5)
-    return [[[mp.fdot(a, b) * shrink for b in k[h]] for a in q[h]] for h in range(layer.heads)]
-
-
-def output(layer: Any, weights: list[list[list[Any]]], x: list[list[Any]]) -> list[list[Any]]:
-    values = split(exact.affine(layer.value, x), layer.heads)
-    contexts = [exact.product(p, v) for p, v in zip(weights, values)]
-    return exact.affine(layer.output, [[v for c in contexts for v in c[i]] for i in range(len(x))])
-
-
-def two_softmaxes(layer: Any, x: list[list[Any]]) -> list[list[Any]]:
-    first, second = (scores(layer, pair, x) for pair in (0, 1))
-    weights = [
-        [[a - mp.mpf(0.5) * b for a, b in zip(soft(r), soft(s))] for r, s in zip(first[h], second[h])]
-        for h in range(layer.heads)
-    ]
-    return output(layer, weights, x)
-
-
-def linear(layer: Any, x: list[list[Any]]) -> list[list[Any]]:
-    def feature(row: list[Any]) -> list[Any]:
-        return [v + 1 if v > 0 else mp.exp(v) for v in row]
-
-    q, k, v = (split(exact.affine(m, x), layer.heads) for m in (layer.query, layer.key, layer.value))
-    contexts = []
-    for h in range(layer.heads):
-        products = [[mp.fdot(feature(a), feature(b)) for b in k[h]] for a in q[h]]
-        contexts.append(exact.product([[p / mp.fsum(row) for p in row] for row in products], v[h]))
-    return exact.affine(layer.output, [[v for c in contexts for v in c[i]] for i in range(len(x))])
-
-
-EXACT: dict[str, tuple[str, Callable[..., Any]]] = {
-    "two softmaxes": ("foreign:TwoSoftmaxes", two_softmaxes),
-    "linear": ("linear", linear),
-}
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_in_400_digits(name: str) -> None:
-    attention, wanted_by = EXACT[name]
-    made, state = prepared(alone(attention=attention), draws=1, tokens=4)
-    layer, logs = made.blocks[0].attention, []
-    for log10 in (-3.0, -30.0, -100.0):
-        given = order_draws.at(state, np.array([log10]))
-        found = mix(layer, given)
-        with mp.workdps(exact.DIGITS):
-            scale = mp.exp(mp.mpf(float(given.rest.log)))
-            rows = zip(given.rest.unit[0, 0].tolist(), [given.common[0, 0, 0].tolist()] * 4)
-            x = [[mp.mpf(c) + mp.mpf(r) * scale for r, c in zip(rest, common)] for rest, common in rows]
-            wanted = exact.rest(wanted_by(layer, x))
-            assert exact.distance(found.rest.unit[0, 0], float(found.rest.log), wanted) < 1e-9
-            logs.append(exact.size_log10(wanted))
-    assert (logs[1] - logs[2]) / 70 == pytest.approx(3, abs=1e-9)
 
 
 def test_what_cannot_be_derived_says_what_is_missing() -> None:

@@ -12,7 +12,6 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Network, Shape, build
 from rankfall.rank import bounds
 from rankfall.rank.centred.block import propagate
-from rankfall.rank.centred.state import begin
 from rankfall.rank.law.measure import law
 from rankfall.rank.residual import matrix_norm
 from rankfall.report.schema import schema
@@ -95,39 +94,6 @@ def test_proven_bound_bounds(seed: int, mlp: str) -> None:
     assert held
 
 
-@pytest.mark.parametrize("tokens", [2, 9])
-def test_proven_bound_step_by_step(tokens: int) -> None:
-    """Its proof in numpy, at the very edge of the condition: P by q, both norms, heads summed, and the centre moved to the mean."""
-    generator = np.random.default_rng(tokens)
-    made = network(tokens, depth=1, width=6, heads=2).double()
-    attention = made.blocks[0].attention
-    for _ in range(30):
-        x = generator.standard_normal((tokens, 6)) * generator.exponential(size=(tokens, 1))
-        for linear in (attention.query, attention.key, attention.value, attention.output):
-            linear.weight.data = torch.from_numpy(generator.standard_normal((1, 6, 6)))
-        state = begin(made, torch.from_numpy(x)[None, None])
-        attention.query.weight.data *= 1.256 * (1 - 1e-12) / float(bounds.bounds(made.blocks[0], state).score_range)
-        rest, moved = x - x.mean(0), np.zeros((tokens, 6))  # moved: SA(X) less the rows q_h^T X W_h, and no bias
-        for h in range(2):
-            part = slice(3 * h, 3 * h + 3)
-            q, k, v = (m.weight[0].numpy()[:, part] for m in (attention.query, attention.key, attention.value))
-            e = rest @ q @ k.T @ rest.T / math.sqrt(3)
-            scores = (x @ q + attention.query.bias[0, 0, part].numpy()) @ k.T @ rest.T / math.sqrt(3)
-            shared = np.exp((scores - e)[0])
-            shared, p = shared / shared.sum(), np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-            assert np.linalg.norm(p - shared, 1) <= 4 * np.linalg.norm(e, 1)
-            assert np.linalg.norm(p - shared, np.inf) <= 4 * np.abs(e).max()
-            moved += (p - shared) @ rest @ v @ attention.output.weight[0].numpy()[part]
-        made_of_it = attention(torch.from_numpy(x)[None, None])[0, 0].numpy()
-        about_mean = moved - moved.mean(0)
-        np.testing.assert_allclose(made_of_it - made_of_it.mean(0), about_mean, atol=1e-9)
-        limit = 10 ** float(bounds.bounds(made.blocks[0], state).log10_proven)
-        size, centred = (math.sqrt(np.linalg.norm(m, 1) * np.linalg.norm(m, np.inf)) for m in (moved, about_mean))
-        centring = 2 * (1 - 1 / tokens)
-        assert centred <= centring * size * (1 + 1e-12)
-        assert size <= limit / centring
-
-
 def test_the_mean_may_be_that_much_worse_than_another_centre() -> None:
     """2 (1 - 1/T) is what taking the mean off costs at worst, nearly, in the composite norm: it has to be in the bound."""
     tokens = 5
@@ -179,16 +145,6 @@ def test_slack_is_bound_over_residual() -> None:
         if row["layer"] == 1:
             assert row["log10_theorem"] == pytest.approx(row["log10_lemma"])
             assert row["theorem_contracts"] != row["vacuous"]
-
-
-def test_theorem_without_gamma_takes_the_largest_factor() -> None:
-    """Not that of the layer whose factor with gamma is largest: written out from the layers' own columns."""
-    rows = [r for r in measured(network(depth=4, width=12, heads=3, spread=0.1), samples=1) if r["layer"]]
-    start = rows[0]["log10_lemma"] - rows[0]["log10_contraction"]
-    for layers in range(1, 5):
-        most = max(row["log10_factor"] - math.log10(row["gamma"]) for row in rows[:layers])
-        by_hand = (3**layers - 1) / 2 * most + 3**layers * start
-        assert rows[layers - 1]["log10_theorem_no_gamma"] == pytest.approx(by_hand)
 
 
 def test_terms_by_hand() -> None:

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from rankfall.design import Component
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.rank.orders import draws as order_draws
 from rankfall.rank.orders import measure as module
@@ -193,13 +192,6 @@ def test_an_attention_has_the_masks_that_it_needs_and_no_rows_of_others() -> Non
     assert all(row["method"] != "none" for row in found)
     (reason,) = {row["reason"] for row in module.orders(Context(), attentions=["delta"], masks=["none"], **asked)}
     assert reason == "a recurrence runs from the first token to the last: its mask is causal"
-
-
-def test_a_component_that_does_not_load_is_no_missing_order() -> None:
-    with pytest.raises(RankfallError, match="defines no function or class 'none_such'"):
-        module.orders(Context(), normalisers=["softmax", "test_orders:none_such"])
-    with pytest.raises(RankfallError, match="3 heads do not divide the width 8"):
-        module.orders(Context(), heads=[3])
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,10 @@ from helpers import cells
 from torch import Tensor
 
 from rankfall.measure.context import Context
-from rankfall.measure.member import each_network
 from rankfall.nets.network import Network, Shape, build
 from rankfall.random_streams import stream
 from rankfall.rank.paths import ends as _path_ends
 from rankfall.rank.paths.ends import SKIP, path_ends
-from rankfall.rank.paths.equal_tokens import Symbols, are_states_alike, indistinct
 from rankfall.rank.paths.measure import at_once, draw, paths, read
 from rankfall.tasks.sorting import sorting
 from rankfall.train.data import Data
@@ -136,69 +134,7 @@ def test_every_seed_draws_its_own_paths_whoever_shares_its_stack() -> None:
     assert of(both, 1) != of(swapped, 1)
 
 
-UNPLACED = {"position": "none", "residual": "add", "mlp": "none", "norm": "layer"}
 EVERY = np.array(list(product((SKIP, 0, 1), repeat=2)))
-
-
-@pytest.mark.parametrize("frozen", [False, True])
-@pytest.mark.parametrize("placement", ["post", "pre"])
-def test_equal_tokens_computed_once_end_as_all_of_them_do(placement: str, frozen: bool) -> None:
-    """Of five tokens three are different; the copies of a symbol weigh as much as they do one by one."""
-    network, _, _ = example(**UNPLACED, norm_placement=placement)
-    alone = next(each_network(network))
-    inputs = torch.tensor([[[4, 1, 4, 2, 4]]])
-    assert indistinct(alone, inputs)
-    symbols = Symbols.count_symbols(inputs, torch.float64)
-    assert symbols.numbers.tolist() == [[[1, 2, 4]]] and symbols.first.tolist() == [1, 3, 0]
-    full = [x[:, :, symbols.first] for x in alone.states(inputs)] if frozen else None
-    few = path_ends(alone, alone.lift(symbols.numbers), EVERY, full, symbols.weights)
-    assert few.shape[3] == 3
-    torch.testing.assert_close(
-        few[..., symbols.of_token, :], ended(alone, inputs, EVERY, frozen), rtol=1e-11, atol=1e-11
-    )
-
-
-@pytest.mark.parametrize(
-    "different",
-    [
-        {"position": "learned"},
-        {"position": "toeplitz"},
-        {"mask": "causal"},
-        {"norm": "column"},
-        {"normaliser": "urpe"},
-        {"sentinels": "bos"},
-        {"mlp": "gelu"},
-    ],
-)
-def test_nothing_is_assumed_of_networks_that_may_tell_equal_tokens_apart(different: dict[str, Any]) -> None:
-    network, data, _ = example(**UNPLACED | different)
-    assert not indistinct(network, data.test.inputs)
-    assert indistinct(example(**UNPLACED)[0], data.test.inputs)
-    assert not indistinct(example(**UNPLACED)[0], data.test.inputs.double())  # vectors, which are hardly ever equal
-
-
-def edited_embedding(network: Network) -> None:
-    network.embedding.register_forward_hook(lambda own, given, x: x.cumsum(2))  # type: ignore[union-attr]
-
-
-def edited_first_place(network: Network) -> None:
-    """Which a sequence whose first token has a symbol of its own would not show."""
-    first = torch.zeros(5, 8, dtype=torch.float64)
-    first[0, 0] = 3
-    network.embedding.register_forward_hook(lambda own, given, x: x + first[: x.shape[2]])  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("edit", [None, edited_embedding, edited_first_place])
-def test_equal_tokens_are_computed_once_where_the_code_as_it_is_shows_them_alike(
-    edit: Any,
-) -> None:
-    """Assume nothing of a stranger's embedding."""
-    network = next(each_network(example(**UNPLACED)[0]))
-    if edit:
-        edit(network)
-    inputs = torch.tensor([[[0, 1, 2, 3, 4], [3, 1, 4, 2, 0]]])  # in which nothing could be seen
-    assert indistinct(network, inputs)
-    assert are_states_alike(network, inputs, EVERY) == (edit is None)
 
 
 @pytest.mark.parametrize("frozen", [False, True])

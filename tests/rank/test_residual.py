@@ -100,59 +100,6 @@ def test_best_centres_against_linear_programs(x):
     assert best * (1 - 1e-7) - 1e-7 * size <= upper <= best * 1.03 + 1e-7 * size
 
 
-def row_centre_by_loops(x: np.ndarray, steps: int = 400) -> tuple[np.ndarray, float]:
-    """The game as `row_centre` describes it, for one matrix and in numpy."""
-
-    def radius(c: np.ndarray) -> float:
-        return float(abs(x - c).sum(1).max())
-
-    best = min(x.mean(0), np.median(x, 0), key=radius)
-    upper, lower, centre, weights = radius(best), 0.0, best, np.full(len(x), 1 / len(x))
-    for number in range(1, steps + 1):
-        distance = abs(x - centre).sum(1)
-        if distance.max() < upper:
-            upper, best = distance.max(), centre
-        response = np.exp(8 * math.sqrt(number) * (distance / distance.max() - 1))
-        pace = 2 / (number + 2)
-        weights = (1 - pace) * weights + pace * response / response.sum()
-        order = x.argsort(0)
-        answer = np.array([x[o, d][np.searchsorted(weights[o].cumsum(), 0.5)] for d, o in enumerate(order.T)])
-        lower = max(lower, float(weights @ abs(x - answer).sum(1)))
-        centre = (1 - pace) * centre + pace * answer
-        if upper - lower <= 0.01 * upper:
-            break
-    return best, lower
-
-
-def composite_centre_by_loops(x: np.ndarray) -> tuple[np.ndarray, float]:
-    def size(c: np.ndarray) -> float:
-        return math.sqrt(abs(x - c).sum(0).max() * abs(x - c).sum(1).max())
-
-    rows, radius = row_centre_by_loops(x)
-    median = np.median(x, 0)
-    best = min([x.mean(0), *(median + k / 8 * (rows - median) for k in range(9))], key=size)
-    lower, centre, scale = math.sqrt(abs(x - median).sum(0).max() * radius), best, abs(x - best).mean()
-    for number in range(200):
-        gap = centre - x
-        columns, lines = abs(gap).sum(0), abs(gap).sum(1)
-        way = np.sign(gap[lines.argmax()]) / lines.max()
-        way[columns.argmax()] += np.sign(gap[:, columns.argmax()]).sum() / columns.max()
-        centre = centre - scale * way / np.linalg.norm(way) / 2 / math.sqrt(1 + number)
-        best = min(best, centre, key=size)
-    return best, min(lower, size(best))
-
-
-@pytest.mark.parametrize("tokens", [2, 5, 6])
-def test_searches_are_those_of_a_loop(tokens):
-    x = np.random.default_rng(tokens).normal(size=(3, tokens, 4)) ** 3
-    for ours, loop in ((res.row_centre, row_centre_by_loops), (res.composite_centre, composite_centre_by_loops)):
-        centres, lower = ours(torch.from_numpy(x))
-        for number, one in enumerate(x):
-            expected, bound = loop(one)
-            np.testing.assert_allclose(centres[number], expected, rtol=1e-9, atol=1e-12)
-            assert float(lower[number]) == pytest.approx(bound, rel=1e-9)
-
-
 def test_composite_centre_is_close_to_a_brute_force_search():
     """Two columns, a grid of 401 x 401 centres: what descent finds is within 1 % of the best grid point, and above
     the bound.
@@ -219,13 +166,6 @@ def test_what_passes_differ_by_beside_the_first_direction(width: int) -> None:
     other[:2, :2] += torch.tensor([[0.5, 0.25], [0.125, 2e-4]], dtype=torch.float64)[:, :width]
     expected = 0.2 if width > 1 else 0.0
     assert float(second_difference(x, other)) == pytest.approx(expected, rel=1e-6, abs=1e-12)
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="composite"):
-        res.matrix_norm(MATRIX, "l7")
-    with pytest.raises(ValueError, match="mean, best"):
-        res.centre_of(MATRIX, "median")
 
 
 @pytest.mark.parametrize("norms", [res.NORMS, ("l1",), ("frobenius", "composite"), ("linf", "spectral"), ()])

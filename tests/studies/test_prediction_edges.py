@@ -24,22 +24,6 @@ def test_networks_that_end_alike_have_no_explained_variance(share: float) -> Non
     assert rows.value.isna().all()
 
 
-@pytest.mark.long
-def test_what_is_learned_from_networks_that_end_alike_puts_none_before_another() -> None:
-    found = networks()
-    for outcome, share in (
-        ("trains", 0.1),
-        ("over_chance", 0.1),
-        ("trains", 0.9),
-        ("over_chance", 0.9),
-        ("steps", 0.1),
-    ):
-        ends_so = np.where(found.index == 7, 1 - share, share)
-        rows = analysis(ended(found.assign(over_chance=ends_so)))
-        rows = rows[(rows.outcome == outcome) & rows.statistic.isin(["auc", "somers_d"])]
-        assert set(rows.value) == {0.5 if outcome == "trains" else 0.0}, outcome
-
-
 def test_networks_that_a_model_cannot_tell_apart_tie() -> None:
     """Of the networks learned from depth decides nothing, of those judged all; scores differ by rounding and the intercept."""
     found = networks(architectures=40, seeds=1)
@@ -49,16 +33,6 @@ def test_networks_that_a_model_cannot_tell_apart_tie() -> None:
     found = analysis(ended(found))
     depth = one(found, task="a", outcome="over_chance", statistic="somers_d", model="depth", over=DESIGN)
     assert depth.value == pytest.approx(0.0, abs=1e-12)
-
-
-@pytest.mark.long
-def test_an_r2_is_of_each_network_once() -> None:
-    found = networks(tasks=("a", "b", "c"))
-    found = ended(found.assign(over_chance=np.where(found.task == "c", 0.9, found.over_chance)))
-    rows = analysis(found)
-    for task, count in (("a", 240), ("c", 0), ("all", 480)):
-        row = one(rows, task=task, outcome="over_chance", statistic="r2", model="depth", over=DESIGN)
-        assert row.pairs == count and (row.networks == 480 or task != "all")
 
 
 @pytest.mark.long

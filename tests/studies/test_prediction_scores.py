@@ -15,7 +15,7 @@ from studies.prediction.prediction_scores.held_out import judge
 from studies.prediction.prediction_scores.measure import KNOWS, ends
 from studies.prediction.prediction_scores.pairs import auc, explain_variance, somers_d
 from studies.prediction.prediction_scores.rows import DESIGN, SIZE
-from studies.prediction.prediction_scores.sentence import say_prediction
+from studies.prediction.prediction_scores.shown import say_prediction
 from studies.prediction.prediction_scores.verdict import of_alone, of_gain
 
 
@@ -39,14 +39,6 @@ def test_a_predictor_that_decides_has_an_auc_of_one() -> None:
         > 0.9
     )
     assert one(rows, task="a", outcome="steps", kind="alone", predictor="residual", over=SIZE).value > 0.95
-
-
-def test_a_number_that_is_best_in_the_middle_is_found() -> None:
-    found = networks()
-    found = ended(found.assign(over_chance=1 - 0.4 * found.birth_norm_growth.abs()))
-    assert (
-        one(analysis(found), task="a", outcome="trains", kind="alone", predictor="norm_growth", over=SIZE).value > 0.97
-    )
 
 
 def test_noise_covers_chance() -> None:
@@ -89,16 +81,6 @@ def test_what_follows_from_depth_adds_nothing_to_it() -> None:
     assert added.verdict == "adds nothing" and abs(added.gain) < 0.01
 
 
-def test_largest_depth_is_of_architectures() -> None:
-    found = networks(architectures=60)
-    mean = found.groupby("architecture").birth_own_share.transform("mean")
-    found = ended(found.assign(over_chance=1 / (1 + np.exp(-(3 * mean - np.log2(found.depth) + 3)))))
-    found["birth_own_share"] = mean
-    row = one(analysis(found), task="a", outcome="largest_depth", kind="alone", predictor="own_share", over=SIZE)
-    assert row.value > 0.9 and row.networks == len(found)
-    assert row.pairs <= 10 * 6 * 5 / 2
-
-
 def test_a_task_whose_networks_end_alike_has_a_reason() -> None:
     found = networks(tasks=("a", "b"))
     found = ended(found.assign(over_chance=np.where(found.task == "b", 0.9, found.over_chance)))
@@ -137,15 +119,6 @@ def test_a_part_that_decides_is_predicted_and_what_mirrors_it_adds_nothing() -> 
         for null in (SIZE, DESIGN)
     }
     assert verdicts == {SIZE: "adds", DESIGN: "adds nothing"}
-
-
-def test_a_part_that_decides_by_depth_is_predicted() -> None:
-    """With a norm networks become better with depth, without one worse; in the mean over depths both are the same."""
-    found = networks()
-    normed, depth = alternate(found), found.depth.map({2: 0.2, 8: 0.5, 32: 0.8})
-    found = ended(found.assign(over_chance=np.where(normed, depth, 0.99 - depth), norm=np.where(normed, "layer", None)))
-    assert score_parts(found, "over_chance", "somers_d", DESIGN) > 0.98
-    assert score_parts(found, "over_chance", "somers_d", SIZE) < 0.2
 
 
 def test_parts_that_decide_nothing_are_at_chance() -> None:
@@ -264,12 +237,6 @@ def test_verdicts() -> None:
     assert of_gain("somers_d", -0.01, 0.039) == "adds nothing"
     assert of_gain("r2", -0.01, 0.021) == "undecided"
     assert of_gain("r2", float("nan"), float("nan")) == "undecided"
-
-
-def test_the_interval_of_all_predictors_is_wider() -> None:
-    values = np.concatenate([[0.5], np.linspace(0, 1, 1001)])
-    low, high, low_of_all = ends(values, 10)
-    assert (low, high, low_of_all) == pytest.approx((0.025, 0.975, 0.0025))
 
 
 def test_figure_and_sentence_say_what_adds_and_what_does_not() -> None:

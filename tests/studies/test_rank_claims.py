@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from claim_verdicts import claim_named
 
 from rankfall import components
 from rankfall.measure.context import Context
 from rankfall.overview.claims import decide
+from rankfall.report.claim import claims
 from rankfall.report.decision import UNDECIDED
 from studies.claims.affine_rank.experiment import rank_of, tokens_of
 from studies.claims.cosine_recursion.network import states
 from studies.claims.cosine_recursion.recursion import Regime, cosines, mlp
-from studies.claims.cosines import unit_deviation
 from studies.claims.gap_gradients.experiment import attention, derivatives, layer_output, outer
 from studies.claims.lambda_skip.experiment import LAW
 from studies.claims.norm_equilibria.experiment import equilibrium, run
 from studies.claims.query_gradients.experiment import query_gradient
+from studies.claims.rules import line, slopes
 from studies.claims.score_scales.limits import (
     cosine_after,
     critical_of_both,
@@ -30,7 +30,7 @@ from studies.claims.score_scales.limits import (
     squares_of_weights,
 )
 from studies.claims.stream_products.maps import free, log10_gains, log10_rates, log10_spread, sinkhorn, stochastic
-from studies.claims.trends import line, slopes
+from studies.claims.untrained import unit_deviation
 from studies.claims.width_collapse.experiment import attend, orthonormal, stable
 
 
@@ -45,7 +45,8 @@ def test_a_difference_at_its_bound_says_how_many_seeds_it_would_take() -> None:
             for line, value in (("beta 3", 0.5 + off), ("recursion, beta 3", 0.5))
         ]
     )
-    found = decide(claim_named(BOTH_SEE), {"evidence": rows}.get)
+    (claim,) = (one for one in claims() if one.name == BOTH_SEE)
+    found = decide(claim, {"evidence": rows}.get)
     assert found is not None and found.verdict == UNDECIDED
     assert found.wants == "about 10 seeds for beta 3, whose difference lies 0.01 from the bound"
 
@@ -168,8 +169,8 @@ def test_products_of_streams_are_those_of_matrices() -> None:
 
 @pytest.mark.parametrize("kind", ["A", "A + skip", "A + skip, doubled as published", "A + skip + norm"])
 def test_derivatives_by_a_value_map_are_those_of_autograd(kind: str) -> None:
-    from studies.claims.cosines import linear_map
     from studies.claims.gap_gradients.experiment import KINDS, NAME
+    from studies.claims.untrained import linear_map
 
     tokens, depth = 4, 2
     x = orthonormal(0, tokens) * (tokens**0.5 if KINDS[kind][3] else 1.0)

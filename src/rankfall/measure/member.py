@@ -1,12 +1,37 @@
-"""Single networks of a stack, for work that differs between members: a stack would do the work of all for each."""
+"""Networks and data as measures need them: in float64, and single networks of a stack for work that differs between members."""
 
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+from torch import Tensor
+
+from rankfall.measure.context import Context
 from rankfall.nets.network import Network
 from rankfall.tasks._dataset import Split
 from rankfall.train.data import Data
+
+
+def in_float64(context: Context, samples: int) -> tuple[Network, Tensor]:
+    """Return a copy of the network in float64, and the inputs of its first test samples (K, B, ...)."""
+    inputs = context.data.test.inputs[:, :samples]
+    return copy.deepcopy(context.network).double(), double_values(inputs)
+
+
+def double_values(x: Tensor) -> Tensor:
+    """Return a tensor in float64, unless it holds symbols."""
+    return x.double() if x.is_floating_point() else x
+
+
+def mean_of_samples(values: Tensor, reason: str) -> dict[str, Any]:
+    """Return mean and deviation of the values (B,) of samples; with a reason instead if a sample has none."""
+    known = bool(values.isfinite().all())
+    return {
+        "value": values.mean().item() if known else None,
+        "deviation": values.std().item() if known and len(values) > 1 else None,
+        "value_reason": "" if known else reason,
+    }
 
 
 def each_network(network: Network) -> Iterator[Network]:

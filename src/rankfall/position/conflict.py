@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from rankfall.annotations import Axes, Figure, Read
 from rankfall.errors import RankfallError
-from rankfall.rank.orders.figure import look
+from rankfall.rank.orders.figure import SHADES, shade
 from rankfall.rank.orders.shown import OF_ATTENTION
 from rankfall.report.account import account
 from rankfall.report.colours import DIRECTION
@@ -77,7 +77,7 @@ def figure(
             zorder=1,
         )
         note_cut(bar.lines[2][0], point["rows"], point["kept"] - point["deviation"], POSITIVE)
-        colour = look(point["order"])[0]
+        colour = SHADES[shade(point["order"])]
         axis.scatter(point["rows"], point["kept"], size, colour, edgecolors="#333333", linewidths=0.7, zorder=2)
     axis.set(
         xlabel="distinct rows of equal tokens at random weights, as a share of the tokens (probe)",
@@ -86,7 +86,7 @@ def figure(
     )
     axis.set_xticks([0, 0.25, 0.5, 0.75, 1])
     draw_names(axis, points)
-    keys(figure, {look(point["order"])[0]: point["order"] for point in points})
+    keys(figure, {SHADES[shade(point["order"])]: point["order"] for point in points})
     numbers = DataFrame(found).drop(columns="each").sort_values("kept", ascending=False, na_position="last")
     said = caption(found, times, best, task, known.seeds, say_differ(table)) + say_cut(figure, "a bar")
     return Picture(figure, said + say_unplaced(found) + known.left_out, numbers)
@@ -152,7 +152,7 @@ def keys(figure: Figure, orders: dict[str, float]) -> None:
         style = {"marker": "o", "linestyle": "none", "markeredgecolor": "#333333", "markeredgewidth": 0.7}
         return Line2D([], [], markersize=size**0.5, markerfacecolor=colour, label=text, **style)  # type: ignore[arg-type]
 
-    meanings = {look(float("nan") if p is None else p)[0]: text for p, text in ORDERS.items()}
+    meanings = {SHADES[shade(float("nan") if p is None else p)]: text for p, text in ORDERS.items()}
     shown = [dot(60, colour, meanings.get(colour, f"{order:.1f}")) for colour, order in orders.items()]
     sizes = [dot(area(cost), "white", f"{100 * cost:.0f} points") for cost in (0.0, FAR / 2, FAR)]
     look_of = {"fontsize": 8, "title_fontsize": 8, "alignment": "left"}

@@ -100,7 +100,8 @@ def figure(
             panel.plot(line.layer, line["mean"], color=colour(str(variant)), linewidth=0.7, linestyle="--")
     top = float((points["mean"] + points.samples).max())
     grid.set(ylabel="relative residual", **({} if log else {"ylim": (0, max(1.05, min(top, 1.5)))}))
-    floors = floors_of(table[table.floor.fillna(False).astype(bool)]) if log else {}
+    noisy = sorted(table["dtype"][table.floor.fillna(False).astype(bool)].unique()) if log else []
+    floors = {str(name): 16 * float(np.finfo(str(name)).eps) for name in noisy}
     for name, height in floors.items():
         grid.refline(y=height, color=CHANCE, linestyle=":", label=f"rounding of {name}")
     legend_below(grid, 5)
@@ -121,11 +122,6 @@ def figure(
     why = describe_missing(table, "value", ["panel", "variant"])
     alike = coincide(each, "variant", "layer", "value", ["panel"], log=log, span=None if log else 1.05)
     return Picture(grid.figure, caption + describe_finding(points) + cut + alike + why, points)
-
-
-def floors_of(rows: DataFrame) -> dict[str, float]:
-    """Return the floor of each number format in which some value is rounding."""
-    return {str(name): 16 * float(np.finfo(str(name)).eps) for name in sorted(rows["dtype"].unique())}
 
 
 def summary(table: DataFrame, by: "list[str] | tuple[str, ...]" = ("variant", "layer")) -> DataFrame:
@@ -165,10 +161,9 @@ def say_sizes(panels: DataFrame) -> str:
     names = name_models(panels.model)
     said = []
     for model, *sizes in panels[["model", *SIZES]].drop_duplicates().itertuples(index=False, name=None):
-        layers, heads, width = sizes
-        _, of_sizes = PUBLISHED_CURVES.get(short(model), ("", tuple(sizes)))
-        other = "" if tuple(sizes) == of_sizes else f" (not the published {' x '.join(map(str, of_sizes))})"
-        said.append(f"{names[model]} {layers} x {heads} x {width}{other}")
+        _, published_sizes = PUBLISHED_CURVES.get(short(model), ("", tuple(sizes)))
+        other = f" (not the published {' x '.join(map(str, published_sizes))})" * (tuple(sizes) != published_sizes)
+        said.append(f"{names[model]} {' x '.join(map(str, sizes))}{other}")
     return f"Layers x heads x width: {', '.join(said)}."
 
 

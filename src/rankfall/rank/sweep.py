@@ -3,7 +3,6 @@
 It works for any axis of the grid, since every table of cells has them as columns.
 """
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from rankfall.report.colours import colours
 from rankfall.report.labels import join, labels, many, order
 from rankfall.report.lines import legend_below, steps, summary
 from rankfall.report.lines import lines as drawn
-from rankfall.report.ranking import UNDECIDED, find_first, gather, say_ends
+from rankfall.report.ranking import gather, say_ends
 from rankfall.report.selection import describe_filter, one_a_seed, select_asked, select_finished
 from rankfall.report.settings import PARTS
 from rankfall.report.style import Picture, power, space_ticks, tower
@@ -48,16 +47,7 @@ def figure(
     list. `x`: `layer`, or a column, such as `depth`, against which the last layer is drawn. `shared`: all panels share one vertical
     axis.
     """
-    whole = select_asked(read("law"), where)
-    data = select_finished(read("law"), "sweep", where)
-    for needed in (*lines, *panels, x):
-        if needed not in data:
-            raise RankfallError(f"figure sweep: {needed!r} is not a column of the table law")
-    whole = whole.assign(line=join_labels(whole, lines), panel=join_labels(whole, panels, named=True))
-    data = whole[whole.status == "done"]
-    if x != "layer":
-        data = data[data.layer == data.depth]
-    one_a_seed(data, "sweep", ["panel", "line", *([x] if x != "layer" else [])])
+    whole, data = select_points(read("law"), "sweep", lines, panels, x, where)
     left_out, data = data[has_no_residual(data)], without_gaps(data, x)
     if data.empty:
         raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
@@ -93,6 +83,25 @@ def figure(
     return Picture(grid.figure, text, points)
 
 
+def select_points(
+    table: DataFrame, figure: str, lines: list[str], panels: list[str], x: str, where: dict[str, Any]
+) -> tuple[DataFrame, DataFrame]:
+    """Return the requested rows and those of finished cells, with the labels of their `line` and `panel`.
+
+    If `x` is another column than `layer`, only rows of the last layer are returned.
+    """
+    for column in (*lines, *panels, x):
+        if column not in table:
+            raise RankfallError(f"figure {figure}: {column!r} is not a column of its table")
+    select_finished(table, figure, where)  # an error if there is none
+    whole = select_asked(table, where)
+    whole = whole.assign(line=join_labels(whole, lines), panel=join_labels(whole, panels, named=True))
+    data = whole[whole.status == "done"]
+    data = data if x == "layer" else data[data.layer == data.depth]
+    one_a_seed(data, figure, ["panel", "line", *([x] if x != "layer" else [])])
+    return whole, data
+
+
 def without_gaps(data: DataFrame, x: str) -> DataFrame:
     """Return the points at which no seed and no sequence lacks a value. A line ends at the first layer that lacks one."""
     line = ["panel", "line"]
@@ -122,15 +131,7 @@ def scaled(axis: Axes, data: DataFrame, x: str) -> None:
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
     last = int(np.log10(max(1.0, -low)))
     # With many decades there is no room for the first ticks.
-    first = (
-        list(TICKS)
-        if last < 3
-        else [value for value in TICKS if value != HALF]
-        if last < 5
-        else [0.0, -10.0]
-        if last < 20
-        else [0.0]
-    )
+    first = [0.0] if last >= 20 else [0.0, -10.0] if last >= 5 else [one for one in TICKS if one != HALF or last < 3]
     kept = {value: TICKS[value] for value in first}
     ticks = kept | {-(10.0**power): tower(power) for power in space_ticks(3, last)}
     ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
@@ -145,18 +146,11 @@ def scaled(axis: Axes, data: DataFrame, x: str) -> None:
 
 
 def describe_finding(each: DataFrame, x: str) -> str:
-    """Write where rank is lost most and kept best at the end of the axis, by panel, since panels differ in more than their lines."""
-    ends = [(str(panel), *say_end(part, x)) for panel, part in each.groupby("panel")]
-    if len(ends) == 1:
-        return f"The residual is {ends[0][2]}."
-    if len(ends) <= NAMED:
-        return f"The residual is {'; '.join(f'{said} ({panel})' for panel, _, said in ends)}."
-    counts = Counter(name for _, names, _ in ends for name in names)
-    if not counts:
-        return f"Of {len(ends)} panels none is ranked ({UNDECIDED})."
-    most = max(counts.values())
-    first = [name for name in sorted(counts, key=order) if counts[name] == most]
-    return f"The residual at the end is smallest, or ties with the smallest, most often in {join(first)}: {most} of {len(ends)} panels."
+    """Write where rank is lost most and kept best at the end of the axis, by panel; empty for many panels."""
+    ends = {str(panel): say_end(part, x) for panel, part in each.groupby("panel")}
+    if len(ends) > NAMED:
+        return ""
+    return f"The residual is {'; '.join(said + f' ({panel})' * (len(ends) > 1) for panel, said in ends.items())}."
 
 
 def others(data: DataFrame, shown: list[str]) -> str:
@@ -170,13 +164,10 @@ def others(data: DataFrame, shown: list[str]) -> str:
     return f" Lines of one panel differ in {join(part.replace('_', ' ') for part in differ)} too." if differ else ""
 
 
-def say_end(part: DataFrame, x: str) -> tuple[list[str], str]:
-    """Return the lines of one panel with the smallest residual, and a text that says which and where."""
+def say_end(part: DataFrame, x: str) -> str:
+    """Write which lines of one panel have the smallest and the largest residual at the end of the axis."""
     at = part[x].max()
-    there = part[part[x] == at]
-    found = gather(there, "log10_residual", "line")
+    found = gather(part[part[x] == at], "log10_residual", "line")
     lines = part.line.nunique()
     some = f", of the {len(found.values)} of {lines} lines that reach it" if len(found.values) < lines else ""
-    return find_first(
-        found, most=False
-    ), f"{say_ends(found, power, 'largest', 'smallest', high=False)} at {x} {at:g}{some}"
+    return f"{say_ends(found, power, 'largest', 'smallest', high=False)} at {x} {at:g}{some}"

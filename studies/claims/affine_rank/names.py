@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 NAME = "affine_rank"
 CHANGE, RESIDUAL = (
     "affine rank after minus before, by affine rank before",

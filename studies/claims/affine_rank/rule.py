@@ -1,5 +1,3 @@
-"""Decide the claim `affine_rank`."""
-
 from rankfall import Decision, Extension, Read, Series, Threshold, evidence_rows, judge
 from studies.claims.affine_rank.names import BESIDE, CHANGE, RESIDUAL, THROUGH
 

@@ -1,4 +1,2 @@
-"""Names that the experiment and the rules share."""
-
 PEAK = "distance of the largest entry of the last row, by layers"
 OFF = "total variation distance from the closed form, by layers"

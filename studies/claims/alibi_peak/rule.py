@@ -1,5 +1,3 @@
-"""Decide the claim `alibi_peak`."""
-
 from rankfall import DataFrame, Decision, Extension, Read, Threshold, band_of, compare, evidence_rows, judge
 from studies.claims.alibi_peak.names import OFF, PEAK
 

@@ -1,5 +1,3 @@
-"""Decide the claim `alti_beats_gradients`."""
-
 from rankfall import Decision, Read
 from studies.claims.attribution_truth.reading import BY_HAND, IN_RANKS, better
 

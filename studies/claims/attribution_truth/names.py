@@ -1,5 +1,3 @@
-"""Names that the experiment and the rules share."""
-
 RIGHT = "chance that a needed token is above a needless one, by network"
 RANKS = "rank correlation with the effect of a token, by layer"
 AMONG = "of the other tokens: "  # the last token itself, which skips pass on, is left out

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from rankfall import DataFrame, Decision, Extension, Read, Threshold, band, compare, evidence_rows, is_on, judge
-from studies.claims.answers import true_of_all
 from studies.claims.attribution_truth.names import RANKS, RIGHT
+from studies.claims.rules import true_of_all
 
 NAMES = {
     1: "a sink",

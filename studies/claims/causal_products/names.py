@@ -1,4 +1,2 @@
-"""Names that the experiment and the rules share."""
-
 LEFT = "log10 of the last row's share outside the first token, by layer"
 RATE = "log10 of the factor a layer in the second half, by network"

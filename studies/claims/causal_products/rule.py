@@ -1,5 +1,3 @@
-"""Decide the claim `causal_products`."""
-
 import numpy as np
 
 from rankfall import Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
@@ -19,13 +17,10 @@ def decide(read: Read) -> Decision:
     rows = read("evidence")
     depth = float(evidence_rows(rows, LEFT).x.max())
     left = {line: band_of(rows, LEFT, line, depth) for line in NETWORKS}
-    measured = {
-        line: evidence_rows(rows, RATE, "measured", number).value.to_numpy() for number, line in enumerate(NETWORKS)
-    }
-    bound = {
-        line: evidence_rows(rows, RATE, "published bound", number).value.to_numpy()
-        for number, line in enumerate(NETWORKS)
-    }
+    measured, bound = (
+        {line: evidence_rows(rows, RATE, what, number).value.to_numpy() for number, line in enumerate(NETWORKS)}
+        for what in ("measured", "published bound")
+    )
     # The bound is for masks that see all earlier tokens. Both are logarithms, so the smaller one is the faster.
     under = {line: compare(band(measured[line] - bound[line]), WITHIN) for line in NETWORKS[:2]}
     slower = compare(band(measured[NETWORKS[2]] - measured[NETWORKS[0]]), SLOWER)

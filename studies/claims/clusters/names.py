@@ -1,4 +1,2 @@
-"""Names that the experiment and the rules share."""
-
 GROUPS = "number of groups, by time"
 LAST = "number of groups at score scale 4, by time"

@@ -1,9 +1,7 @@
-"""Decide the claim `clusters_by_temperature`."""
-
 from rankfall import Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge, within
 from studies.claims.clusters.names import LAST
-from studies.claims.clusters.reading import ONE
-from studies.claims.trends import slopes
+from studies.claims.clusters_follow_values.rule import ONE
+from studies.claims.rules import slopes
 
 COUNT = "number of groups at one time, by score scale"
 SLOW, FAST = within(0.5, 0.1, "power of the number of groups in the score scale")

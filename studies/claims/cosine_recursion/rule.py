@@ -1,5 +1,3 @@
-"""Decide the claim `cosine_recursion`."""
-
 from rankfall import Decision, Read
 from studies.claims.cosine_recursion.reading import CLOSE, decide_shared
 

@@ -1,5 +1,3 @@
-"""Decide the claim `cosine_recursion_causal`."""
-
 from rankfall import Decision, Read
 from studies.claims.cosine_recursion.reading import CLOSE_CAUSAL, decide_shared
 

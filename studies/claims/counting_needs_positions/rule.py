@@ -1,8 +1,6 @@
-"""Decide the claim `counting_needs_positions`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band_of, evidence_rows, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
 from studies.claims.last_tokens_converge.names import APART, READ
+from studies.claims.rules import by_parts, true_of_all
 
 ROUNDING = Threshold(-12.0, "below", APART, "softmax alone, after the last layer")  # of float64 after a few layers
 NONE_READ = Threshold(2.0, "below", READ, "softmax alone, every number format")

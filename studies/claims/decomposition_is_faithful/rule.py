@@ -1,5 +1,3 @@
-"""Decide the claim `decomposition_is_faithful`."""
-
 from rankfall import Decision, Read
 from studies.claims.attribution_truth.reading import ALL_RIGHT, BY_HAND, IN_RANKS, better
 

@@ -1,8 +1,6 @@
-"""Names that the experiment and the rule share."""
-
 from typing import Any
 
-from studies.claims.blocks import XAVIER
+from studies.claims.parts import XAVIER
 
 NAME = "deep_norm"
 GRADIENT, COSINE = (

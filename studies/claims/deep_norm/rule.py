@@ -1,10 +1,9 @@
-"""Decide the claim `deep_norm`."""
-
 import math
 from typing import Any
 
-from rankfall import Band, Decision, Read, Threshold, band, compare, evidence_rows, judge
+from rankfall import Band, Decision, Read, Threshold, band, evidence_rows, is_on, judge
 from studies.claims.deep_norm.names import COSINE, DEEP, GRADIENT, KINDS
+from studies.claims.rules import by_known_parts
 
 RANGE = Threshold(1.0, "below", "decades between the largest and the smallest gradient of layers", DEEP)
 APART = Threshold(0.95, "below", COSINE, DEEP)
@@ -19,16 +18,8 @@ def decide(read: Read) -> Decision:
     text = f"With {depth:.0f} layers gradients of value maps span " + ", ".join(
         f"10^{ranges[kind].mean:.2f} between layers, cosine of tokens {ends[kind].mean:.3g} ({kind})" for kind in KINDS
     )
-    found = {compare(ranges[DEEP], RANGE), compare(ends[DEEP], APART)}
-    return judge(
-        text + ".",
-        ranges[DEEP],
-        "more seeds",
-        undecided="undecided" in found,
-        holds=found == {"below"},
-        in_part="below" in found,
-        contradicted=True,
-    )
+    parts = is_on(ranges[DEEP], RANGE), is_on(ends[DEEP], APART)
+    return judge(text + ".", ranges[DEEP], "more seeds", **by_known_parts(parts))
 
 
 def decades(rows: Any) -> Band:

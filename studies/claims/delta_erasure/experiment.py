@@ -6,16 +6,15 @@ for each token, b = 1 (erasure) and 2 (reflection), with norms before. Adding ma
 removes its part along F, and equally the differences of tokens along F.
 """
 
-import math
 from functools import partial
 
 from torch import Tensor
 
-from rankfall import Context, Rows, relative_residual
+from rankfall import Context, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import PRE_NORM, XAVIER
 from studies.claims.delta_erasure.names import KINDS, NAME, RESIDUAL
-from studies.claims.untrained import draw, make
+from studies.claims.parts import PRE_NORM, XAVIER
+from studies.claims.untrained import draw, log10_residual, make
 
 BUILDS = {"init": ["deepnorm"], "mask": ["causal"], "mlp": ["relu"], "norm": ["rms"], "residual": ["add"]}
 FLOOR = 1e-13
@@ -41,8 +40,7 @@ def delta_erasure(
             x = draw([seed], tokens, width, name=NAME).unsqueeze(1)
             for layer, state in enumerate(network.layers(x)):
                 if layer in kept:
-                    left = float(relative_residual(state, norm="frobenius"))
-                    value = math.log10(left) if left > FLOOR else math.nan
+                    value = log10_residual(state, FLOOR)
                     rows.append(row(NAME, RESIDUAL, kind, layer, seed, value, "below what float64 resolves"))
     return rows
 

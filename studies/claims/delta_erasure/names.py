@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 NAME = "delta_erasure"
 RESIDUAL = "log10 of the relative residual, by layer"
 ADDED, ERASED, REFLECTED = "added", "erased (b = 1)", "reflected (b = 2)"

@@ -1,5 +1,3 @@
-"""Decide the claim `delta_erasure`."""
-
 from rankfall import Band, Decision, Read, Threshold, band, evidence_rows, is_on, judge
 from studies.claims.delta_erasure.names import ADDED, ERASED, KINDS, RESIDUAL
 

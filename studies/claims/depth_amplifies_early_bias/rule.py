@@ -1,8 +1,5 @@
-"""Decide the claim `depth_amplifies_early_bias`."""
-
-from rankfall import Band, DataFrame, Decision, Read, Threshold, band_of, change_of, compare, judge
-from studies.claims.early_tokens_at_birth.names import BIAS
-from studies.claims.early_tokens_at_birth.reading import NETWORKS
+from rankfall import DataFrame, Decision, Read, Threshold, band_of, change_of, is_on, judge
+from studies.claims.early_tokens_at_birth.names import BIAS, NETWORKS
 
 SHALLOW, DEEP = 2.0, 6.0  # layers, as in the source's table
 GROWN = Threshold(
@@ -22,15 +19,11 @@ def decide(read: Read) -> Decision:
         for line in NETWORKS
     )
     with_skips = ", ".join(f"{line} {_at(rows, f'{line}, skips', DEEP)}" for line in NETWORKS)
-    answers = {compare(one, GROWN) for one in changes.values()}
     said += f". With skips at {DEEP:.0f}: {with_skips}."
-    return _decide(answers, said, changes[NETWORKS[0]], wants="more seeds")
+    answers = {is_on(one, GROWN) for one in changes.values()}
+    found, some, none = answers == {True}, True in answers, answers == {False}
+    return judge(said, changes[NETWORKS[0]], "more seeds", holds=found, in_part=some, contradicted=none)
 
 
 def _at(rows: DataFrame, line: str, x: float) -> str:
     return f"{band_of(rows, BIAS, line, x).mean:.2f}"
-
-
-def _decide(answers: set[str], said: str, number: Band, wants: str) -> Decision:
-    somewhere = "above" in answers
-    return judge(said, number, wants, holds=answers == {"above"}, in_part=somewhere, contradicted=answers == {"below"})

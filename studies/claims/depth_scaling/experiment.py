@@ -5,8 +5,8 @@ from typing import Any
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import PRE_NORM, XAVIER
 from studies.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
+from studies.claims.parts import PRE_NORM, XAVIER
 from studies.claims.untrained import cosine, draw, make
 
 BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer", "none"], "residual": ["add", "depth_scaled"]}

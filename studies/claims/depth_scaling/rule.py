@@ -1,5 +1,3 @@
-"""Decide the claim `depth_scaling`."""
-
 from rankfall import Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
 from studies.claims.depth_scaling.names import COSINE, PLAIN, SCALED
 

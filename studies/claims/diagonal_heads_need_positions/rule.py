@@ -1,7 +1,6 @@
-"""Decide the claim `diagonal_heads_need_positions`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band_of, is_on, judge
 from studies.claims.rope_and_distance.names import DIFFER, OWN, ROPE, TWICE
+from studies.claims.rules import by_need
 
 ALONE = 0.99  # of a token's attention on itself
 SHARED = Threshold(ALONE, "below", OWN, "a token that occurs twice, without positions, at the largest scale")
@@ -22,14 +21,5 @@ def decide(read: Read) -> Decision:
             f"texts whose tokens all differ: there each gives itself at least {apart.mean:.4f}", is_on(apart, SHARED)
         )
     ]
-    shared, decide = is_on(twice, SHARED), is_on(turned, DIAGONAL)
-    return judge(
-        said,
-        twice,
-        "larger score scales",
-        extends,
-        contradicted=shared is False,
-        undecided=None in (shared, decide),
-        holds=decide is True,
-        in_part=True,
-    )
+    conditions = by_need(is_on(twice, SHARED), is_on(turned, DIAGONAL))
+    return judge(said, twice, "larger score scales", extends, **conditions)

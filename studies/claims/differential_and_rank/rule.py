@@ -1,5 +1,3 @@
-"""Decide the claim `differential_and_rank`."""
-
 from rankfall import Decision, Read
 from studies.claims.stabilisers.names import DIFFERENTIAL
 from studies.claims.stabilisers.reading import EXACT, decide_shared

@@ -16,18 +16,14 @@ from torch import Tensor
 
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import PRE_NORM
-from studies.claims.early_tokens_at_birth.names import BIAS, DECODER, FIRST
+from studies.claims.early_tokens_at_birth.names import BIAS, DECODER, FIRST, NETWORKS
+from studies.claims.parts import PRE_NORM
 from studies.claims.untrained import draw, make
 
 COST = {"seconds": 120}
 BUILDS = {"mask": ["causal"], "position": ["none", "alibi", "rope"], "residual": ["none", "add"], "norm": ["layer"]}
 AMPLIFIES, ONLY = "depth_amplifies_early_bias", "only_the_first_token_is_left"
-NETWORKS: dict[str, dict[str, Any]] = {
-    "no positions": {"position": "none"},
-    "ALiBi": {"position": "alibi"},
-    "RoPE": {"position": "rope"},
-}
+POSITIONS = dict(zip(NETWORKS, ("none", "alibi", "rope"), strict=True))
 KINDS: dict[str, dict[str, Any]] = {"no skips": {"residual": "none"}, "skips": {"residual": "add"}, DECODER: PRE_NORM}
 SLOPE = -math.log(0.8)  # of ALiBi, as in the source's decay of 0.8
 
@@ -48,10 +44,11 @@ def early_tokens_at_birth(
         x = draw([seed], 1, tokens, width, name="early_tokens_at_birth")
         for kind, parts in KINDS.items():
             read = deep if kind == DECODER else layers
-            for line, own in NETWORKS.items():
+            for line, position in POSITIONS.items():
                 init = {"name": "normal", "deviation": (3 * width) ** -0.5}
-                fields = {"depth": max(read), "width": width, "mask": "causal", "init": init} | parts | own
-                network = make([seed], tokens, torch.float64, **fields)
+                network = make(
+                    [seed], tokens, depth=max(read), width=width, mask="causal", position=position, init=init, **parts
+                )
                 bare(network, width)
                 if line == "ALiBi":
                     network.position.slopes = [SLOPE]

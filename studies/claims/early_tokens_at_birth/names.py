@@ -1,5 +1,4 @@
-"""Names that the experiment and the rules share."""
-
 BIAS = "log of the first item's influence over the middle one's, by layers"
 FIRST = "first token's share of influence, by layers"
 DECODER = "skips and norms"
+NETWORKS = ("no positions", "ALiBi", "RoPE")

@@ -1,7 +1,5 @@
-"""Decide the claim `first_values_added`."""
-
 from rankfall import Decision, Read
-from studies.claims.masks import ALL_OR_EARLIER as MASKS
+from studies.claims.parts import ALL_OR_EARLIER as MASKS
 from studies.claims.value_residuals.reading import EASED, KEPT, STILL, decide_shared
 
 THRESHOLDS = (KEPT, STILL, EASED)

@@ -1,5 +1,3 @@
-"""Decide the claim `first_values_mixed`."""
-
 from rankfall import Decision, Read
 from studies.claims.value_residuals.reading import EASED, KEPT, STILL, decide_shared
 

@@ -1,8 +1,7 @@
-"""Decide the claim `free_streams_explode`."""
-
 import math
 
-from rankfall import Decision, Read, Threshold, band_of, compare, evidence_rows, judge
+from rankfall import Decision, Read, Threshold, band_of, evidence_rows, is_on, judge
+from studies.claims.rules import by_known_parts
 from studies.claims.stream_products.names import DEVIATIONS, GAIN, RATE
 
 EXPLODES = Threshold(0.0, "above", RATE, "every d")
@@ -21,13 +20,5 @@ def decide(read: Read) -> Decision:
         + f" After {last:.0f} maps the gain is "
         + ", ".join(f"10^{ends[d].mean:.2f} at d = {d:g}" for d in DEVIATIONS)
     )
-    found = {compare(rates[d], EXPLODES) for d in DEVIATIONS}
-    return judge(
-        text + ".",
-        rates[DEVIATIONS[0]],
-        "more seeds, or longer products",
-        holds=found == {"above"},
-        undecided="undecided" in found,
-        in_part="above" in found,
-        contradicted=True,
-    )
+    parts = [is_on(rate, EXPLODES) for rate in rates.values()]
+    return judge(text + ".", rates[DEVIATIONS[0]], "more seeds, or longer products", **by_known_parts(parts))

@@ -1,4 +1,2 @@
-"""Names that the experiment and the rule share."""
-
 NAME = "gain_control"
 COSINE, STRONG = "cosine of two tokens, by layer", "cosine of two tokens at beta 3, by layer"

@@ -1,8 +1,6 @@
-"""Decide the claim `gain_control`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band_of, evidence_rows, is_on, judge
-from studies.claims.answers import true_of_all
 from studies.claims.gain_control.names import COSINE, STRONG
+from studies.claims.rules import true_of_all
 
 KEPT = Threshold(0.9, "below", COSINE, "mean off, after the last layer")
 KEPT_STRONG = Threshold(KEPT, "below", STRONG, "mean off, after the last layer, to extend to beta 3")

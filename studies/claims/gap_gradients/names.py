@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 NAME = "gap_gradients"
 GRADIENT = "|dX_L / dW_1| over |dX_1 / dW_1|, by layers"
 KINDS = {

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from rankfall import Context, Rows, random_stream
 from rankfall import evidence_row as row
-from studies.claims.blocks import PRE_NORM
 from studies.claims.invertible_states.names import FOUND, NEAREST
+from studies.claims.parts import PRE_NORM
 from studies.claims.untrained import draw, make
 
 COST = {"seconds": 13}

@@ -1,4 +1,2 @@
-"""Names that the experiment and the rules share."""
-
 FOUND = "share of tokens found, by layer"
 NEAREST = "log10 of the smallest distance of two words' states over their size, by layer"

@@ -1,5 +1,3 @@
-"""Decide the claim `invertible_states`."""
-
 from rankfall import DataFrame, Decision, Extension, Read, Threshold, band_of, evidence_rows, judge
 from studies.claims.invertible_states.names import FOUND, NEAREST
 

@@ -7,12 +7,12 @@ rest by lambda. So the residual is multiplied by lambda / sqrt(lambda^2 + 1), fo
 
 import math
 
-from rankfall import Context, Rows, relative_residual
+from rankfall import Context, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import XAVIER
 from studies.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
-from studies.claims.trends import slope
-from studies.claims.untrained import draw, make
+from studies.claims.parts import XAVIER
+from studies.claims.rules import slope
+from studies.claims.untrained import draw, log10_residual, make
 
 BUILDS = {
     "attention": ["multihead", "selective"],
@@ -48,12 +48,9 @@ def lambda_skip(
                 )
                 x = draw([seed], 1, width, name=f"{NAME} common") + APART * draw([seed], tokens, width, name=NAME)
                 x = x.unsqueeze(1)
-                left = [
-                    float(relative_residual(state, norm="frobenius")) for state in network.layers(network.norm_in(x))
-                ]
-                seen = [(layer, math.log10(value)) for layer, value in enumerate(left) if value > FLOOR]
+                left = [log10_residual(state, FLOOR) for state in network.layers(network.norm_in(x))]
+                seen = [(layer, value) for layer, value in enumerate(left) if not math.isnan(value)]
                 late = [one for one in seen if one[0] >= seen[-1][0] / 2]
                 rows.append(row(NAME, LOSS, name, strength, seed, slope([a for a, _ in late], [b for _, b in late])))
-                end = math.log10(left[-1]) if left[-1] > FLOOR else math.nan
-                rows.append(row(NAME, RESIDUAL, name, strength, seed, end, "below what float64 resolves"))
+                rows.append(row(NAME, RESIDUAL, name, strength, seed, left[-1], "below what float64 resolves"))
     return rows

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 from typing import Any
 
 NAME = "lambda_skip"

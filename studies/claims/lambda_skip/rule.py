@@ -1,8 +1,6 @@
-"""Decide the claim `lambda_skip`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band_of, is_on, judge
-from studies.claims.answers import by_parts, true_of_any
 from studies.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS
+from studies.claims.rules import by_parts, true_of_any
 
 STILL = Threshold(-1e-3, "above", LOSS, "every kind at some lambda")  # half in 300 layers
 NONE = Threshold(0.0, "above", LOSS, f"at lambda {LAMBDAS[-1]:g}, to extend to any depth")

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import PRE_NORM
 from studies.claims.last_tokens_converge.names import APART, DISTANCE, EQUAL, READ
+from studies.claims.parts import PRE_NORM
 from studies.claims.untrained import draw, make
 
 COST = {"seconds": 28}

@@ -1,11 +1,8 @@
-"""Decide the claim `last_tokens_converge`."""
-
 import numpy as np
 
 from rankfall import Decision, Extension, Read, Threshold, band, band_of, evidence_rows, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
 from studies.claims.last_tokens_converge.names import DISTANCE, EQUAL
-from studies.claims.trends import slopes
+from studies.claims.rules import by_parts, slopes, true_of_all
 
 POSITIONS = ("softmax, no positions", "softmax, ALiBi", "softmax, RoPE")
 OTHERS = ("softmax, sinusoids", "l2, no positions", "exp, no positions")

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 NAME = "layer_collapse"
 ERROR = "distance from the small network over |X|, by eta"
 ONE, NONE, NORMED = "one layer", "no layer", "one layer, norms before"

@@ -1,8 +1,6 @@
-"""Decide the claim `layer_collapse`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band, evidence_rows, is_on, judge
 from studies.claims.layer_collapse.names import ERROR, NONE, NORMED, ONE
-from studies.claims.trends import slopes
+from studies.claims.rules import slopes
 
 SMALL = 0.05  # the largest eta in the fit of a power
 # 1 itself is reached up to the fit: the bound holds from .95 on.

@@ -1,8 +1,6 @@
-"""Decide the claim `layers_are_lazy_unless_branches_fall_as_depth`."""
-
-from rankfall import Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
+from rankfall import Decision, Read, Threshold, band, band_of, evidence_rows, is_on, judge
 from studies.claims.lazy_branches.names import CURVED
-from studies.claims.trends import slopes
+from studies.claims.rules import by_known_parts, slopes
 
 WHOLE, ROOT = "1 / L", "1 / sqrt(L)"
 # The argument gives 0 and -1/2.
@@ -20,13 +18,5 @@ def decide(read: Read) -> Decision:
         f"{power} of depth"
         for line, power in powers.items()
     )
-    found = compare(powers[WHOLE], STEADY), compare(powers[ROOT], FALLS)
-    return judge(
-        said + ".",
-        powers[ROOT],
-        "more seeds, or deeper networks",
-        undecided="undecided" in found,
-        holds=found == ("above", "below"),
-        contradicted=found == ("below", "above"),
-        in_part=True,
-    )
+    parts = is_on(powers[WHOLE], STEADY), is_on(powers[ROOT], FALLS)
+    return judge(said + ".", powers[ROOT], "more seeds, or deeper networks", **by_known_parts(parts))

@@ -11,8 +11,8 @@ from torch.func import functional_call, jvp
 
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import PRE_NORM
 from studies.claims.lazy_branches.names import CURVED
+from studies.claims.parts import PRE_NORM
 from studies.claims.untrained import draw, make
 
 COST = {"seconds": 15}

@@ -1,3 +1,1 @@
-"""Names that the experiment and the rules share."""
-
 CURVED = "share of a branch's change that its derivative misses, by layers"

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rules share."""
-
 LARGEST = "largest weight, by number of scores"
 OFF = "distance from softmax over the size of its output, by number of tokens"
 SUM = "mean row sum, by number of tokens"

@@ -1,9 +1,7 @@
-"""Decide the claim `log_n_against_fading`."""
-
 from typing import Any
 
 from rankfall import Decision, Extension, Read, Threshold, band, band_of, evidence_rows, is_on, judge, within
-from studies.claims.answers import by_parts, lies_between
+from studies.claims.rules import by_parts, lies_between
 from studies.claims.score_scales.names import ALONE, NOISE, OWN, SLOWER, WRONG
 from studies.claims.score_scales.reading import lines_of
 

@@ -1,7 +1,5 @@
-"""Decide the claim `log_n_for_cosines`."""
-
 from rankfall import Decision, Read, band_of, evidence_rows, judge, within
-from studies.claims.answers import by_parts, lies_between
+from studies.claims.rules import by_parts, lies_between
 from studies.claims.score_scales.limits import cosine_after, critical_of_cosines
 from studies.claims.score_scales.names import COSINE, CRITICAL, OF_CRITICAL
 from studies.claims.score_scales.reading import CLOSE, lines_of, rho_of

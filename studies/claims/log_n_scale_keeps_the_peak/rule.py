@@ -1,8 +1,6 @@
-"""Decide the claim `log_n_scale_keeps_the_peak`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band_of, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
 from studies.claims.length_and_scale.names import LARGEST
+from studies.claims.rules import by_parts, true_of_all
 
 SCALED = "softmax of scores times 0.43 log n"
 THEIRS = 5.0  # the gap of the source's example

@@ -6,20 +6,12 @@ from rankfall import (
     Rows,
     agreement,
     average_uniformly,
+    best_gains,
     in_squares,
+    influence_shares,
+    influence_stack,
 )
-from rankfall import (
-    best_gains as best,
-)
-from rankfall import (
-    evidence_row as row,
-)
-from rankfall import (
-    influence_shares as measure_shares,
-)
-from rankfall import (
-    influence_stack as stack,
-)
+from rankfall import evidence_row as row
 from studies.claims.lost_in_the_middle_at_birth.names import OFF, RANKS
 
 BUILDS = {
@@ -50,9 +42,9 @@ def lost_in_the_middle_at_birth(
     for seed in range(seeds):
         for position in ("none", "rope"):
             for kind, given in (("attention", alpha), ("transformer", None)):
-                network = stack(depth, given, position, width, heads, length, seed)
-                (shares,) = measure_shares(network, [depth], length, seed, samples, directions)
-                weight = best(shares, depth) if given is None else given
+                network = influence_stack(depth, given, position, width, heads, length, seed)
+                (shares,) = influence_shares(network, [depth], length, seed, samples, directions)
+                weight = best_gains(shares, depth) if given is None else given
                 line = f"{kind}, {'no positions' if position == 'none' else 'RoPE'}"
                 rows += [row(NAME, SHARE, line, place, seed, value) for place, value in enumerate(shares, 1)]
                 forms = {"averaging": average_uniformly(length, depth, weight)}

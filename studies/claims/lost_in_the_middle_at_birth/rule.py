@@ -1,8 +1,6 @@
-"""Decide the claim `lost_in_the_middle_at_birth`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band_of, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
 from studies.claims.lost_in_the_middle_at_birth.names import OFF, RANKS
+from studies.claims.rules import by_parts, true_of_all
 
 THEIRS = ("transformer, no positions", "transformer, RoPE")
 ALONE = ("attention, no positions", "attention, RoPE")

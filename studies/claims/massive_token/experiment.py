@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import PRE_NORM
 from studies.claims.massive_token.names import DRAWN, ENTROPY, RANK, SHARE
+from studies.claims.parts import PRE_NORM
 from studies.claims.untrained import draw, make
 
 BUILDS = {"mask": ["causal"], "norm": ["layer"], "residual": ["add"]}

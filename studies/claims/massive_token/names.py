@@ -1,5 +1,3 @@
-"""Names that the experiment and the rules share."""
-
 SHARE = "share of energy in the first direction, by length of the first token"
 ENTROPY = "entropy of the spectrum, by length of the first token"
 RANK = "stable rank, by length of the first token"

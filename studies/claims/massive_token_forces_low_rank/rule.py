@@ -1,7 +1,6 @@
-"""Decide the claim `massive_token_forces_low_rank`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band, band_of, evidence_rows, is_on, judge
 from studies.claims.massive_token.names import DRAWN, ENTROPY, RANK, SHARE
+from studies.claims.rules import by_need
 
 LOW = Threshold(1.1, "below", RANK, "all tokens, at the greatest length")
 KEPT = Threshold(0.9, "above", "stable rank without the first token at its greatest length over that at its least")
@@ -14,13 +13,12 @@ THRESHOLDS = (BOUNDED, LOW, KEPT, DOUBLED)
 def decide(read: Read) -> Decision:
     rows = read("evidence")
     short, long = float(rows.x.min()), float(rows.x.max())
-    over = (
-        evidence_rows(rows, SHARE, "measured").value.to_numpy() - evidence_rows(rows, SHARE, "bound").value.to_numpy()
-    ).min()
-    under = (
-        evidence_rows(rows, ENTROPY, "bound").value.to_numpy()
-        - evidence_rows(rows, ENTROPY, "measured").value.to_numpy()
-    ).min()
+    share, most, entropy, least = (
+        evidence_rows(rows, quantity, line).value.to_numpy()
+        for quantity in (SHARE, ENTROPY)
+        for line in ("measured", "bound")
+    )
+    over, under = (share - most).min(), (least - entropy).min()
     rank, first = band_of(rows, RANK, "all tokens", long), band_of(rows, RANK, "all tokens", short)
     without, alone = (evidence_rows(rows, RANK, "without the first token", x).value.to_numpy() for x in (long, short))
     before, after = (evidence_rows(rows, DRAWN, "last layer", x).value.to_numpy() for x in (short, long))
@@ -37,14 +35,6 @@ def decide(read: Read) -> Decision:
             is_on(band(after / before), DOUBLED),
         )
     ]
-    low, kept = is_on(rank, LOW), is_on(band(without / alone), KEPT)
-    return judge(
-        said,
-        rank,
-        "more seeds",
-        extends,
-        contradicted=over < BOUNDED or under < BOUNDED or low is False,
-        undecided=None in (low, kept),
-        holds=kept is True,
-        in_part=True,
-    )
+    bounded = over >= BOUNDED and under >= BOUNDED
+    conditions = by_need(is_on(rank, LOW) if bounded else False, is_on(band(without / alone), KEPT))
+    return judge(said, rank, "more seeds", extends, **conditions)

@@ -1,5 +1,3 @@
-"""Decide the claim `norm_equilibria`."""
-
 from rankfall import Decision, Read, Threshold, evidence_rows, judge
 from studies.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, OTHERS, RANK
 

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 VARIANCE, SIZE, AROUND = "prenorm_grows_exponentially", "prenorm_grows_linearly", "peri_norm_grows_linearly"
 SQUARE, ADDED = "mean square of a state, by layer", "mean square of what layers have added, by layer"
 SHARED = "Xavier, one layer's weights in all"

@@ -9,12 +9,10 @@ import math
 import torch
 
 from rankfall import Context, Rows
-from rankfall import centred_block as step
-from rankfall import centred_state as begin
 from rankfall import evidence_row as row
-from studies.claims.masks import MASKS
 from studies.claims.norms_prevent_collapse.names import QUANTITY
-from studies.claims.untrained import draw, make, spread
+from studies.claims.parts import MASKS
+from studies.claims.untrained import draw, make, spread, spread_without_rounding
 
 BUILDS = {"mask": ["none", "causal", "local"], "norm": ["layer"]}
 NAME = "norms_prevent_collapse"
@@ -36,16 +34,11 @@ def norms_prevent_collapse(
                     row(NAME, QUANTITY, line, layer, seed, _log10(value), "the tokens are equal")
                     for seed, value in zip(many, spread(state.double())[:, 0].tolist(), strict=True)
                 ]
-        split = begin(network, x)
-        for layer in range(depth + 1):
-            logs = split.rest.unit.flatten(-2).norm(dim=-1).log10() + split.rest.log / math.log(10)  # (K, 1)
+        for layer, logs in enumerate(spread_without_rounding(network, x)):
             line = f"{sees}, without rounding"
             rows += [
-                row(NAME, QUANTITY, line, layer, seed, value)
-                for seed, value in zip(many, logs[:, 0].tolist(), strict=True)
+                row(NAME, QUANTITY, line, layer, seed, value) for seed, value in zip(many, logs.tolist(), strict=True)
             ]
-            if layer < depth:
-                split = step(network.blocks[layer], split)
     return rows
 
 

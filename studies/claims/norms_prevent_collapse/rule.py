@@ -1,10 +1,8 @@
-"""Decide the claim `norms_prevent_collapse`."""
-
 from typing import Any
 
 from rankfall import Decision, Read, Threshold, band_of, evidence_rows, is_on, judge
-from studies.claims.answers import by_parts
 from studies.claims.norms_prevent_collapse.names import QUANTITY
+from studies.claims.rules import by_parts
 
 MASKS = ("every token", "earlier tokens", "next neighbours")
 # A thousandth of a unit, for tokens of length sqrt(D) = 8.

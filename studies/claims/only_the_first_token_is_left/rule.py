@@ -1,5 +1,3 @@
-"""Decide the claim `only_the_first_token_is_left`."""
-
 from rankfall import (
     DataFrame,
     Decision,
@@ -13,9 +11,8 @@ from rankfall import (
     is_on,
     judge,
 )
-from studies.claims.answers import true_of_all
-from studies.claims.early_tokens_at_birth.names import DECODER, FIRST
-from studies.claims.early_tokens_at_birth.reading import NETWORKS
+from studies.claims.early_tokens_at_birth.names import DECODER, FIRST, NETWORKS
+from studies.claims.rules import true_of_all
 
 LARGE = Threshold(0.5, "above", FIRST, f"every kind of position, {DECODER}, after the most layers")
 RISES = Threshold(

@@ -1,7 +1,6 @@
-"""Decide the claim `order_without_positions`."""
-
-from rankfall import Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
+from rankfall import Decision, Read, Threshold, band, band_of, evidence_rows, is_on, judge
 from studies.claims.order_without_positions.names import LOSS, RIGHT
+from studies.claims.rules import by_known_parts
 
 LEARNED = Threshold(0.8, "above", RIGHT, "causal, learned positions; else undecided")
 LEARNED_MASKED = Threshold(0.6, "above", RIGHT, "masked, learned positions; else undecided")
@@ -22,26 +21,18 @@ def decide(read: Read) -> Decision:
         f"{task} {right[task, 'learned'].mean:.0%} and {right[task, 'no'].mean:.0%}" for task in ("causal", "masked")
     )
     loss = {position: band_of(rows, LOSS, f"causal, {position} positions", last).mean for position in ("learned", "no")}
-    gaps = {
-        task: band(
-            evidence_rows(rows, RIGHT, f"{task}, learned positions", last).value.to_numpy()
-            - evidence_rows(rows, RIGHT, f"{task}, no positions", last).value.to_numpy()
+    gaps = {}
+    for task in ("causal", "masked"):
+        with_them, without = (
+            evidence_rows(rows, RIGHT, f"{task}, {position} positions", last).value.to_numpy()
+            for position in ("learned", "no")
         )
-        for task in ("causal", "masked")
-    }
+        gaps[task] = band(with_them - without)
     said += (
         f". Causal ones without positions lose {gaps['causal'].mean:.3f} ({gaps['causal'].low:.3f} to {gaps['causal'].high:.3f}) of the "
         f"answers; their loss is {loss['no']:.2f} nats, and {loss['learned']:.2f} with positions"
     )
-    learned = [compare(right["causal", "learned"], LEARNED), compare(right["masked", "learned"], LEARNED_MASKED)]
-    lazy = learned != ["above", "above"]
-    found = compare(gaps["causal"], NEAR), compare(gaps["masked"], FAR)
-    return judge(
-        said + ".",
-        gaps["masked"],
-        "models with positions that have learned the task" if lazy else "more seeds or steps",
-        undecided=lazy or "undecided" in found,
-        holds=found == ("below", "above"),
-        contradicted=found == ("above", "below"),
-        in_part=True,
-    )
+    if not (is_on(right["causal", "learned"], LEARNED) and is_on(right["masked", "learned"], LEARNED_MASKED)):
+        return judge(said + ".", gaps["masked"], "models with positions that have learned the task")
+    parts = is_on(gaps["causal"], NEAR), is_on(gaps["masked"], FAR)
+    return judge(said + ".", gaps["masked"], "more seeds or steps", **by_known_parts(parts))

@@ -1,8 +1,6 @@
-"""Decide the claim `peri_norm_grows_linearly`."""
-
 from rankfall import Decision, Read, judge, within
-from studies.claims.answers import by_parts, lies_between
 from studies.claims.norm_growth.reading import MORE, NEAR, others, power
+from studies.claims.rules import by_parts, lies_between
 
 SQUARE_FROM, SQUARE_TO = within(
     1, NEAR, "power of the layer in the mean square of what layers have added", "both starts"

@@ -1,5 +1,3 @@
-"""Decide the claim `prenorm_grows_exponentially`."""
-
 import math
 from typing import Any
 

@@ -1,9 +1,7 @@
-"""Decide the claim `prenorm_grows_linearly`."""
-
 from rankfall import Band, Decision, Extension, Read, Threshold, is_on, judge, within
-from studies.claims.answers import lies_between
 from studies.claims.norm_growth.names import STARTS
 from studies.claims.norm_growth.reading import MORE, NEAR, others, power
+from studies.claims.rules import lies_between
 
 SIZE_FROM, SIZE_TO = within(1, NEAR, "power of the layer in the size of what layers have added", "both starts")
 AT_MOST = Threshold(

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 RANK, SINKS, SKIPS = "pretrained_states_keep_full_rank", "sinks_and_spikes_come_apart", "trained_skips_keep_rank"
 SHARE = "rank of the states over the number of tokens, by layer"
 SMALLEST = "log10 of the smallest singular value of the states, by layer"

@@ -1,9 +1,7 @@
-"""Decide the claim `pretrained_states_keep_full_rank`."""
-
 from rankfall import DataFrame, Decision, Extension, Threshold, band_of, change_of, evidence_rows, is_on, judge
-from studies.claims.answers import true_of_all
 from studies.claims.pretrained_encoder.names import ALL, COSINE, PARTS, SHARE, SMALLEST
 from studies.claims.pretrained_encoder.reading import where_measured
+from studies.claims.rules import true_of_all
 
 # Near 100% in the source's figure. Of 128 tokens one may be missing.
 FULL = Threshold(0.99, "above", SHARE, "every text and layer")

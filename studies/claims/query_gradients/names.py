@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 NAME = "query_gradients"
 GRADIENT = "|dL/dW_Q|^2 T / (d^2 sqrt(log T)), by beta"
 SHARE = "query gradient over its value at the largest beta, by beta"

@@ -1,13 +1,10 @@
-"""Decide the claim `query_gradients`."""
-
 import math
 from typing import Any
 
 from rankfall import Decision, Extension, Read, Threshold, band, compare, evidence_rows, judge
-from studies.claims.answers import true_of_all
 from studies.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, SHARE
+from studies.claims.rules import slope, true_of_all
 from studies.claims.score_scales.limits import decay_of_squares
-from studies.claims.trends import slope
 
 FALLS = Threshold(
     0.0,

@@ -1,12 +1,10 @@
-"""Decide the claim `root_log_n_for_random_scores`."""
-
 import numpy as np
 
 from rankfall import Band, Decision, Read, Threshold, band, compare, evidence_rows, judge
+from studies.claims.rules import line, slopes
 from studies.claims.score_scales.limits import critical_of_noise, decay_of_squares, squares_of_weights
 from studies.claims.score_scales.names import SHARES, SQUARES
 from studies.claims.score_scales.reading import CLOSE, lines_of, rho_of
-from studies.claims.trends import line, slopes
 
 FALLS = Threshold(
     0.0, "below", "power of the number of tokens in the sum of squared weights", "under the critical scale"

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rules share."""
-
 MEAN = "mean score over its standard error, by distance"
 SIZE = "standard deviation of scores, by distance"
 ALIKE = "score of a query that equals its key, by distance"

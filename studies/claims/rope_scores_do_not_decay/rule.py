@@ -1,5 +1,3 @@
-"""Decide the claim `rope_scores_do_not_decay`."""
-
 from rankfall import Decision, Read, Threshold, band, band_of, evidence_rows, judge, within
 from studies.claims.rope_and_distance.names import ALIKE, MEAN, SIZE
 

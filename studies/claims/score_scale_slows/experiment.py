@@ -1,16 +1,11 @@
 """log10 of the spread of tokens by layer, without a rounding floor, for scores of three deviations and three masks: attention with a layer
 norm and nothing else."""
 
-import math
-
 from rankfall import Context, Rows
-from rankfall import centred_block as step
-from rankfall import centred_state as begin
 from rankfall import evidence_row as row
-from studies.claims.blocks import XAVIER
-from studies.claims.masks import MASKS
+from studies.claims.parts import MASKS, XAVIER
 from studies.claims.score_scale_slows.names import NAME, SCALES, SPREAD
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import draw, make, spread_without_rounding
 
 BUILDS = {"init": ["deepnorm"], "mask": ["none", "causal", "local"], "norm": ["layer"], "normaliser": ["score_scale"]}
 
@@ -31,10 +26,7 @@ def score_scale_slows(context: Context, *, depth: int = 24, tokens: int = 24, wi
                     normaliser={"name": "score_scale", "scale": "one", "factor": scale},
                 )
                 # One head and Xavier's maps: normed tokens have scores of deviation one before scaling.
-                state = begin(network, network.norm_in(draw([seed], tokens, width, name=NAME).unsqueeze(1)))
-                for layer in range(depth + 1):
-                    log = state.rest.unit.flatten(-2).norm(dim=-1).log10() + state.rest.log / math.log(10)
+                x = network.norm_in(draw([seed], tokens, width, name=NAME).unsqueeze(1))
+                for layer, log in enumerate(spread_without_rounding(network, x)):
                     rows.append(row(NAME, SPREAD, f"{sees}, scores times {scale:g}", layer, seed, float(log)))
-                    if layer < depth:
-                        state = step(network.blocks[layer], state)
     return rows

@@ -1,9 +1,7 @@
-"""Decide the claim `score_scale_slows`."""
-
 from itertools import pairwise
 
 from rankfall import Band, Decision, Read, Threshold, band, compare, evidence_rows, judge
-from studies.claims.masks import MASKS
+from studies.claims.parts import MASKS
 from studies.claims.score_scale_slows.names import SCALES, SPREAD
 
 SLOWER = Threshold(

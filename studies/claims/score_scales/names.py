@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 LIKE, RANDOM, BOTH = "log_n_for_cosines", "root_log_n_for_random_scores", "log_n_against_fading"
 COSINE, CRITICAL = "cosine after the layer, by tokens", "critical scale over 1 / (1 - rho), by tokens"
 SQUARES, OWN = (

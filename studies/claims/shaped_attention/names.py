@@ -1,4 +1,2 @@
-"""Names that the experiment and the rules share."""
-
 KEPT = "relative residual, by layer"
 LEAST = 1e-13

@@ -1,7 +1,5 @@
-"""Decide the claim `shaped_attention_keeps_rank`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band, evidence_rows, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
+from studies.claims.rules import by_parts, true_of_all
 from studies.claims.shaped_attention.names import KEPT, LEAST
 
 FORMS = ("shaped, scores of zero", "shaped, random scores", "mixed, a tenth")

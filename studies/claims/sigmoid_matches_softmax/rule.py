@@ -1,8 +1,6 @@
-"""Decide the claim `sigmoid_matches_softmax`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band_of, is_on, judge
-from studies.claims.answers import true_of_all
 from studies.claims.length_and_scale.names import OFF, SUM
+from studies.claims.rules import by_need, true_of_all
 
 SIZES = ("scores of size 0.1", "scores of size 1", "scores of size 3")
 CLOSE = Threshold(0.2, "below", OFF, f"{SIZES[0]}, with the shift, at every number")
@@ -22,14 +20,5 @@ def decide(read: Read) -> Decision:
     said = f"Distance from softmax at {most:.0f} tokens, {texts[SIZES[0]]}; without the shift {bare.mean:.0f} ({free:.0f})."
     close = {size: true_of_all(is_on(found[size, x], CLOSE) for x in numbers) for size in SIZES}
     extends = [Extension(texts[size], close[size]) for size in SIZES[1:]]
-    shifts = is_on(bare, APART)
-    return judge(
-        said,
-        found[SIZES[0], most],
-        "more draws",
-        extends,
-        contradicted=close[SIZES[0]] is False,
-        undecided=None in (close[SIZES[0]], shifts),
-        holds=shifts is True,
-        in_part=True,
-    )
+    conditions = by_need(close[SIZES[0]], is_on(bare, APART))
+    return judge(said, found[SIZES[0], most], "more draws", extends, **conditions)

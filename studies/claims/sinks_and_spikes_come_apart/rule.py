@@ -1,5 +1,3 @@
-"""Decide the claim `sinks_and_spikes_come_apart`."""
-
 from rankfall import Band, DataFrame, Decision, Threshold, band_of, evidence_rows, is_on, judge
 from studies.claims.pretrained_encoder.names import EVERY, FIRST, SEPARATOR, SINK, SPIKE, STATES
 from studies.claims.pretrained_encoder.reading import where_measured

@@ -1,9 +1,8 @@
-"""Decide the claim `sinks_need_normalisation`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band, band_of, compare, evidence_rows, is_on, judge
-from studies.claims.sinks_need_normalisation.names import COPIED, DRAWN
-from studies.claims.sinks_need_normalisation.reading import A_SINK, SINK, SOFTMAX
+from studies.claims.sinks_need_normalisation.names import COPIED, DRAWN, SOFTMAX
 
+SINK = 0.3  # the limit of the source
+A_SINK = "softmax models with a sink in every seed: larger ones, trained for longer and on text, as the source's"
 SIGMOID = "sigmoid, no normalisation"
 SQUARED = {
     "relu2, rows sum to one": True,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import PRE_NORM
+from studies.claims.parts import PRE_NORM
 from studies.claims.sinks_slow_mixing.names import DRAWN, KEPT, LEAST, REACHED
 from studies.claims.untrained import draw, make, spread
 

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rules share."""
-
 KEPT = "relative residual of the other tokens, by score of the first token"
 REACHED = "share of a change that is in other tokens, by score of the first token"
 DRAWN = "attention on the first token, by score of the first token"

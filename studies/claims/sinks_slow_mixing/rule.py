@@ -1,9 +1,7 @@
-"""Decide the claim `sinks_slow_mixing`."""
-
 import numpy as np
 
 from rankfall import DataFrame, Decision, Extension, Read, Threshold, band, band_of, evidence_rows, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
+from studies.claims.rules import by_parts, true_of_all
 from studies.claims.sinks_slow_mixing.names import DRAWN, KEPT, LEAST, REACHED
 
 LINES = ("skips, value kept", "skips, value zero", "no skips, value kept", "no skips, value zero")

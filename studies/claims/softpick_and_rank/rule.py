@@ -1,5 +1,3 @@
-"""Decide the claim `softpick_and_rank`."""
-
 from rankfall import Decision, Read
 from studies.claims.stabilisers.names import SOFTPICK
 from studies.claims.stabilisers.reading import EXACT, decide_shared

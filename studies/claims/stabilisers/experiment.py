@@ -15,24 +15,16 @@ from rankfall import (
     Context,
     Rows,
     Shape,
+    distinct_rows,
     last_rows,
     measure_slopes,
+    order_networks,
+    order_states,
     position_networks,
     relative_residual,
 )
-from rankfall import (
-    distinct_rows as distinct,
-)
-from rankfall import (
-    evidence_row as row,
-)
-from rankfall import (
-    order_networks as networks,
-)
-from rankfall import (
-    order_states as start,
-)
-from studies.claims.blocks import XAVIER
+from rankfall import evidence_row as row
+from studies.claims.parts import XAVIER
 from studies.claims.stabilisers.names import DEAD, DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
 from studies.claims.untrained import draw, make
 
@@ -87,8 +79,8 @@ def measure_orders(parts: dict[str, Any], seed: int) -> list[tuple[str, int, tup
 @torch.no_grad()
 def is_dead(design: Architecture, seed: int, tokens: int = 6) -> bool:
     """Return whether a layer maps equal tokens to zero at drawn weights. Orders are then measured with changed queries (`wake`)."""
-    network = networks(design, tokens, 1, False, seed)
-    common = start(network, 1, tokens, seed).common  # (1, 1, 1, D)
+    network = order_networks(design, tokens, 1, False, seed)
+    common = order_states(network, 1, tokens, seed).common  # (1, 1, 1, D)
     return not bool(network.blocks[0](common.expand(-1, -1, tokens, -1)).any())
 
 
@@ -105,7 +97,7 @@ def count_distinct(parts: dict[str, Any], tokens: int, draws: int) -> Iterator[l
             PROBED_DESIGN, position=Component(position), mask=Component("none"), sentinels=Component("none")
         )
         networks = position_networks(replace(alone, depth=1, **parts), Shape("tokens", "values", tokens, 1, 1), draws)
-        yield distinct(last_rows(networks, tokens)).rows.tolist()
+        yield distinct_rows(last_rows(networks, tokens)).rows.tolist()
 
 
 @torch.no_grad()

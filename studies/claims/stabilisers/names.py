@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 GATE, SOFTPICK, DIFFERENTIAL = "gate_and_rank", "softpick_and_rank", "differential_and_rank"
 ORDER, DISTINCT = (
     "order of contraction, by mask (0 every token, 1 earlier)",

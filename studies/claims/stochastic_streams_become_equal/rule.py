@@ -1,8 +1,6 @@
-"""Decide the claim `stochastic_streams_become_equal`."""
-
-from rankfall import Decision, Read, Threshold, band, band_of, compare, evidence_rows, judge
+from rankfall import Decision, Read, Threshold, band, band_of, evidence_rows, is_on, judge
+from studies.claims.rules import by_known_parts, slopes
 from studies.claims.stream_products.names import APART, OUT
-from studies.claims.trends import slopes
 
 GONE = Threshold(-2.0, "below", APART, "a hundredth of what they did, after the last map")
 THRESHOLDS = (GONE,)
@@ -23,13 +21,5 @@ def decide(read: Read) -> Decision:
         )
         + f". The order of contraction of streams is {order.mean:.3f}: exponential."
     )
-    found = {compare(ends[name], GONE) for name in names}
-    return judge(
-        text,
-        ends[names[-1]],
-        "more layers or seeds",
-        undecided="undecided" in found,
-        holds=found == {"below"},
-        in_part="below" in found,
-        contradicted=True,
-    )
+    parts = [is_on(end, GONE) for end in ends.values()]
+    return judge(text, ends[names[-1]], "more layers or seeds", **by_known_parts(parts))

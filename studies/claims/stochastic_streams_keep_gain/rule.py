@@ -1,9 +1,7 @@
-"""Decide the claim `stochastic_streams_keep_gain`."""
-
 import math
 
 from rankfall import Decision, Read, Threshold, evidence_rows, judge
-from studies.claims.answers import by_parts
+from studies.claims.rules import by_parts
 from studies.claims.stream_products.names import GAIN, STOCHASTIC
 
 NEAR = Threshold(math.log10(1.6), "below", GAIN, "a gain of 1.6, as in the source")

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 FREE, KEPT, EQUAL = "free_streams_explode", "stochastic_streams_keep_gain", "stochastic_streams_become_equal"
 GAIN, APART = "log10 of the gain of the product, by layers", "log10 of what streams differ by, by layers"
 RATE = "decades a map that the product grows in the long run, by d"

@@ -1,5 +1,3 @@
-"""Decide the claim `trained_bias_grows_with_depth`."""
-
 from itertools import pairwise
 
 from rankfall import Decision, Read, Threshold, change_of, compare, judge

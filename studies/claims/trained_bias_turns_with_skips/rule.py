@@ -1,9 +1,7 @@
-"""Decide the claim `trained_bias_turns_with_skips`."""
-
 from itertools import pairwise
 
 from rankfall import Decision, Read, change_of, compare, judge, within
-from studies.claims.answers import lies_between
+from studies.claims.rules import lies_between
 from studies.claims.trained_bias.reading import FALLS, GAP, LEARNED, learned_depths, say_depths
 
 DOWN, UP = within(0.0, 0.05, "change of the gap between neighbouring depths", "with skips, a level step")

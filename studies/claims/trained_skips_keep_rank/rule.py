@@ -1,8 +1,7 @@
-"""Decide the claim `trained_skips_keep_rank`."""
-
 from rankfall import DataFrame, Decision, Extension, Threshold, band, band_of, evidence_rows, is_on, judge
 from studies.claims.pretrained_encoder.names import ALL, CUT, FLOOR, PARTS, RESIDUAL
 from studies.claims.pretrained_encoder.reading import where_measured
+from studies.claims.rules import by_need
 
 # The differences of tokens have a quarter of the energy, or a hundredth.
 KEPT = Threshold(0.5, "above", RESIDUAL, "skips and MLPs, after the last layer")
@@ -21,14 +20,4 @@ def decide(rows: DataFrame) -> Decision:
     )
     answers = {part: is_on(one, KEPT) for part, one in kept.items()}
     extends = [Extension(f"states {part}: {kept[part].mean:.2f}", answers[part]) for part in PARTS if part != ALL]
-    cut = is_on(lost, LOST)
-    return judge(
-        said,
-        kept[ALL],
-        "more texts",
-        extends,
-        contradicted=answers[ALL] is False,
-        undecided=None in (answers[ALL], cut),
-        holds=cut is True,
-        in_part=True,
-    )
+    return judge(said, kept[ALL], "more texts", extends, **by_need(answers[ALL], is_on(lost, LOST)))

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 VALUES, OUTPUTS = "first_values_mixed", "first_values_added"
 RESIDUAL, AFTER = (
     "log10 of the relative residual, by layer",

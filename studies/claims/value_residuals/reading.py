@@ -4,9 +4,8 @@ import math
 from typing import Any
 
 from rankfall import Decision, Extension, Read, Threshold, band, evidence_rows, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
-from studies.claims.masks import ALL_OR_EARLIER as MASKS
-from studies.claims.trends import slopes
+from studies.claims.parts import ALL_OR_EARLIER as MASKS
+from studies.claims.rules import by_parts, slopes, true_of_all
 from studies.claims.value_residuals.names import AFTER, FLOOR, PLAIN, RESIDUAL
 
 WITH = "with first values"

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 NAME = "value_spectrum"
 GAIN = "decades of the relative residual gained, by eigenvalue"
 SCALED, RANDOM, NORMED = "h times the identity", "random, gain |h|", "h times the identity, norms after"

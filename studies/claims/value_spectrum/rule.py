@@ -1,7 +1,5 @@
-"""Decide the claim `value_spectrum`."""
-
 from rankfall import Decision, Extension, Read, Threshold, band_of, compare, is_on, judge
-from studies.claims.answers import true_of_any
+from studies.claims.rules import true_of_any
 from studies.claims.value_spectrum.names import EIGENVALUES, GAIN, NORMED, RANDOM, SCALED
 
 KEPT = Threshold(0.0, "split at", GAIN, "above it where |1 + h| < 1, below it where that is more")

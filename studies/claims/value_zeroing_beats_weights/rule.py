@@ -1,5 +1,3 @@
-"""Decide the claim `value_zeroing_beats_weights`."""
-
 from rankfall import Decision, Read
 from studies.claims.attribution_truth.names import AMONG
 from studies.claims.attribution_truth.reading import BY_HAND, IN_RANKS, better

@@ -6,7 +6,7 @@ norms after.
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
-from studies.claims.blocks import XAVIER
+from studies.claims.parts import XAVIER
 from studies.claims.untrained import draw, make
 from studies.claims.vanishing_gradients.names import GRADIENT, NAME, WEIGHTS
 

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 NAME = "vanishing_gradients"
 GRADIENT = "norm of the gradient, by what tokens differ by"
 WEIGHTS = {

@@ -1,7 +1,5 @@
-"""Decide the claim `vanishing_gradients`."""
-
 from rankfall import Decision, Read, Threshold, band, compare, evidence_rows, judge
-from studies.claims.trends import slopes
+from studies.claims.rules import slopes
 from studies.claims.vanishing_gradients.names import GRADIENT, WEIGHTS
 
 VANISHES = Threshold(0.5, "above", "power of what tokens differ by in a gradient", "queries and keys")

@@ -1,5 +1,3 @@
-"""Names that the experiment and the rule share."""
-
 LOST, CURED = "width_collapse", "width_collapse_cured"
 FOURTH = "stable rank of X X^T after layer {}, by tokens"
 USUAL = "stable rank of X after layer {}, by tokens"

@@ -1,7 +1,5 @@
-"""Decide the claim `width_collapse`."""
-
 from rankfall import Band, Decision, Extension, Read, Threshold, band_of, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
+from studies.claims.rules import by_parts, true_of_all
 from studies.claims.width_collapse.names import FOURTH, MASKS, USUAL, WEIGHTS
 
 ONE = Threshold(1.1, "below", FOURTH.format(1), "at the most tokens")

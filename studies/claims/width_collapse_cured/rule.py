@@ -1,8 +1,5 @@
-"""Decide the claim `width_collapse_cured`."""
-
 from rankfall import Band, Decision, Extension, Read, Threshold, band, evidence_rows, is_on, judge
-from studies.claims.answers import by_parts, true_of_all
-from studies.claims.trends import slopes
+from studies.claims.rules import by_parts, slopes, true_of_all
 from studies.claims.width_collapse.names import FOURTH, MASKS, WEIGHTS
 
 GROWS = Threshold(0.8, "above", "power of the number of tokens in the stable rank of X X^T")

@@ -6,7 +6,6 @@ give, has no shares and is left out. Where the input of the attention is zero or
 value.
 """
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import each_network
+from rankfall.measure.member import each_network, in_float64, mean_of_samples
 from rankfall.nets.attention_inputs import attention_inputs
 from rankfall.rank.powers import reason_of
 
@@ -34,9 +33,7 @@ def attention_weights(context: Context, *, samples: int = 8, heads: bool = True)
 
     `heads`: also each head alone.
     """
-    made = copy.deepcopy(context.network).double()
-    inputs = context.data.test.inputs[:, :samples]
-    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    made, inputs = in_float64(context, samples)
     rows: Rows = []
     for member, alone in enumerate(each_network(made)):
         for layer, read in enumerate(attention_inputs(alone, inputs[member : member + 1]), 1):
@@ -71,14 +68,7 @@ def both(found: dict[str, Tensor], labels: dict[str, Any], reason: str, heads: b
         if name == "first_share" and labels["left_out"] == "first token":
             values, reason = torch.full_like(values, torch.nan), FIRST_LEFT_OUT
         for head, each in [(None, values.mean(1)), *(enumerate(values.unbind(1)) if heads else ())]:
-            known = bool(each.isfinite().all())
-            yield labels | {
-                "attention_head": head,
-                "quantity": name,
-                "value": each.mean().item() if known else None,
-                "deviation": each.std().item() if known and len(each) > 1 else None,
-                "value_reason": "" if known else reason,
-            }
+            yield labels | {"attention_head": head, "quantity": name} | mean_of_samples(each, reason)
 
 
 QUANTITIES = ("entropy", "inverse_participation", "largest_share", "first_share")

@@ -16,13 +16,19 @@ from rankfall.errors import describe_error
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.positions._base import Position
 from rankfall.rank.centred.assumptions import Unknown, constant_sums, draw_like, function_name, keeps_form
-from rankfall.rank.centred.derived import derive_weights
+from rankfall.rank.centred.derived import (
+    Map,
+    check_rule,
+    derive_weights,
+    find_written_rule,
+    single,
+    traits,
+    treats_rows_alike,
+)
 from rankfall.rank.centred.scaled import Scaled, add, normal, plain, where
 from rankfall.rank.centred.scores import Scores, reach, scores
 from rankfall.rank.centred.state import State, member
-from rankfall.rank.centred.traits import Map, single, traits, treats_rows_alike
 from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
-from rankfall.rank.centred.written import check_rule, find_written_rule
 
 FORM = (
     "forward",

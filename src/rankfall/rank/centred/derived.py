@@ -1,9 +1,13 @@
-"""Weights in parts (`weights.py`) of any smooth normaliser, from its derivatives along the differences between rows.
+"""Rules of normalisers that are not Rankfall's: one that its author writes beside it, or weights in parts from its derivatives.
+
+A function `sharp_centred` beside `sharp`, or a method `centred` of a class, takes the parts of the scores (`scores.py`) and the
+normaliser's options, and returns `Weights` (`weights.py`). Before it is used, it is tested on rows that differ enough for subtraction to
+be precise. Any other smooth normaliser f is differentiated along the differences between rows:
 
     f(x + g_i) - f(x) = integral over t in [0, 1] of J_f(x + t g_i) g_i
 
 has full precision at any scale of g, because g is a factor. But terms that cancel must be left out. There may be three kinds of them,
-which tests detect (`traits.py`). With scores x_ij = c + r_j + a_i + E_ij (`scores.py`), c the same for all keys, r and a of order R, E
+which tests detect (`Traits`). With scores x_ij = c + r_j + a_i + E_ij (`scores.py`), c the same for all keys, r and a of order R, E
 of its square:
 
 - for many normalisers a score a_i common to a row has no effect: then rows differ by E only;
@@ -15,18 +19,28 @@ of its square:
 Integrals are Gauss-Legendre sums. Where R is large enough they are compared with the plain difference.
 """
 
-from collections.abc import Iterator
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.rank.centred.assumptions import Unknown, draw_like
-from rankfall.rank.centred.scaled import Scaled, add, normal
+from rankfall.rank.centred.assumptions import NEAR, SLOPE, Unknown, draw_like, same, unbound
+from rankfall.rank.centred.scaled import Scaled, add, normal, plain
 from rankfall.rank.centred.scores import Scores
-from rankfall.rank.centred.traits import Map, Traits, slope
 from rankfall.rank.centred.weights import Weights
 
+Map = Callable[[Tensor], Tensor]
+
+TINY = 1e-13  # relative to a slope; smaller changes count as zero, such as 1e-14 added to a denominator
+FAR = 30.0  # a common score that reveals a term added to a denominator, or a cap on scores
+STEP = 1e-6  # step away from equal scores, to detect a kink there
 NODES, FEW = 8, 2  # nodes of a sum; FEW give full precision where the scale is below e^INVISIBLE
 INVISIBLE = -20.0
 CLOSE, LOST = (
@@ -34,6 +48,111 @@ CLOSE, LOST = (
     1e-12,
 )  # error of the plain difference: relative to itself, and to the two values that it subtracts
 CLEAR = 1e-5  # relative to the weights: a difference above this has enough digits by subtraction
+TRIED = math.log(1e-3)  # log size of a query's or key's part of a score in the test; a pair's part has twice this log
+DIGITS = 1e-5  # relative tolerance of the differences in the test
+
+
+def find_written_rule(normaliser: Any) -> Callable[[Scores], Weights] | None:
+    """Return the rule written beside a normaliser, with its options bound, or None if there is none."""
+    if hasattr(type(normaliser), "centred"):
+        rule: Callable[[Scores], Weights] = normaliser.centred
+        return rule
+    function, options = unbound(normaliser)
+    if not inspect.isfunction(function):
+        return None
+    beside = getattr(sys.modules.get(function.__module__), f"{function.__name__}_centred", None)
+    return None if beside is None else partial(beside, **options)
+
+
+def check_rule(rule: Callable[[Scores], Weights], f: Callable[[Tensor], Tensor], s: Scores, name: str) -> None:
+    """Raise `Unknown` unless a rule agrees with subtraction on the differences of rows of f and of their sums."""
+    trial = replace(s, key=at(s.key, TRIED), query=at(s.query, TRIED), both=at(s.both, 2 * TRIED))
+    p = f(trial.base + trial.key.value() + trial.query.value() + trial.both.value())
+    found = rule(trial)
+    sums = plain(p.sum(-1, keepdim=True) * 0) if found.sums is None else found.sums
+    for wanted, got in ((p, found.rows), (p.sum(-1, keepdim=True), sums)):
+        apart, given = (x - x.mean(-2, keepdim=True) for x in (wanted, got.value()))
+        allowed = DIGITS * apart.abs().flatten(1).amax(1) + 1e-13 * p.abs().flatten(1).amax(1)  # (K,)
+        if given.shape != apart.shape or bool(((given - apart).abs().flatten(1).amax(1) > allowed).any()):
+            raise Unknown(f"the centred form beside {name} does not agree with {name}: no centred form")
+
+
+def at(x: Scaled, log: float) -> Scaled:
+    """Return the same direction at another scale; zeros stay zero."""
+    return Scaled(x.unit, x.log.clamp(log, log).where(x.log.isfinite(), x.log))
+
+
+@dataclass(frozen=True)
+class Traits:
+    shift: str  # effect of a score common to a row: none ("forgotten"), none where scores are equal ("level"), or some ("felt")
+    sums: str  # row sums are "constant", stationary where scores are equal ("level"), or change at first order ("felt")
+
+
+def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
+    """Return the derivative of f at x along these directions, one order for each."""
+    if not along:
+        return f(x)
+    *rest, last = along
+    found: Tensor = torch.func.jvp(lambda y: slope(f, y, *rest), (x.contiguous(),), (last.contiguous(),))[1]
+    return found
+
+
+def treats_rows_alike(f: Map, like: Tensor) -> bool:
+    """Check whether f treats all rows of scores like (K, B, H, T, J) alike, and each independently of other rows and samples."""
+    x = draw_like(like)
+    y = f(x)
+    alone = x[:, :1, :, :1].expand_as(x).contiguous()
+    return same(f(x.roll((1, 1), (1, 3))), y.roll((1, 1), (1, 3))) and same(f(alone), y[:, :1, :, :1].expand_as(y))
+
+
+def single(f: Map, like: Tensor) -> bool:
+    """Check whether f computes in less than float64 and so rounds rows, for scores like (K, B, H, T, J)."""
+    y = f(draw_like(like) / 10)
+    return bool((y == y.float().double()).all())
+
+
+def traits(f: Map, base: Tensor, level: bool) -> Traits:
+    """Detect the properties of a normaliser that treats rows alike, near the scores that all rows share (K, B, H, T, J)."""
+    x, along = draw_like(base), draw_like(base, 1)
+    common = draw_like(base[..., :1], 2).expand_as(base)  # a score for each row
+    y = f(x / 10)
+    try:
+        steep = slope(f, x / 10, along)
+        edge = slope(f, base + STEP * x, along), slope(f, base, along)
+        slope(f, base, along, along, along)
+    except (RuntimeError, NotImplementedError) as reason:
+        raise Unknown("the normaliser has no forward derivatives: no centred form") from reason
+    seen = (f(x / 10 + NEAR * along) - f(x / 10 - NEAR * along)) / (2 * NEAR)
+    if bool(((steep - seen).flatten(1).norm(dim=1) > SLOPE * seen.flatten(1).norm(dim=1)).any()):
+        raise Unknown("the slope of the normaliser is not its derivative: no centred form")
+    if bool(((edge[0] - edge[1]).flatten(1).norm(dim=1) > SLOPE * edge[1].flatten(1).norm(dim=1)).any()):
+        raise Unknown("the slope of the normaliser jumps at the scores that all rows share: no centred form")
+
+    def sums(z: Tensor) -> Tensor:
+        return f(z).sum(-1, keepdim=True)
+
+    def still(g: Map, direction: Tensor, *points: Tensor) -> bool:
+        """Check whether the slope of g in this direction is zero, compared with that of f."""
+        return all(is_rounding(slope(g, z, direction), slope(f, z, along)) for z in points)
+
+    anywhere, everywhere_level = (x, x / 10, base), (common, common / 10, base + common)
+    shift, total = "felt", "felt"
+    if level and still(f, common, *everywhere_level):
+        shift = "level"
+    if still(f, common, *anywhere) and all(same(f(x / 10 + far), y) for far in (FAR, -FAR)):
+        shift = "forgotten"
+    if level and still(sums, along, *everywhere_level):
+        total = "level"
+    ones = y.sum(-1, keepdim=True)
+    if still(sums, along, *anywhere) and all(same(sums(z), ones, y) for z in (x, x / 10 + FAR, x / 10 - FAR)):
+        total = "constant"
+    return Traits(shift, total)
+
+
+def is_rounding(change: Tensor, beside: Tensor) -> bool:
+    """Check whether a change is rounding compared with another, for each member (K, ...); NaN counts as zero."""
+    size = TINY * beside.nan_to_num().flatten(1).abs().amax(1)
+    return bool((change.nan_to_num().flatten(1).abs().amax(1) <= size).all())
 
 
 def derive_weights(function: Map, traits: Traits, s: Scores) -> Weights:

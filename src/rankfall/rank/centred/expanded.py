@@ -23,9 +23,9 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError, describe_error
 from rankfall.rank.centred.assumptions import SLOPE, Unknown, draw_like
+from rankfall.rank.centred.derived import Map, largest, slope
 from rankfall.rank.centred.scaled import Scaled, normal, plain, where
 from rankfall.rank.centred.state import State
-from rankfall.rank.centred.traits import Map, slope
 
 MOST = 4  # highest derivative considered: each takes twice the time of the one before
 TINY, CLEAR = 1e-12, 1e-8
@@ -137,8 +137,3 @@ def check_slopes(f: Map, base: Tensor, away: Tensor, along: Tensor) -> None:
 
 def center_rows(rows: Tensor) -> Tensor:
     return rows - rows.mean(-2, keepdim=True)
-
-
-def largest(x: Tensor) -> Tensor:
-    """Return the largest absolute value of the entries (K, B)."""
-    return x.abs().flatten(2).amax(2)

@@ -3,7 +3,6 @@
 The figure: two points that a network moves along a circle, or towards each other: paths in the plane, and their distance.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +10,13 @@ import numpy as np
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.report.account import account
 from rankfall.report.colours import CHANCE
+from rankfall.report.labels import many
 from rankfall.report.lines import MIDDLE_HALF, POSITIVE, below, collect_labels, on, steps
 from rankfall.report.looks import label
 from rankfall.report.page.chart import Chart
+from rankfall.report.page.sentences import list_names
 from rankfall.report.published_numbers import read_published
 from rankfall.report.selection import among, choose, one_a_seed
-from rankfall.report.settings import differences
 from rankfall.report.style import WIDTH, Picture, canvas
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ PUBLISHED = read_published(__file__)
 TABLES = ["circle"]
 LIMITS = {"limit": (0.001, None)}
 MARKERS = ("o", "s")  # first and second token
-ITS_OWN = ("task", "task_component", "width", "head_width", "mlp_width")  # parts of a setting shown as panels or lines
 NAMED = 8  # architectures listed in the caption
 MET = 0.05  # share of the initial distance below which the points have met
 
@@ -122,7 +121,7 @@ def figure(
         "end, one in the other where "
         f"the points have met); below, their distance, median and quartiles over {known.seeds}. "
         f"The points end in one place in {int(last.met.sum())} of {int(last.roll_outs.sum())} roll-outs"
-        f"{each(last, differences(table, but=ITS_OWN))}.{known.left_out}"
+        f"{count_by_architecture(last)}.{known.left_out}"
     )
     return Picture(figure, caption, last)
 
@@ -142,21 +141,13 @@ def count_meetings(table: DataFrame) -> DataFrame:
     return found.reset_index()
 
 
-def each(last: DataFrame, settings: Mapping[str, str]) -> str:
-    """Write the counts of each architecture, and of each task if there are several, and how many roll-outs are not finite."""
-    by = ["architecture", *(["task"] if last.task.nunique() > 1 else [])]
-    counts = last.groupby(by)[["met", "roll_outs"]].sum()
-    places = [at if isinstance(at, tuple) else (at,) for at in counts.index]
-    names = [", ".join(map(label, at)) + f" ({settings[at[0]]})" * bool(settings[at[0]]) for at in places]
-    said = [f"{one.met} of {one.roll_outs} of {name}" for name, one in zip(names, counts.itertuples())]
-    more = [f"{len(said) - NAMED} more" for _ in range(len(said) > NAMED)]
+def count_by_architecture(last: DataFrame) -> str:
+    """Write the counts of each architecture, and how many roll-outs are not finite."""
+    counts = last.groupby("architecture")[["met", "roll_outs"]].sum()
+    said = [f"{one.met} of {one.roll_outs} of {label(one.Index)}" for one in counts.itertuples()]
     gone = int(last.gone.sum())
-    beyond = (
-        f"; {gone} end{'s' * (gone == 1)} beyond all numbers, and {'is' if gone == 1 else 'are'} not drawn there"
-        if gone
-        else ""
-    )
-    return (f": {', '.join(said[:NAMED] + more)}" if len(said) > 1 else "") + beyond
+    beyond = f"; {many(gone, 'roll-out')} ended beyond all numbers, which cannot be drawn" if gone else ""
+    return (f": {list_names(said, NAMED)}" if len(said) > 1 else "") + beyond
 
 
 def plane(panel: Axes, table: DataFrame, limit: float) -> "PathCollection | None":

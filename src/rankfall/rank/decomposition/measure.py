@@ -11,7 +11,6 @@ size; its signed share of the output, <S_k, X> / <X, X>, which adds up to one; i
 term (and the bias term) alone, and without it.
 """
 
-import copy
 import math
 from typing import Any
 
@@ -20,8 +19,10 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
+from rankfall.measure.member import in_float64
 from rankfall.nets.network import Network
 from rankfall.nets.norms.none import none as no_norm
+from rankfall.rank.centred.assumptions import unbound
 from rankfall.rank.powers import exponent_of, measurable, reason_of, shift
 from rankfall.rank.residual import matrix_norm, relative_residual
 from rankfall.train.objectives import classes, values
@@ -37,16 +38,16 @@ REQUIRES = [
 LIMITS = {"samples": (1, None)}
 BIAS = "bias"
 OF_OUTPUT = ("size", "norm_share", "output_share", "relative_residual", "error")
+WORDS = {"mlp": "an MLP", "norm": "norms"}
 EXACT = 1e-8  # relative to the largest entry; larger errors are not rounding
 
 
 @torch.no_grad()
 def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any]]:
     """Return a row for each path length and for the bias term, over the first test samples."""
-    made, test = copy.deepcopy(context.network).double(), context.data.test
+    made, inputs = in_float64(context, samples)
     refuse(made)
-    inputs, targets = test.inputs[:, :samples], test.targets[:, :samples]
-    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    targets = context.data.test.targets[:, :samples]
     terms, bias = path_terms(made, inputs)
     whole = made.states(inputs)[-1]
     total = torch.stack(terms).sum(0) + bias
@@ -85,10 +86,10 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
             "error": error,
         }
         for member in range(len(inputs)):
-            found: dict[str, Any] = {name: value[member].item() for name, value in columns.items()}
-            found = {
+            numbers = {name: value[member].item() for name, value in columns.items()}
+            found: dict[str, Any] = {
                 name: value if math.isfinite(value) and (known[member] or name not in OF_OUTPUT) else None
-                for name, value in found.items()
+                for name, value in numbers.items()
             }
             found["value_reason"] = "" if known[member] else reason_of(whole[member].flatten(0, 1)[None])
             part = {"term": BIAS, "length": None} if is_bias else {"term": "paths", "length": index}
@@ -98,14 +99,11 @@ def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any
 
 def refuse(network: Network) -> None:
     """Raise an error if the network has a norm or an MLP, which is not linear, so that the theorem does not apply."""
-    for block in network.blocks:
-        if block.mlp is not None:
+    norms = [block for block in network.blocks if unbound(block.norm1)[0] is not no_norm]
+    for part, there in (("mlp", [block for block in network.blocks if block.mlp is not None]), ("norm", norms)):
+        if there:
             raise RankfallError(
-                "decomposition: a network with an MLP is not a sum over paths; choose cells with `mlp: none`"
-            )
-        if not (block.norm1 is no_norm or getattr(block.norm1, "func", None) is no_norm):
-            raise RankfallError(
-                "decomposition: a network with norms is not a sum over paths; choose cells with `norm: none`"
+                f"decomposition: a network with {WORDS[part]} is not a sum over paths; choose cells with `{part}: none`"
             )
 
 

@@ -8,7 +8,6 @@ Where tokens have collapsed, gradients of queries and keys vanish and the comput
 second pass.
 """
 
-import copy
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import each_network
+from rankfall.measure.member import double_values, each_network, in_float64
 from rankfall.nets.network import Network
 from rankfall.rank.powers import length, measurable, outside
 from rankfall.rank.rounding import NOISE, shaken
@@ -50,15 +49,13 @@ class Found:
 def gradients(context: Context, *, samples: int = 32) -> Rows:
     """Measure the first test samples."""
     names = weights_by_role(context.network)
-    made = copy.deepcopy(context.network).double()
+    made, whole = in_float64(context, samples)
     test = context.data.test
     rows: Rows = []
     for member, alone in enumerate(each_network(made)):
         own = slice(member, member + 1)
-        inputs = test.inputs[own, :samples]
-        inputs = inputs.double() if inputs.is_floating_point() else inputs
-        targets = inputs if test.targets is test.inputs else test.targets[own, :samples]
-        targets = targets.double() if targets.is_floating_point() else targets
+        inputs = whole[own]
+        targets = inputs if test.targets is test.inputs else double_values(test.targets[own, :samples])
         batch = context.data.batch(Split(inputs, targets), [context.cells[member].seed], (TEST, 0))
         loss = objective(context.cells[member].training)
         plain, moved = (gradients_of(alone, loss, batch, names, shake) for shake in (False, True))

@@ -182,25 +182,16 @@ def slack(panel: Axes, table: DataFrame, names: list[str]) -> None:
 
 def describe_finding(each: DataFrame, names: list[str], settings: dict[str, str]) -> str:
     """Write which architectures have the local exponent 3 at their last layer, and which residuals are largest and smallest there."""
-    last = each[each.layer == each.groupby("architecture").layer.transform("max")].groupby("architecture")
-    exponents = last.exponent.mean()
-    rounded = exponents.dropna().round(2)
-    cubed = [name for name in names if name in rounded.index and abs(rounded[name] - 3) < 0.05]
-    which = f" ({', '.join(map(label, cubed))})" if cubed else ""
-    rest = len(set(each.architecture)) - len(rounded)
-    those = f"{many(len(rounded), 'architecture')}{' that ' + ('has' if len(rounded) == 1 else 'have') + ' one' if rest else ''}"
-    said = f"The local exponent of the last layer is 3 in {len(cubed) or 'none'} of {those}{which}"
-    if not len(rounded):
-        said = "No architecture has a local exponent"
     deepest = each[each.layer == each.groupby("architecture").layer.transform("max")]
+    exponents = deepest.groupby("architecture").exponent.mean().dropna().round(2)
+    cubed = [label(name) for name in names if name in exponents and abs(exponents[name] - 3) < 0.05]
+    which = f" ({', '.join(cubed)})" if cubed else ""
+    said = f"The local exponent of the last layer is 3 in {len(cubed)} of {many(len(exponents), 'architecture')}{which}"
     return f"{said}; at the last layer the residual is {by_setting(deepest, settings, say_ends_of)}."
 
 
 def say_ends_of(deepest: DataFrame) -> str:
     """Write which residuals are smallest and largest among networks of one setting, each at its last layer that has one."""
-    layers = deepest.groupby("architecture").layer.max().astype(int)
-    last = (
-        f"after {many(layers.iloc[0], 'layer')}" if layers.nunique() == 1 else "each after its last layer that has one"
-    )
     ends = say_ends(gather(deepest, "log10_residual"), power, "largest", "smallest", high=False)
-    return f"{ends} ({last})"
+    layers = sorted({*deepest.layer.astype(int)})
+    return f"{ends} (after {' or '.join(map(str, layers))} layers)"

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context
+from rankfall.measure.member import in_float64
 from rankfall.nets.network import Network
 from rankfall.rank.bounds import (
     ALL_LAYERS,
@@ -51,16 +52,18 @@ NEEDS = "cells"
 @torch.no_grad()
 def law(context: Context, *, samples: int = 4) -> list[dict[str, Any]]:
     """Return a row for each layer of each of the first test samples."""
-    inputs = context.data.test.inputs[:, :samples]
-    exact, single = copy.deepcopy(context.network).double(), copy.deepcopy(context.network).float()
-    given = as_dtype(inputs, torch.float64)
-    carried = list(carry(exact.maps(), exact.lift(given), strip_sentinels(exact)))
-    direct = [[relative(state) for state in carried], plainly(single, as_dtype(inputs, torch.float32))]
+    exact, inputs = in_float64(context, samples)
+    single = copy.deepcopy(context.network).float()
+    carried = list(carry(exact.maps(), exact.lift(inputs), strip_sentinels(exact)))
+    direct = [
+        [relative(state) for state in carried],
+        plainly(single, inputs.float() if inputs.is_floating_point() else inputs),
+    ]
     columns: list[dict[str, Any]]
     try:
-        columns = centred_columns(exact, propagate(exact, given))
+        columns = centred_columns(exact, propagate(exact, inputs))
     except Unknown as reason:
-        noise = noisy(exact, given, carried)
+        noise = noisy(exact, inputs, carried)
         columns = [plain_columns(value, floor, str(reason)) for value, floor in zip(direct[0], noise)]
     rows = []
     for layer, found in enumerate(columns):
@@ -177,7 +180,3 @@ def all_layers(largest: Tensor, start: Tensor, layer: int, log10_left: Tensor) -
         "theorem_no_gamma_slack": slack(no_gamma, log10_left),
         "theorem_contracts": 2 * start + largest[0] < 0,
     }
-
-
-def as_dtype(x: Tensor, dtype: torch.dtype) -> Tensor:
-    return x.to(dtype) if x.is_floating_point() else x

@@ -2,14 +2,17 @@
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rankfall.design import Architecture
 from rankfall.nets.attentions._heads import Heads
 from rankfall.nets.network import Network, Shape, build
+from rankfall.nets.primitives import Initial
 from rankfall.random_streams import stream
 from rankfall.rank.centred.state import State, begin, rescale
 from rankfall.rank.centred.tokenwise import norm
@@ -18,22 +21,28 @@ from rankfall.rank.centred.tokenwise import norm
 def networks(design: Architecture, tokens: int, draws: int, biases: bool, seed: int = 0) -> Network:
     """Build one network per draw, in float64. Parameters of equal name and shape are the same in every design."""
     made = build(design, Shape("vectors", "values", length=tokens, size_in=1, size_out=1), draws, torch.float64)
-    made.init = drawing(biases)
-    made.initialise([seed + draw for draw in range(draws)])
+    for name, value in made.named_parameters():
+        value.data.copy_(initial_values(name, value.initial, tuple(value.shape[1:]), seed, draws, biases))  # type: ignore[attr-defined]
     return made.requires_grad_(False)
 
 
-def drawing(biases: bool) -> Any:
-    """Return an initialiser under which states keep sizes of order one and positions have a visible effect, with biases if wanted."""
+@lru_cache(maxsize=1024)
+def initial_values(name: str, start: Initial, shape: tuple[int, ...], seed: int, draws: int, biases: bool) -> Tensor:
+    """Return a parameter's initial values (K, ...), which the designs of a table share.
 
-    def draw(rng: np.random.Generator, role: str, kind: str, shape: tuple[int, ...], fan_in: int) -> np.ndarray:
-        if kind == "bias":
-            return rng.normal(0.0, 0.5, shape) * biases
-        if role == "position":
-            return rng.uniform(-0.5, 0.5, shape)
-        return rng.normal(0.0, 1.0 if role == "embedding" else fan_in**-0.5, shape)
-
-    return draw
+    States keep sizes of order one and positions have a visible effect. `biases`: whether linear maps have them.
+    """
+    if start.kind == "constant":
+        return torch.full((draws, *shape), start.constant, dtype=torch.float64)
+    rngs = [stream(seed + draw, "init", name) for draw in range(draws)]
+    if start.kind == "bias" and start.deviation is None:
+        drawn = [rng.normal(0.0, 0.5, shape) * biases for rng in rngs]
+    elif start.role == "position" and start.deviation is None:
+        drawn = [rng.uniform(-0.5, 0.5, shape) for rng in rngs]
+    else:
+        usual = 1.0 if start.role == "embedding" else start.fan_in**-0.5
+        drawn = [rng.normal(0.0, usual if start.deviation is None else start.deviation, shape) for rng in rngs]
+    return torch.from_numpy(np.stack(drawn))
 
 
 def start(network: Any, draws: int, tokens: int, seed: int = 0) -> State:

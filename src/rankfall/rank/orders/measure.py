@@ -21,6 +21,7 @@ from rankfall.filters import matches
 from rankfall.measure.context import Context
 from rankfall.nets.plain import attention_alone
 from rankfall.rank.centred.assumptions import Unknown
+from rankfall.rank.orders.blocks import BARE, BLOCKS
 from rankfall.rank.orders.slopes import leave_order_empty, measure_slopes
 from rankfall.rank.orders.theory import expect_order
 
@@ -37,23 +38,6 @@ PARTS = {
 
 # A single layer of attention.
 ALONE = attention_alone("alone", init=Component("published"), heads=2, width=8)
-# The blocks around the attention. Norms have eps = 0, because an eps in the variance would bend the slopes.
-BLOCKS: dict[str, dict[str, Any]] = {
-    "attention alone": {},
-    "MLP": {"mlp": Component("gelu")},
-    "post-norm": {"norm": Component("layer", {"eps": 0.0})},
-    "pre-norm": {"norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre"},
-    "RMS norm": {"norm": Component("rms", {"eps": 0.0})},
-    "column norm": {"norm": Component("column", {"eps": 0.0})},
-    "skip": {"residual": Component("add")},
-    "skip, post-norm": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0})},
-    "skip, pre-norm": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre"},
-    "transformer": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "mlp": Component("gelu")},
-    "pre-norm transformer": {"residual": Component("add"), "norm": Component("layer", {"eps": 0.0}), "norm_placement": "pre",
-                             "mlp": Component("gelu")},
-    "decoder": {"residual": Component("add"), "norm": Component("rms", {"eps": 0.0}), "norm_placement": "pre",
-                "mlp": Component("swiglu")},
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -135,14 +119,21 @@ def compositions(
                 for mask in masks:
                     for sentinel in parts["sentinels"]:
                         placed = replace(base, position=position, mask=mask, sentinels=sentinel)  # type: ignore[arg-type]
-                        yield Composition(placed, "attention alone", biases)
+                        yield Composition(placed, BARE, biases)
         for position in positions:
             for mask in masks:
                 placed = replace(base, position=position, mask=mask)  # type: ignore[arg-type]
                 for block in blocks:
-                    skips = "residual" in BLOCKS[block] and base.heads in (None, max(heads))
-                    if block != "attention alone" and (placed == base or skips):
-                        yield Composition(replace(placed, **BLOCKS[block]), block, True)
+                    skips = BLOCKS[block][0] != "none" and base.heads in (None, max(heads))
+                    if block != BARE and (placed == base or skips):
+                        yield Composition(surround(placed, block), block, True)
+
+
+def surround(alone: Architecture, block: str) -> Architecture:
+    """Return attention in a block. Norms have eps = 0, because an eps in the variance would bend the slopes."""
+    residual, norm, placement, mlp = BLOCKS[block]
+    placed = alone if norm == "none" else replace(alone, norm=Component(norm, {"eps": 0.0}), norm_placement=placement)  # type: ignore[arg-type]
+    return replace(placed, residual=Component(residual), mlp=Component(mlp))
 
 
 def bases(

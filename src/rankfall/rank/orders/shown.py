@@ -5,6 +5,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.annotations import DataFrame, Series
+from rankfall.rank.orders.blocks import BARE, BLOCKS
 from rankfall.report.headlines import Headline, OfParts, PartNumber
 from rankfall.report.labels import many
 from rankfall.report.page.chart import COMPONENTS, Chart
@@ -12,25 +13,11 @@ from rankfall.report.page.question import Read, TableQuestion
 from rankfall.report.part_numbers import MADE_OF, notation, parts_of
 from rankfall.report.selection import select
 
-BARE = "attention alone"
 NEAR = 0.1  # orders that differ by less count as equal
 ORDER = {"quantity": "res", "biases": True}
 OF_ATTENTION = {**ORDER, "block": BARE}
 PLAIN = {"position": "none", "mask": "none", "sentinels": "none"}  # no position, mask or sentinel
-BLOCKS = {  # (residual, norm, norm placement, mlp) -> the block of the table `orders`
-    ("none", "none", "", "none"): BARE,
-    ("none", "none", "", "gelu"): "MLP",
-    ("none", "layer", "post", "none"): "post-norm",
-    ("none", "layer", "pre", "none"): "pre-norm",
-    ("none", "rms", "post", "none"): "RMS norm",
-    ("none", "column", "post", "none"): "column norm",
-    ("add", "none", "", "none"): "skip",
-    ("add", "layer", "post", "none"): "skip, post-norm",
-    ("add", "layer", "pre", "none"): "skip, pre-norm",
-    ("add", "layer", "post", "gelu"): "transformer",
-    ("add", "layer", "pre", "gelu"): "pre-norm transformer",
-    ("add", "rms", "pre", "swiglu"): "decoder",
-}
+NAMES = {parts: name for name, parts in BLOCKS.items()}
 
 
 def with_biases(table: DataFrame) -> DataFrame:
@@ -73,7 +60,7 @@ def block_of(row: Mapping[str, Any]) -> str | None:
     if row["block"] != "attention" or not alike or not usual:
         return None
     stands = "" if names["norm"] == "none" else row["norm_placement"]
-    return BLOCKS.get((names["residual"], names["norm"], stands, names["mlp"]))
+    return NAMES.get((names["residual"], names["norm"], stands, names["mlp"]))
 
 
 def order(one: Series) -> PartNumber:

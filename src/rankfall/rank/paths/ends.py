@@ -15,22 +15,12 @@ from rankfall.nets.network import Network
 SKIP = -1  # in place of a head, if the path skips this layer
 CACHED = 1 << 18  # numbers in the states that are computed together on a CPU
 
-Weights = Callable[
-    [Any, Tensor], Tensor
-]  # (block, states (K, N, T, D) as its attention reads them) -> P (K, N, H, T, T)
-
-
-def own_weights(block: Any, x: Tensor) -> Tensor:
-    weights: Tensor = block.attention.weights(x)
-    return weights
-
 
 def path_ends(
     network: Network,
     start: Tensor,
     distinct: np.ndarray,
     full: list[Tensor] | None = None,
-    weigh: Weights = own_weights,
 ) -> Tensor:
     """Return the final state of each of U paths (U, L): (K, U, B, T, D), from the input of the first block (K, B, T, D).
 
@@ -43,19 +33,19 @@ def path_ends(
             np.column_stack([parent_of, distinct[:, layer]]), axis=0, return_inverse=True
         )  # rows (parent, head)
         parent_of = parent_of.reshape(-1)
-        frozen = None if full is None else weigh(block, full_input(block, full[layer]))
-        x = follow_layer(block, x, children, frozen, weigh)
+        frozen = None if full is None else block.attention.weights(attention_input(block, full[layer]))
+        x = follow_layer(block, x, children, frozen)
     return x if np.array_equal(parent_of, np.arange(x.shape[1])) else x[:, parent_of]
 
 
-def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None, weigh: Weights) -> Tensor:
+def follow_layer(block: Any, x: Tensor, children: np.ndarray, frozen: Tensor | None) -> Tensor:
     """Return the states (K, C, B, T, D) after a layer from those before it (K, N, B, T, D). `children` (C, 2) are rows (parent, head)."""
     parents, heads = children.T
     found = x.new_empty(x.shape[0], len(children), *x.shape[2:])
     skipping = np.flatnonzero(heads == SKIP)
     found[:, skipping] = x[:, parents[skipping]]
     for part in parts(np.unique(parents[heads != SKIP]), x):
-        contexts = head_contexts(block, x[:, part], frozen, weigh)  # (K, A, B, H, T, d)
+        contexts = head_contexts(block, x[:, part], frozen)  # (K, A, B, H, T, d)
         of_part = np.isin(parents, part)
         for head in range(block.attention.heads):
             rows = np.flatnonzero(of_part & (heads == head))
@@ -75,18 +65,20 @@ def parts(active: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
         yield active[start : start + few]
 
 
-def head_contexts(block: Any, x: Tensor, frozen: Tensor | None, weigh: Weights) -> Tensor:
+def head_contexts(block: Any, x: Tensor, frozen: Tensor | None) -> Tensor:
     """Return P_h (X W_V,h + 1 b_V,h) of every head, for states (K, A, B, T, D); P_h is from x, or `frozen` (K, B, H, T, T)."""
     count, samples = x.shape[1:3]
     flat = x.flatten(1, 2)
     # The attention of a pre-norm block reads the normalised state.
     before = plain(block.norm1)(flat) if block.placement == "pre" else flat
-    weights = weigh(block, before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)  # (K, A*B, H, T, T)
+    weights = (
+        block.attention.weights(before) if frozen is None else frozen.repeat(1, count, 1, 1, 1)
+    )  # (K, A*B, H, T, T)
     contexts: Tensor = block.attention.contexts(weights, before).unflatten(1, (count, samples))
     return contexts
 
 
-def full_input(block: Any, x: Tensor) -> Tensor:
+def attention_input(block: Any, x: Tensor) -> Tensor:
     """Return the input of the attention for the whole network's state before a layer."""
     return block.norm1(x) if block.placement == "pre" else x
 

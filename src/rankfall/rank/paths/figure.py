@@ -1,6 +1,6 @@
 """Accuracy against path length, between the whole network and a guess: one panel per architecture and training."""
 
-from collections.abc import Iterable
+from collections import Counter
 from typing import Any, Literal
 
 from pandas import DataFrame, concat
@@ -22,13 +22,11 @@ from rankfall.report.style import Picture
 TABLES = ["paths"]
 POINT = ["panel", "paths", "length"]
 HALF = 0.5  # share of the accuracy over chance that short paths must reach for the published shape
-NAMED = 6  # panels listed for each outcome
-UNSEEN, UNSURE = "cannot be seen", "cannot be told"
-SAID = {  # outcome -> reason, if it is the same for all panels
-    "holds": "",
-    "does not hold": "",
-    UNSURE: "a limit lies within the interval over seeds, or one seed is left",
-    UNSEEN: f"the network itself is less than {LEAST:g} above chance",
+SAID = {  # outcome -> the words of the caption
+    "holds": "holds",
+    "does not hold": "does not hold",
+    "cannot be told": "is undecided, since a limit lies within the interval over seeds or one seed is left,",
+    "cannot be seen": f"cannot be seen, since the network itself is less than {LEAST:g} above chance,",
 }
 REFERENCES = {"whole": ("whole network", WHOLE, "-"), "chance": ("chance (no input seen)", CHANCE, "--")}
 
@@ -128,15 +126,8 @@ def verdict(table: DataFrame, each: DataFrame) -> dict[str, Any]:
     spread = float(seeds.carried.std()) if len(seeds) > 1 else 0.0
     margins = DataFrame({"carried": seeds.carried - HALF, "over": LEAST - seeds.over}).T
     within = sides(margins if seeds.carried.notna().all() else margins[[]], margins.abs().max(axis=1))
-    said = (
-        UNSEEN
-        if carried != carried
-        else "holds"
-        if (within == 1).all()
-        else "does not hold"
-        if (within == -1).any()
-        else UNSURE
-    )
+    decided = "holds" if (within == 1).all() else "does not hold" if (within == -1).any() else "cannot be told"
+    said = decided if carried == carried else "cannot be seen"
     return {"whole network": whole, "chance": chance, "best of short paths": short, "best of long paths": long,
             "way from chance by short paths": carried, "its deviation over seeds": spread, "published shape": said}  # fmt: skip
 
@@ -156,38 +147,17 @@ def shares(table: DataFrame, each: DataFrame) -> dict[str, float]:
 
 
 def say_shapes(verdicts: dict[str, dict[str, Any]]) -> str:
-    """Write in how many panels the published shape holds, does not hold, and is undecided, with the numbers."""
-    shape = "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none, "
-    if len(verdicts) == 1:
-        (one,) = verdicts.values()
-        said = one["published shape"]
-        return f"{shape}{said}: {say_why(said, [one]) or say_shares(one)}{f' ({say_shares(one)})' * (said == UNSURE)}."
-    parts: list[str] = []
-    for outcome in SAID:
-        there = {title: one for title, one in verdicts.items() if one["published shape"] == outcome}
-        why = say_why(outcome, there.values())
-        names = [title if outcome == UNSEEN else f"{title}: {say_shares(one)}" for title, one in there.items()]
-        names = names[:NAMED] + [f"{len(names) - NAMED} more"] * (len(names) > NAMED)
-        if names or outcome == "holds":
-            of = f" of {len(verdicts)} panels" if not parts else ""
-            listed = f" ({'; '.join(names)})" if names else ""
-            parts.append(f"{outcome} in {len(there)}{of}{f', where {why}' if why else ''}{listed}")
-    return f"{shape}{'; '.join(parts)}."
-
-
-def say_why(outcome: str, there: Iterable[dict[str, Any]]) -> str:
-    """Write the reason of an outcome. A seed whose network is near chance has no number, and then there is no deviation over seeds."""
-    unknown = outcome == UNSURE and any(
-        one["its deviation over seeds"] != one["its deviation over seeds"] for one in there
-    )
-    return SAID[outcome] + ", or that is not known" * unknown
-
-
-def say_shares(one: dict[str, Any]) -> str:
-    """Write the share of short paths, and that of long paths if it exceeds LEAST."""
-    share = f"short ones give {say_mean(100 * one['way from chance by short paths'], 100 * one['its deviation over seeds'], 0)}%"
-    over = one["best of long paths"] - one["chance"]
-    return share + (f", long ones are {over:.2f} over chance" if over > LEAST else "")
+    """Write in how many panels the published shape holds; for a single panel, with the share of short paths."""
+    shape = "The published shape, by which short paths give at least half of the network's accuracy over chance and long ones none,"
+    counts = Counter(one["published shape"] for one in verdicts.values())
+    of = f" of {len(verdicts)} panels"
+    said = "; ".join(f"{SAID[outcome]} in {count}{of}" for outcome, count in sorted(counts.items(), reverse=True))
+    (one, *more) = verdicts.values()
+    if more:
+        return f"{shape} {said}."
+    short, deviation = (100 * one[name] for name in ("way from chance by short paths", "its deviation over seeds"))
+    share = f": short ones give {say_mean(short, deviation, 0)}%" if short == short else ""
+    return f"{shape} {SAID[one['published shape']].removesuffix(',')}{share}."
 
 
 def tabulate_paths(table: DataFrame, each: DataFrame, verdicts: dict[str, dict[str, Any]]) -> DataFrame:

@@ -15,8 +15,7 @@ pass, as in theorem 2.1. Neither is an exact decomposition of a network with nor
 Paths are drawn with replacement, anew for each seed, length and repeat, so that a deviation over seeds includes that of the draw. Cells
 of one seed have the same paths, so they can be compared in pairs. The first n paths of a draw are the set of n paths. Paths with a
 common prefix share its computation (`ends`), for all lengths at once: at depth 6 with 2 heads the 700 paths of a seed pass 2100 layers,
-and the tree of their prefixes about 440. Where a network cannot distinguish equal tokens, each symbol of a long sequence is computed
-once (`equal_tokens`).
+and the tree of their prefixes about 440.
 
 Independent parts of the computation run on as many threads as torch has, each part on one thread (`at_once`).
 Products of a few hundred rows gain little from a second thread, but two of them side by side take half the time.
@@ -35,7 +34,6 @@ from rankfall.measure.context import Context
 from rankfall.measure.member import data_of, each_network
 from rankfall.nets.network import Network
 from rankfall.rank.paths.ends import SKIP, path_ends, plain
-from rankfall.rank.paths.equal_tokens import Symbols, are_states_alike, indistinct
 from rankfall.train.data import Data
 
 TABLE = "paths"
@@ -89,31 +87,18 @@ def paths(
         )  # (1, S, U)
         ends = len(distinct) * own.test.inputs.shape[2] * network.blocks[0].attention.query.weight.shape[1]
         batch = max(1, STATES // ends)
-        merged = (
-            batch == 1 and indistinct(alone, own.test.inputs) and are_states_alike(alone, own.test.inputs, distinct)
-        )
         for how in evaluation:
-            predict = partial(predict_classes, alone, distinct, sets, how == "frozen", merged)
+            predict = partial(predict_classes, alone, distinct, sets, how == "frozen")
             right = accuracy(own, batch, predict)  # (1, S)
             rows += [row(k, "path", float(right[0, s]), evaluation=how, **labels[s]) for s in range(len(labels))]
     return rows
 
 
-def predict_classes(
-    network: Network, distinct: np.ndarray, sets: Tensor, frozen: bool, merged: bool, inputs: Tensor
-) -> Tensor:
-    """Return the classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict.
-
-    `merged`: equal tokens of one sequence are computed once.
-    """
+def predict_classes(network: Network, distinct: np.ndarray, sets: Tensor, frozen: bool, inputs: Tensor) -> Tensor:
+    """Return the classes (K, S, B, T) that S sets (K, S, U) of the paths (U, L) predict."""
     full = network.states(inputs) if frozen else None  # (K, B, T, D) a layer
-    if not merged:
-        start = network.lift(inputs) if full is None else full[0]
-        return read(network, path_ends(network, start, distinct, full), sets)
-    symbols = Symbols.count_symbols(inputs, sets.dtype)
-    full = None if full is None else [x[:, :, symbols.first] for x in full]
-    start = network.lift(symbols.numbers)
-    return read(network, path_ends(network, start, distinct, full, symbols.weights), sets)[..., symbols.of_token]
+    start = network.lift(inputs) if full is None else full[0]
+    return read(network, path_ends(network, start, distinct, full), sets)
 
 
 def row(member: int, kind: str, value: float, **labels: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rankfall.rank.residuals.shown import STATES
 from rankfall.report.account import account
 from rankfall.report.coincide import coincide
 from rankfall.report.colours import CHANCE, colours
-from rankfall.report.labels import join
+from rankfall.report.labels import join, many
 from rankfall.report.lines import FLOOR, legend_below, lines, raise_zeros, summary
 from rankfall.report.looks import label
 from rankfall.report.selection import (
@@ -109,23 +109,13 @@ def describe_finding(each: DataFrame, names: list[str], quantity: str) -> str:
     ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()
     least = RANKS.get(quantity)
     ends = ends.assign(lost=ends.end < (0.01 * ends.start if least is None else least))
-    gone = (
-        "less than 1% of it is left"
-        if least is None
-        else "it is 1"
-        if quantity != "stable_rank"
-        else f"it is below {least}"
-    )
-    parts: list[str] = []
+    gone = "less than 1% of it is left" if least is None else f"it is below {least}"
+    parts = []
     for layers, deep in ends.astype({"layers": int}).groupby("layers"):
         lost = deep.groupby("architecture").lost.agg(["sum", "size"])
-        alike: dict[tuple[int, int], list[str]] = {}
+        alike: dict[str, list[str]] = {}
         for name in (name for name in names if name in lost.index):
-            alike.setdefault((lost["sum"][name], lost["size"][name]), []).append(label(name))
-        said = [
-            f"{some} of {every} networks {'each of' if len(those) > 1 else 'of'} {join(those)}"
-            for (some, every), those in alike.items()
-        ]
-        what = "" if parts else f" {gone}"
-        parts.append(f"after {layers} layer{'' if layers == 1 else 's'}{what} in {', '.join(said)}")
+            alike.setdefault(f"{lost['sum'][name]} of {lost['size'][name]} networks", []).append(label(name))
+        said = ", ".join(f"{count} {'each ' * (len(those) > 1)}of {join(those)}" for count, those in alike.items())
+        parts.append(f"after {many(layers, 'layer')} {gone} in {said}")
     return f"A{'; '.join(parts)[1:]}."

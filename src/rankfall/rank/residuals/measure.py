@@ -8,7 +8,6 @@ floor. Sentinels are left out. A state that leaves the range of float64 is carri
 (`rank/carried.py`). Otherwise there are no values from there on, and `value_reason` says so: a state that underflows has not collapsed.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.measure.context import Context
+from rankfall.measure.member import in_float64
 from rankfall.nets.network import Network
 from rankfall.rank import residual
 from rankfall.rank.carried import Carried, Step, again, begin, through
@@ -40,9 +40,7 @@ def residuals(
 
     `best`: also about the centre that minimises the norm, by an approximate search (states only, because it is slow).
     """
-    made = copy.deepcopy(context.network).double()
-    inputs = context.data.test.inputs[:, :samples]
-    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    made, inputs = in_float64(context, samples)
     rows: list[dict[str, Any]] = []
     steps: list[tuple[Step, list[Carried]]] = []
     first = list(places(made, inputs, steps))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rankfall.measure.context import Context, Rows
-from rankfall.measure.member import each_network
+from rankfall.measure.member import each_network, in_float64, mean_of_samples
 from rankfall.nets.network import Network
 from rankfall.rank.carried import Carried, again, begin, through
 from rankfall.rank.powers import TOO_SMALL, exponent_of, reason_of, unit
@@ -36,9 +36,7 @@ def states(context: Context, *, samples: int = 8, channels: int = 1) -> Rows:
 
     `channels`: how many of the largest are left out.
     """
-    made = copy.deepcopy(context.network).double()
-    inputs = context.data.test.inputs[:, :samples]
-    inputs = inputs.double() if inputs.is_floating_point() else inputs
+    made, inputs = in_float64(context, samples)
     rows: Rows = []
     for member, alone in enumerate(each_network(made)):
         for layer, (state, moved) in enumerate(passes(alone, inputs[member : member + 1])):
@@ -122,15 +120,9 @@ def state_row(
     labels: dict[str, Any], quantity: str, values: Tensor, why: str, floor: Tensor | None = None
 ) -> dict[str, Any]:
     """Return a row of values (B,), with null if a sample has no value, as in `residuals`."""
-    mean = values.mean().item()
-    known = bool(torch.isfinite(values).all())
-    return labels | {
-        "quantity": quantity,
-        "value": mean if known else None,
-        "deviation": values.std().item() if known and len(values) > 1 else None,
-        "floor_share": floor.double().mean().item() if floor is not None and known else None,
-        "value_reason": "" if known else why or TOO_SMALL,
-    }
+    found = mean_of_samples(values, why or TOO_SMALL)
+    share = None if floor is None or found["value"] is None else floor.double().mean().item()
+    return labels | {"quantity": quantity, "floor_share": share} | found
 
 
 def leave_empty(labels: dict[str, Any], why: str) -> Iterator[dict[str, Any]]:

@@ -7,16 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankfall.annotations import DataFrame, Read, Series
+from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
+from rankfall.rank.sweep import select_points
 from rankfall.report.account import account
 from rankfall.report.colours import colours
-from rankfall.report.labels import labels, order
+from rankfall.report.labels import order
 from rankfall.report.lines import legend_below, lines, summary
 from rankfall.report.lines import steps as graded
 from rankfall.report.page.chart import NETWORK, Chart
 from rankfall.report.ranking import gather, say_ends
-from rankfall.report.selection import describe_filter, one_a_seed, select, select_asked, select_finished
+from rankfall.report.selection import describe_filter, select
 from rankfall.report.style import Picture
 
 CHARTS = (
@@ -83,15 +84,8 @@ def draw_means(
     log: str,
 ) -> Picture:
     """Draw means over seeds of the values of the chosen rows, a line and a panel for each value of some columns."""
-    for column in (*each, *panels, x):
-        if column not in table:
-            raise RankfallError(f"figure {figure}: {column!r} is not a column of its table")
-    whole = select_asked(table, where)
-    rows = select(select_finished(table, figure, where), chosen)
-    if x != "layer":
-        rows = rows[rows.layer == rows.depth]
-    whole, rows = (part.assign(line=join_labels(part, each), panel=join_labels(part, panels)) for part in (whole, rows))
-    one_a_seed(rows, figure, ["panel", "line", *([x] if x != "layer" else [])])
+    whole, rows = select_points(table, figure, each, panels, x, where)
+    rows = select(rows, chosen)
     known = account(whole, rows, ["panel", "line"], "value")
     rows = rows[rows.value.notna()].assign(value=rows.value.astype(float))
     rows = rows[rows.value > 0] if log else rows
@@ -120,10 +114,3 @@ def draw_means(
         f"{known.with_bands('bands one standard deviation over seeds' + (' of the logarithm' if log else ''))}. {found}{known.left_out}",
         summary(shown, by, what, log=bool(log)),
     )
-
-
-def join_labels(table: DataFrame, columns: list[str]) -> Series | str:
-    """Join the values of some columns to one label."""
-    texts = [table[column].map(labels(table[column].unique())) for column in columns]
-    found: Series | str = texts[0].str.cat(texts[1:], ", ") if texts else ""
-    return found

@@ -1,0 +1,82 @@
+"""The vocabulary of rules: answers of comparisons joined to the conditions of a verdict, and straight lines through numbers.
+
+An answer is True, False, or None where an interval lies on both sides of its threshold.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import TypedDict
+
+import numpy as np
+
+from rankfall import Band, DataFrame, RankfallError
+
+
+class Conditions(TypedDict, total=False):
+    """The conditions of a verdict, as passed to `judge`, which takes the first that is true."""
+
+    undecided: bool
+    holds: bool
+    in_part: bool
+    contradicted: bool
+
+
+def by_parts(parts: Iterable[bool | None]) -> Conditions:
+    """Return the conditions that `judge` takes: a statement holds if all its parts do, in part if some do and some do not, and is
+    contradicted if none does. A part without an answer leaves it undecided, unless others differ."""
+    answers = set(parts)
+    return {"holds": answers == {True}, "in_part": {True, False} <= answers, "contradicted": answers == {False}}
+
+
+def by_known_parts(parts: Iterable[bool | None]) -> Conditions:
+    """Return the conditions of a statement that holds if all its parts do, in part if some do, and is undecided if one has no answer."""
+    answers = set(parts)
+    return {"undecided": None in answers, "holds": answers == {True}, "in_part": True in answers, "contradicted": True}
+
+
+def by_need(needed: bool | None, more: bool | None) -> Conditions:
+    """Return the conditions of a statement that is contradicted without its first part, and holds in part without its second."""
+    unknown = None in (needed, more)
+    return {"contradicted": needed is False, "undecided": unknown, "holds": more is True, "in_part": True}
+
+
+def true_of_all(answers: Iterable[bool | None]) -> bool | None:
+    """Return False if one answer is, else None if one is missing."""
+    answers = set(answers)
+    return False if False in answers else (None if None in answers else True)
+
+
+def true_of_any(answers: Iterable[bool | None]) -> bool | None:
+    """Return True if one answer is, else None if one is missing."""
+    answers = set(answers)
+    return True if True in answers else (None if None in answers else False)
+
+
+def lies_between(found: Band, low: float, high: float) -> bool | None:
+    """Return whether the whole interval lies between two thresholds, None where it reaches across one of them."""
+    if low < found.low and found.high < high:
+        return True
+    return False if found.high < low or found.low > high else None
+
+
+def slope(x: Iterable[float], y: Iterable[float]) -> float:
+    """Return the slope of the least-squares line."""
+    return line(x, y)[0]
+
+
+def line(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
+    """Return the slope of the least-squares line, and its value at x = 0."""
+    points = [(a, b) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
+    if len({a for a, _ in points}) < 2:
+        raise RankfallError("a line needs two numbers at different places")
+    found = np.polyfit([a for a, _ in points], [b for _, b in points], 1)
+    return float(found[0]), float(found[1])
+
+
+def slopes(rows: DataFrame, log: bool = False) -> list[float]:
+    """Return the slope of each seed's values over x. With `log`, of logarithms over logarithms."""
+    found = []
+    for _, of_seed in rows[rows.value.notna()].groupby("seed"):
+        x, y = of_seed.x.astype(float), of_seed.value.astype(float)
+        found.append(slope(np.log(x), np.log(y)) if log else slope(x, y))
+    return found

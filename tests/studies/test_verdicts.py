@@ -1,0 +1,41 @@
+"""Guards that the rule of each claim gives the verdict, the sentence and the wants of docs/claims.csv.
+
+evidence.parquet is the table `evidence` of the run of workflow/presets/claims.yaml that docs/claims.csv keeps.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rankfall.overview.claims.measure import decide, describe
+from rankfall.report.claim import claims
+from rankfall.report.decision import Band
+from studies.claims.delta_erasure.rule import stays
+
+FOLDER = Path(__file__).parent
+TEXTS = ["claim", "quantity", "line", "value_reason"]
+EVIDENCE = pd.read_parquet(FOLDER / "evidence.parquet").astype(dict.fromkeys(TEXTS, object))
+VERDICTS = pd.read_csv(FOLDER.parents[1] / "docs" / "claims.csv", keep_default_na=False).set_index("claim")
+
+
+@pytest.mark.parametrize("claim", VERDICTS.index)
+def test_a_rule_gives_the_published_verdict(claim: str) -> None:
+    rule = next(one for one in claims() if one.name == claim)
+    tables = {"evidence": EVIDENCE}
+    decision = decide(rule, tables.get)
+    assert decision is not None
+    found = describe(rule, decision, tables.get)
+    assert {name: found[name] for name in VERDICTS.columns} == VERDICTS.loc[claim].to_dict()
+
+
+def test_every_claim_has_a_published_verdict() -> None:
+    assert {claim.name for claim in claims() if "." not in claim.table} == {*VERDICTS.index}
+
+
+def test_a_change_that_may_be_nothing_is_no_end_of_a_loss() -> None:
+    """An interval around zero that includes the loss of adding does not count as no loss."""
+    none, loss = Band(-0.05, -0.3, 0.2, 8), Band(-0.3, -0.4, -0.2, 8)
+    assert stays(none, Band(0.1, -0.1, 0.3, 8)) is None
+    assert stays(none, Band(0.25, 0.1, 0.4, 8)) is True
+    assert stays(loss, Band(0.25, 0.1, 0.4, 8)) is False
