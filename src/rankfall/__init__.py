@@ -64,10 +64,10 @@ if TYPE_CHECKING:
     from rankfall.nets.primitives import Sizes as Sizes
     from rankfall.nets.primitives import constant as constant
     from rankfall.nets.primitives import parameter as parameter
-    from rankfall.position.draws import last_rows as last_rows
-    from rankfall.position.draws import random_networks as position_networks
     from rankfall.position.probe.measure import PROBED as PROBED_DESIGN
     from rankfall.position.rows import distinct as distinct_rows
+    from rankfall.position.rows import last_rows as last_rows
+    from rankfall.position.rows import random_networks as position_networks
     from rankfall.random_streams import stream as random_stream
     from rankfall.rank.centred.block import step as centred_block
     from rankfall.rank.centred.state import begin as centred_state
@@ -211,8 +211,8 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "build_network": "rankfall.nets.network:build",
     "zero_sum": "rankfall.nets.normalisers.zero_sum",
     "attention_alone": "rankfall.nets.plain",
-    "last_rows": "rankfall.position.draws",
-    "position_networks": "rankfall.position.draws:random_networks",
+    "last_rows": "rankfall.position.rows",
+    "position_networks": "rankfall.position.rows:random_networks",
     "PROBED_DESIGN": "rankfall.position.probe.measure:PROBED",
     "distinct_rows": "rankfall.position.rows:distinct",
     "centred_block": "rankfall.rank.centred.block:step",

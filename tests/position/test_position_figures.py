@@ -59,16 +59,6 @@ def test_of_even_tokens_the_half_that_is_not_constant() -> None:
     assert line(panel, WHOLE) == pytest.approx([most_frequent(8, 10, share) for share in SHARES])
 
 
-def test_repeated_data_are_not_mixed_in_and_nothing_is_one_line() -> None:
-    given = tables()
-    other = given["training"].assign(task_component=given["training"].task_component.str.replace("null", "40"))
-    both = given | {"training": pd.concat([given["training"], other.assign(key=other.key + "r", value=0.0)])}
-    assert rho(both.__getitem__).caption == rho(given.__getitem__).caption
-    sorting = given | {"training": given["training"].assign(task_component="sorting(length=8)")}
-    with pytest.raises(RankfallError, match=r"^figure rho: no finished cell has a task places or even_tokens"):
-        rho(sorting.__getitem__)
-
-
 def terms(which: str, values: list[list[float]], seed: int = 0) -> list[dict[str, Any]]:
     """A line of numbers for each head."""
     reach = len(values[0]) // 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankfall.design import Architecture, Component
-from rankfall.position.sight import Sight, Undecided, labels, layers, sight
+from rankfall.position.theory import Sight, Undecided, layers, sight
 
 
 def numbered(states: Sequence[Hashable]) -> list[int]:
@@ -57,30 +57,11 @@ def test_colours_are_those_of_multisets() -> None:
     assert split > 200
 
 
-@pytest.mark.parametrize(("sees", "of"), [("nothing", lambda i, j: 0), ("distances", lambda i, j: abs(i - j)),
-                                          ("offsets", lambda i, j: i - j), ("places", lambda i, j: (i, j))])  # fmt: skip
-def test_labels_are_equal_where_what_is_seen_is(sees: str, of: object) -> None:
-    """And begin at zero or above, or pairs of them would have labels in common."""
-    found = labels(sees, 5)
-    assert numbered(found.reshape(-1).tolist()) == numbered([of(i, j) for i in range(5) for j in range(5)])  # type: ignore[operator]
-    assert found.min() >= 0
-
-
 def design(**parts: str) -> Architecture:
     named = {"position": "none", "normaliser": "softmax", "sentinels": "none"} | parts
     return Architecture(
         name="seen", depth=2, heads=2, width=8, **{kind: Component(name) for kind, name in named.items()}
     )  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("sentinels", "start", "tokens"), [("none", [0, 0, 0], [0, 1, 2]), ("bos", [0, 1, 1, 1], [1, 2, 3]),
-                                                            ("cls_sep", [0, 1, 1, 1, 2], [1, 2, 3])])  # fmt: skip
-def test_tokens_are_equal_and_each_sentinel_is_another(sentinels: str, start: list[int], tokens: list[int]) -> None:
-    seen, here = sight(design(sentinels=sentinels), 3)
-    assert numbered(seen.start.tolist()) == start and here.tolist() == tokens
-    every, here = sight(design(sentinels=sentinels, position="learned"), 3)
-    assert numbered(every.start.tolist()) == list(range(len(start))) and here.tolist() == tokens
-    assert len(seen.among(here).start) == 3
 
 
 OFFSETS, DISTANCES = (

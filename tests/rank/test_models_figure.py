@@ -1,6 +1,5 @@
 """Guards what the figure of models says of values at the floor, and of bands that end where the quantity does."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,23 +18,6 @@ def table(dtype: str = "float64", spread: float = 0.1, model: str = "bert", **si
         for sample in (0, 1)
     ]  # fmt: skip
     return pd.DataFrame(rows).assign(**{"layers": 2, "heads": 2, "width": 64} | sizes)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("dtype", "height"), [("float64", 16 * 2.0**-52), ("float32", 16 * 2.0**-23)])
-def test_the_floor_is_drawn_and_said_where_values_are_at_it(dtype: str, height: float) -> None:
-    picture = models(lambda name: table(dtype), log=True)
-    (panel,) = picture.figure.axes
-    assert [
-        float(np.asarray(line.get_ydata())[0]) for line in panel.lines if line.get_label() == f"rounding of {dtype}"
-    ] == [height]
-    assert (
-        f"Hollow: at the floor, where most is rounding (grey, dotted: 16 units of the last digit, {dtype} {height:.0e})"
-        in picture.caption
-    )
-    for other in (models(lambda name: table(dtype)), models(lambda name: table(dtype).assign(floor=False), log=True)):
-        assert "rounding" not in other.caption
-        assert not [line for line in other.figure.axes[0].lines if str(line.get_label()).startswith("rounding")]
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.identity import nullspace, programs, witness
-from rankfall.identity.nullspace import column_space, null_dimension, null_dimension_simplex, rank
+from rankfall.identity import nullspace, witness
+from rankfall.identity.nullspace import (
+    GroupedRows,
+    column_space,
+    null_dimension,
+    null_dimension_simplex,
+    outlier_channels,
+    rank,
+    rows_of,
+)
 from rankfall.identity.nullspace import effective as effective_attention
-from rankfall.identity.rows import GroupedRows, outlier_channels, rows_of
 from rankfall.identity.views import KINDS, AttentionView
 from rankfall.random_streams import stream
 
@@ -208,10 +215,10 @@ def _solve(row: np.ndarray, basis: np.ndarray, rng: np.random.Generator) -> dict
     def error(other: np.ndarray) -> float:
         return float(np.abs(basis.T @ (other - row)).max())
 
-    far = programs.farthest(row, basis)
+    far = witness.farthest(row, basis)
     if far is not None:
         solved |= {"distance": 0.5 * float(np.abs(far - row).sum()), "distance_error": error(far)}
-    one, top = programs.interval(row, basis, entry), programs.interval(row, basis, largest)
+    one, top = witness.interval(row, basis, entry), witness.interval(row, basis, largest)
     if one is not None:
         solved |= {"interval_low": one.low, "interval_high": one.high, "interval_value": float(row[entry])}
         solved |= {"width": one.high - one.low, "width_error": max(map(error, one.attained))}

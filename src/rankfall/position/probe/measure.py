@@ -25,8 +25,7 @@ from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.nets.plain import attention_alone
 from rankfall.position.agreement import FEWER, agreement, explain_untrained
-from rankfall.position.draws import last_rows, random_networks
-from rankfall.position.rows import distinct
+from rankfall.position.rows import distinct, last_rows, random_networks
 from rankfall.position.theory import decide
 
 TABLE = "probe"
@@ -161,7 +160,7 @@ def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
         raise
     except Exception as error:  # anything that a component may raise
         return about | nothing | {"reason": describe_error(error)}
-    compared, reason = explain_untrained(verdict, found, network, tokens, design)
+    compared, reason = explain_untrained(verdict, found, design)
     best = int(found.rows.argmax())
     return about | {
         "draws": many,
