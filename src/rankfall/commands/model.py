@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     frame = data.to_pandas()
     show(frame, request.source.name)
     tables.write("model_residuals", rows, out / "model_residuals.parquet")
-    picture = models(lambda name: frame, log=False)
+    picture = models(lambda name: frame)
     style.save(picture, out / "residuals.png", out / "residuals.rst")
     print(f"{picture.caption}\nwritten to {out}/: model_residuals.parquet, residuals.png, .pdf, .svg, .csv")
     return 0

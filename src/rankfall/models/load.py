@@ -17,8 +17,7 @@ from torch import nn
 
 from rankfall.errors import RankfallError
 from rankfall.models.families.published import SIZES
-from rankfall.models.hub import hub_reachable, one_line
-from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of
+from rankfall.models.source import MINILM, PHASES, ModelSource, folder_of, hub_reachable, one_line
 from rankfall.models.streaming import Streamer
 from rankfall.models.weights import initialise, load_pretrained, stream_model
 from rankfall.streams.arguments import NoStream

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from rankfall.errors import RankfallError, describe_error
-from rankfall.models.hub import quiet
+from rankfall.models.source import quiet
 
 
 class NoModel(RankfallError):

@@ -12,6 +12,7 @@ refuses such cells before anything runs (`run/config/rules.py`). A measure that 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from rankfall.components import facts_of
 from rankfall.design import Architecture, Component, components_of
 from rankfall.design import parts as fields_of
 from rankfall.errors import describe_error
+from rankfall.filters import as_list
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.nets.plain import attention_alone
@@ -115,22 +117,12 @@ def probe(
 
 
 def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Architecture]:
+    """Yield every combination of the components and depths."""
     for attention in parts["attention"]:
         ignored = components.facts_of("attention", attention.name).get("IGNORES", ())
-        for normaliser in [None] if "normaliser" in ignored else parts["normaliser"]:
-            for position in parts["position"]:
-                for mask in [None] if "mask" in ignored else parts["mask"]:
-                    for sentinels in parts["sentinels"]:
-                        for depth in depths:
-                            yield replace(
-                                PROBED,
-                                attention=attention,
-                                normaliser=normaliser,  # type: ignore[arg-type]
-                                position=position,
-                                mask=mask,  # type: ignore[arg-type]
-                                sentinels=sentinels,
-                                depth=depth,
-                            )
+        read = {kind: [None] if kind in ignored else parts[kind] for kind in ("normaliser", "position", "mask")}
+        for *chosen, sentinels, depth in product(*read.values(), parts["sentinels"], depths):
+            yield replace(PROBED, attention=attention, sentinels=sentinels, depth=depth, **dict(zip(read, chosen)))
 
 
 def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
@@ -200,10 +192,6 @@ def fits(design: Architecture, wanted: Mapping[str, Any]) -> bool:
     """Check whether every field's component is one of those named, whatever its options."""
     names = {field: getattr(getattr(design, field), "name", None) for field in wanted}
     return all(name in as_list(wanted[field]) for field, name in names.items())
-
-
-def as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def write_fields(wanted: Mapping[str, Any]) -> str:
