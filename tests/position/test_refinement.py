@@ -64,35 +64,6 @@ def design(**parts: str) -> Architecture:
     )  # type: ignore[arg-type]
 
 
-OFFSETS, DISTANCES = (
-    np.subtract.outer(np.arange(4), np.arange(4)),
-    np.abs(np.subtract.outer(np.arange(4), np.arange(4))),
-)
-
-
-@pytest.mark.parametrize(
-    ("parts", "scores", "values", "fixed"),
-    [
-        ({}, 0 * OFFSETS, 0 * OFFSETS, True),
-        ({"position": "symmetric", "normaliser": "zero_sum"}, DISTANCES, 0 * OFFSETS, True),
-        ({"position": "shaw", "normaliser": "exp"}, OFFSETS, OFFSETS, False),
-        ({"normaliser": "urpe"}, OFFSETS, 0 * OFFSETS, False),
-        ({"position": "symmetric", "normaliser": "urpe"}, OFFSETS, 0 * OFFSETS, False),
-        ({"position": "fire", "attention": "linear"}, np.arange(16).reshape(4, 4), 0 * OFFSETS, True),
-    ],
-)
-def test_what_scores_and_values_see_is_what_components_declare(
-    parts: dict[str, str], scores: np.ndarray, values: np.ndarray, fixed: bool
-) -> None:
-    for mask, visible in (("none", np.ones((4, 4), dtype=bool)), ("causal", np.tri(4, dtype=bool))):
-        seen, _ = sight(design(**parts, mask=mask), 4)
-        assert seen.fixed is fixed and np.array_equal(seen.visible, visible)
-        for found, wanted in ((seen.scores, scores), (seen.values, values)):
-            assert found.shape == (4, 4) and numbered(found.reshape(-1).tolist()) == numbered(
-                wanted.reshape(-1).tolist()
-            )
-
-
 @pytest.mark.parametrize(
     ("facts", "said"),
     [

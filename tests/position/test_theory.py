@@ -74,18 +74,6 @@ def test_a_local_mask_carries_the_ends_its_window_a_layer(depth: int) -> None:
     assert mirrored.argument == ("reach" if depth < 20 else "reflection")
 
 
-def test_more_depth_and_more_places_never_make_fewer_rows() -> None:
-    for normaliser, position, mask, sentinels in itertools.product(
-        ("softmax", "exp"), ("none", "symmetric", "toeplitz"), ("none", "causal", "local"), ("none", "bos")
-    ):
-        shallow, deep = (decide(asked(normaliser, position, mask, sentinels, depth), N).rows for depth in (1, 3))
-        assert shallow is not None and deep is not None
-        assert 1 <= shallow <= deep <= N
-    for tokens, rows in ((6, 3), (7, 4)):
-        found = decide(asked("exp", "symmetric", "none", "none"), tokens)
-        assert (found.rows, found.argument) == (rows, "reflection")
-
-
 def decided(visible: list[str], tokens: list[int], depth: int = 3, fixed: bool = False) -> tuple[int | None, str]:
     """Of a mask by its rows, where `x` is seen; what are no tokens are sentinels, and nothing but the mask depends on places."""
     allowed = np.array([[seen == "x" for seen in row] for row in visible])
@@ -118,12 +106,6 @@ def decided(visible: list[str], tokens: list[int], depth: int = 3, fixed: bool =
 )
 def test_masks_that_no_component_has(visible: list[str], tokens: list[int], rows: int, argument: str) -> None:
     assert decided(visible, tokens) == (rows, argument)
-
-
-def test_a_sentinel_that_no_token_sees_changes_nothing_and_one_that_is_seen_does() -> None:
-    """Where rows of weights sum to one constant; what the sentinel sees does not matter."""
-    assert decided(["xx.", "xx.", "xxx"], [0, 1], fixed=True) == (1, "row sums")
-    assert decided(["xxx", "xxx", "..x"], [0, 1], fixed=True) == (1, "exchange")
 
 
 # Attention again, written out: one head, no biases, X <- X + A X W.

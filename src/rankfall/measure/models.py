@@ -47,43 +47,44 @@ def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[
     The measure also has the options of `SHARED`, and those of `CHOSEN` whose defaults are given. Without `variants` it measures the whole
     model.
     """
-    options = SHARED | {name: (SHARED.get(name, (CHOSEN.get(name),))[0], value) for name, value in defaults.items()}
+    kinds = {name: kind for name, (kind, _) in SHARED.items()} | CHOSEN
+    usual = {name: default for name, (_, default) in SHARED.items()} | defaults
 
     def decorate(rows_of: Callable[..., Rows]) -> Callable[..., Rows]:
         own = [one for one in inspect.signature(rows_of).parameters.values() if one.kind is one.KEYWORD_ONLY]
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+            for name, default in usual.items()
+        ]
+        context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Context)
+        signature = inspect.Signature([context, *added, *own])
 
-        def measure(context: Context, **chosen: Any) -> Rows:
-            usual = {name: default for name, (_, default) in options.items()} | {one.name: one.default for one in own}
-            if unknown := chosen.keys() - usual.keys():
-                raise TypeError(f"{rows_of.__name__} has no options {', '.join(sorted(unknown))}")
-            usual |= chosen
-            config = usual["config"] or {}
+        def measure(context: Context, **options: Any) -> Rows:
+            bound = signature.bind(context, **options)
+            bound.apply_defaults()
+            chosen = bound.arguments
+            streamed = chosen.get("streamed", False)
             source = ModelSource(
-                usual["model"], usual["phase"], usual["revision"], usual.get("streamed", False), config
+                chosen["model"], chosen["phase"], chosen["revision"], streamed, config=chosen["config"] or {}
             )
-            length = usual["length"] if "length" in usual else usual["lengths"][0]
-            texts = Texts(usual["text"], usual["samples"] if "samples" in usual else usual["sentences"], length)
-            variants = usual.get("variants", ("transformer",))
+            samples = chosen["sentences"] if "sentences" in chosen else chosen["samples"]
+            length = chosen["lengths"][0] if "lengths" in chosen else chosen["length"]
+            variants = chosen.get("variants", ["transformer"])
             request = make_request(
                 source,
-                texts,
-                optional=usual["optional"],
+                Texts(chosen["text"], samples, length),
+                optional=chosen["optional"],
                 variants=None if variants is None else tuple(variants),
-                definition=usual.get("definition"),
-                dtype=usual.get("dtype"),
+                definition=chosen.get("definition"),
+                dtype=chosen.get("dtype"),
             )
-            rows = partial(rows_of, context, **{one.name: usual[one.name] for one in own})
+            rows = partial(rows_of, context, **{one.name: chosen[one.name] for one in own})
             return by_seed(
-                context, request, usual["seeds"], lambda one, seeds: rows_of_subjects(one, seeds, rows, print)
+                context, request, chosen["seeds"], lambda one, seeds: rows_of_subjects(one, seeds, rows, print)
             )
 
         measure.__name__, measure.__doc__, measure.__module__ = rows_of.__name__, rows_of.__doc__, rows_of.__module__
-        added = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-            for name, (kind, default) in options.items()
-        ]
-        context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Context)
-        measure.__signature__ = inspect.Signature([context, *added, *own])  # type: ignore[attr-defined]
+        measure.__signature__ = signature  # type: ignore[attr-defined]
         return measure
 
     return decorate

@@ -84,19 +84,24 @@ def figure(read: Read, *, variants: list[str] = []) -> Picture:
     drawn = long[long["pass"] == "log10_residual"]
     return Picture(
         grid.figure,
-        caption + describe_finding(known) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why,
+        caption + describe_finding(known, points) + coincide(drawn, "variant", "layer", "height", ["panel"]) + why,
         points,
     )
 
 
-def describe_finding(known: DataFrame) -> str:
-    """Write which variants of each model end lowest and largest, at the last layer that any of them reaches."""
+def describe_finding(known: DataFrame, points: DataFrame) -> str:
+    """Write which variants of each model end lowest and largest, at the last layer that any of them reaches, and the median local exponent
+    of the lowest once it is below 0.01."""
     said = []
     for name, part in known.groupby("panel"):
         last = int(part.layer.max())
         each = part[part.layer == last].groupby(["variant", "seed"], dropna=False).log10_residual.median()
         found = gather(each.astype(float).reset_index(), "log10_residual", "variant")
-        said.append(f"{say_ends(found, power, 'largest', 'lowest', high=False)} after {many(last, 'layer')} ({name})")
+        lowest = (points.panel == name) & (points.variant == found.level.idxmin()) & (points.log10_residual < -2)
+        pace = points[lowest].exponent.astype(float).median()
+        exponent = f", with a local exponent of {pace:.2f} once it is below 0.01" if pace == pace else ""
+        ends = say_ends(found, power, "largest", "lowest", high=False)
+        said.append(f"{ends} after {many(last, 'layer')}{exponent} ({name})")
     return f"At the end the residual is {'; '.join(said)}."
 
 
