@@ -120,9 +120,11 @@ def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Ar
     """Yield every combination of the components and depths."""
     for attention in parts["attention"]:
         ignored = components.facts_of("attention", attention.name).get("IGNORES", ())
-        read = {kind: [None] if kind in ignored else parts[kind] for kind in ("normaliser", "position", "mask")}
-        for *chosen, sentinels, depth in product(*read.values(), parts["sentinels"], depths):
-            yield replace(PROBED, attention=attention, sentinels=sentinels, depth=depth, **dict(zip(read, chosen)))
+        kinds = [kind for kind in ("normaliser", "position", "mask") if kind not in ignored]
+        none: dict[str, Any] = dict.fromkeys({"normaliser", "mask"} & set(ignored))
+        for *chosen, sentinels, depth in product(*(parts[kind] for kind in kinds), parts["sentinels"], depths):
+            fields: dict[str, Any] = {"attention": attention, "sentinels": sentinels, "depth": depth}
+            yield replace(PROBED, **fields, **none, **dict(zip(kinds, chosen)))
 
 
 def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:

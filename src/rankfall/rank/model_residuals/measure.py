@@ -47,8 +47,8 @@ def residual_rows(
     """
     rows: Rows = []
     for variants, start, stop in subject.passes():
-        few = {"best": best_samples - start, "spectrum": spectrum_samples - start}
-        measured = partial(metrics, norms=norms, parts=parts, **few)
+        best, spectrum = best_samples - start, spectrum_samples - start
+        measured = partial(metrics, norms=norms, best=best, spectrum=spectrum, parts=parts)
         subject.run(variants, start, stop, partial(add_layer, rows, subject, variants, start, measured, {}))
     return rows
 

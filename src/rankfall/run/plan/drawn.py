@@ -48,7 +48,6 @@ MEASURED = {
 # Options that have this meaning only for some tables: (table, option) -> the option of the measures that fill the table.
 MEASURED_FOR = {
     ("orders", "heads"): "heads",
-    ("probe", "tokens"): "tokens",
     ("probe", "attentions"): "attentions",
     ("attention_identity", "tolerance"): "tolerances",
     ("model_attention_identity", "tokens"): "lengths",
