@@ -10,7 +10,7 @@ values nor left singular vectors, so that all rows of a layer have the same shap
 Raw attention is compared with effective attention, A less its part in LN(T), by the kinds of tokens that they go to.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -43,13 +43,11 @@ class GroupedRows:
         return u, s / s[..., :1].clamp_min(torch.finfo(s.dtype).tiny)
 
 
-def rows_of(
-    view: AttentionView, *, masked: int = 8, without_first: bool = False, channels: Tensor | None = None
-) -> GroupedRows:
+def rows_of(view: AttentionView, *, masked: int = 8, without_first: bool = False) -> GroupedRows:
     """Group the rows of a view.
 
     `masked`: number of rows if each has its own mask. `without_first`: drop the first token and scale the other weights of a row to its
-    previous sum. `channels` (D,): channels of the residual stream to keep; None: all.
+    previous sum.
     """
     allowed = view.allowed.clone()
     if without_first:
@@ -61,17 +59,13 @@ def rows_of(
         count = min(masked, view.tokens - first)
         places = torch.linspace(view.tokens - 1, first, count).round().long().unique()[:, None]  # (G, 1)
     allowed = allowed[places[:, 0]]  # (G, n)
-    values = view.compact() if channels is None else _compact(view, channels)
+    values = view.compact()
     weights = view.weights[:, :, places]  # (B, H, G, R, n)
     if without_first:
         rest = weights.masked_fill(~allowed[:, None], 0.0)
         sums = rest.sum(-1, keepdim=True)
         weights = rest * torch.where(sums == 0, 0.0, weights.sum(-1, keepdim=True) / sums)
     return GroupedRows(weights, values[:, :, None] * allowed[:, :, None], allowed, places)
-
-
-def _compact(view: AttentionView, channels: Tensor) -> Tensor:
-    return replace(view, output=view.output[..., channels]).compact()
 
 
 def outlier_channels(states: Tensor) -> Tensor:

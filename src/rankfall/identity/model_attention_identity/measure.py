@@ -33,11 +33,7 @@ def model_attention_identity(
     tolerances: list[float] = [1e-3, 1e-6, 1e-10, 1e-13],
     entries: int = 1,
     masked: int = 8,
-    left_out: list[Literal["nothing", "first token", "outlier channels", "both"]] = [
-        "nothing",
-        "first token",
-        "outlier channels",
-    ],
+    left_out: list[Literal["nothing", "first token"]] = ["nothing", "first token"],
 ) -> Rows:
     """Measure every layer and head of a model.
 

@@ -123,8 +123,8 @@ def designs(parts: dict[str, list[Component]], depths: list[int]) -> Iterator[Ar
         kinds = [kind for kind in ("normaliser", "position", "mask") if kind not in ignored]
         none: dict[str, Any] = dict.fromkeys({"normaliser", "mask"} & set(ignored))
         for *chosen, sentinels, depth in product(*(parts[kind] for kind in kinds), parts["sentinels"], depths):
-            fields: dict[str, Any] = {"attention": attention, "sentinels": sentinels, "depth": depth}
-            yield replace(PROBED, **fields, **none, **dict(zip(kinds, chosen)))
+            fields: dict[str, Any] = {**none, **dict(zip(kinds, chosen)), "sentinels": sentinels, "depth": depth}
+            yield replace(PROBED, attention=attention, **fields)
 
 
 def entry(design: Architecture, tokens: int, draws: int) -> dict[str, Any]:
