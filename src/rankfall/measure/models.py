@@ -84,6 +84,7 @@ def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[
             )
 
         measure.__name__, measure.__doc__, measure.__module__ = rows_of.__name__, rows_of.__doc__, rows_of.__module__
+        measure.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
         measure.__signature__ = signature  # type: ignore[attr-defined]
         return measure
 
